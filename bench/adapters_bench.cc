@@ -22,8 +22,8 @@ class Places {
     const auto family = named_family("flux1-dev");
     const auto& part = family->part(Part::Role::kDenoiser);
     part.make(Weights::synthetic({.dtype = at::kBFloat16}).surveyed(asked_));
-    const auto source = source_of_part(*family, part, nullptr, {.mode = AdapterMode::kBeside});
-    weights_ = source.beside;
+    const auto source = source_of_part(*family, part, nullptr, {.mode = AdapterMode::kUnmerged});
+    weights_ = source.unmerged;
     for (const auto& a : asked_)
       if (a.kind == AskedTensor::Kind::kMatrix)
         kept_.push_back(
@@ -34,7 +34,7 @@ class Places {
   std::vector<AppliedAdapter> open(const std::string& name) const {
     return open_adapters({{.file = folder_ / (name + ".safetensors"), .scale = 0.8}});
   }
-  BesideWeights& weights() { return *weights_; }
+  UnmergedAdapters& weights() { return *weights_; }
   bool are_all_there() const {
     return std::all_of(kept_.begin(), kept_.end(),
                        [](const auto& beside) { return beside->up_NR.defined(); });
@@ -55,8 +55,8 @@ class Places {
 
   TemporaryFolder folder_;
   std::vector<AskedTensor> asked_;
-  std::shared_ptr<BesideWeights> weights_;
-  std::vector<std::shared_ptr<const Beside>> kept_;
+  std::shared_ptr<UnmergedAdapters> weights_;
+  std::vector<std::shared_ptr<const LowRank>> kept_;
 };
 
 Places& places() {

@@ -68,7 +68,7 @@ std::function<Tensor()> reader_of_pictures(const Weights& weights) {
   const auto side = kSide / config.vision.pixels_per_token();
   const auto tokens =
       at::randn({side * side, config.text.hidden}).to(at::kBFloat16).to(weights.device());
-  const SeenTogether seen{.grids = {{side, side}}, .all = {.tokens_MC = tokens, .added_MC = {}}};
+  const EncodedPictures seen{.grids = {{side, side}}, .all = {.tokens_MC = tokens, .added_MC = {}}};
   return [=, model = std::make_shared<Qwen3Vl>(config, weights)] {
     return (*model)(text_and_picture(), seen);
   };

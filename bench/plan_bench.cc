@@ -140,7 +140,7 @@ void predicted_step(benchmark::State& state, const Degrees& grid, at::ScalarType
 const bool kRegistered = [] {
   for (const auto dtype : {at::kFloat, at::kBFloat16})
     for (const Degrees& grid : {Degrees{}, Degrees{.tp = 2}, Degrees{.ulysses = 2},
-                                Degrees{.ring = 2}, Degrees{.cfg = 2}, Degrees{.layers = 2}}) {
+                                Degrees{.ring = 2}, Degrees{.cfg = 2}, Degrees{.pp = 2}}) {
       const auto name = layout_name(grid) + " " + std::string(c10::getDtypeNames(dtype).first);
       benchmark::RegisterBenchmark(
           name.c_str(), [=](benchmark::State& state) { predicted_step(state, grid, dtype); })

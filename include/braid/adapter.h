@@ -10,8 +10,9 @@ struct Adapter {
   double scale = 1;            // multiplies what the adapter adds; may be negative
 };
 
-// kFused: merged into the weights at load. kBeside: low-rank products computed beside the weights;
-// requests may then bring their own adapters. kAuto: fused, but beside weights stored in 8 bits.
-enum class AdapterMode { kAuto, kFused, kBeside };
+// kFused: merged into the weights at load. kUnmerged: low-rank products computed beside the
+// weights; requests may then bring their own adapters. kAuto: fused, but beside weights stored in 8
+// bits.
+enum class AdapterMode { kAuto, kFused, kUnmerged };
 
 }  // namespace braid

@@ -30,12 +30,12 @@ struct Layout {
   // kAuto: the degrees, which then stay 1 here, become those that `braid plan` ranks first for one
   // rank per device.
   Fit fit = Fit::kAsAsked;
-  int tp = 1;           // tensor parallel: splits the weights
-  int ring = 1;         // context parallel: passes keys and values around
-  int ulysses = 1;      // context parallel: trades tokens for heads
-  int cfg = 1;          // splits the branches of true guidance
-  int dp = 1;           // splits the pictures
-  int layer_split = 1;  // runs of blocks; pictures follow each other through them
+  int tp = 1;       // tensor parallel: splits the weights
+  int ring = 1;     // context parallel: passes keys and values around
+  int ulysses = 1;  // context parallel: trades tokens for heads
+  int cfg = 1;      // splits the branches of true guidance
+  int dp = 1;       // splits the pictures
+  int pp = 1;       // pipeline parallel: runs of blocks; pictures follow each other through them
   SharedModulation modulation = SharedModulation::kYes;
   TextRanks text = TextRanks::kFirst;
   DecodeRanks decode = DecodeRanks::kAll;

@@ -41,7 +41,7 @@ struct Request {
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::optional<Latents> latents = {};
   PicturesIn pictures = {};
-  std::optional<std::vector<Adapter>> adapters = {};  // replace the pipeline's; need kBeside
+  std::optional<std::vector<Adapter>> adapters = {};  // replace the pipeline's; need kUnmerged
 };
 
 }  // namespace braid

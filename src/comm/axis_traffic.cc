@@ -17,10 +17,10 @@ Traffic difference(const Traffic& after, const Traffic& before) {
 }  // namespace
 
 TrafficByAxis traffic_of(const Mesh& mesh) {
-  return {{"tp", mesh.tp.traffic()},         {"ulysses", mesh.ulysses.traffic()},
-          {"ring", mesh.ring.traffic()},     {"context", mesh.context.traffic()},
-          {"stages", mesh.stages.traffic()}, {"cfg", mesh.cfg.traffic()},
-          {"dp", mesh.dp.traffic()},         {"replica", mesh.replica.traffic()},
+  return {{"tp", mesh.tp.traffic()},      {"ulysses", mesh.ulysses.traffic()},
+          {"ring", mesh.ring.traffic()},  {"context", mesh.context.traffic()},
+          {"pp", mesh.pp.traffic()},      {"cfg", mesh.cfg.traffic()},
+          {"dp", mesh.dp.traffic()},      {"replica", mesh.replica.traffic()},
           {"world", mesh.world.traffic()}};
 }
 

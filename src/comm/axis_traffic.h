@@ -9,7 +9,7 @@
 namespace braid {
 
 struct AxisTraffic {
-  std::string axis;  // a group of the mesh: "tp", "ulysses", "ring", "context", "stages", ...
+  std::string axis;  // a group of the mesh: "tp", "ulysses", "ring", "context", "pp", ...
   Traffic traffic;
 
   bool operator==(const AxisTraffic&) const = default;

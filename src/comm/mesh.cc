@@ -7,7 +7,7 @@ namespace {
 
 // The axes, slowest first.
 std::vector<int> extents_of(const Degrees& d) {
-  return {d.dp, d.cfg, d.layers, d.ring, d.ulysses, d.tp};
+  return {d.dp, d.cfg, d.pp, d.ring, d.ulysses, d.tp};
 }
 
 // All groups along the axes [first, last) of the grid, each a list of ranks in order.
@@ -32,8 +32,8 @@ std::vector<std::vector<int>> groups_along(const std::vector<int>& extents, std:
 }  // namespace
 
 std::string to_string(const Degrees& d) {
-  return text_of("dp ", d.dp, " x cfg ", d.cfg, " x layers ", d.layers, " x ring ", d.ring,
-                 " x ulysses ", d.ulysses, " x tp ", d.tp);
+  return text_of("dp ", d.dp, " x cfg ", d.cfg, " x pp ", d.pp, " x ring ", d.ring, " x ulysses ",
+                 d.ulysses, " x tp ", d.tp);
 }
 
 Mesh make_mesh(const Group& world, const Degrees& degrees) {
@@ -54,7 +54,7 @@ Mesh make_mesh(const Group& world, const Degrees& degrees) {
   return {.world = world,
           .dp = along(0, 1),
           .cfg = along(1, 2),
-          .stages = along(2, 3),
+          .pp = along(2, 3),
           .ring = along(3, 4),
           .ulysses = along(4, 5),
           .tp = along(5, 6),

@@ -55,7 +55,7 @@ struct Controls {
   Follow follow = {};
   // For nets that see pixels: what net number `net` makes of a picture, computed once; one row per
   // noise token [1 N C].
-  std::function<Tensor(int net, const Tensor& picture_13HW)> see = {};
+  std::function<Tensor(int net, const Tensor& picture_13HW)> encode = {};
   // Modulations for the net that control number `control` of the pictures belongs to.
   std::function<std::vector<Tensor>(const std::vector<DenoiserInput>& pictures,
                                     std::size_t control)>

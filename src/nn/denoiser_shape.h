@@ -19,7 +19,7 @@ struct Widths {
 };
 
 // Which tokens a block computes on.
-enum class Sees { kAll, kImage, kText };
+enum class TokenScope { kAll, kImage, kText };
 
 // How often. Blocks that see only the text, without modulations, come once, before the first step.
 enum class BlockUse { kInEveryStep, kOncePerPicture };
@@ -28,17 +28,17 @@ enum class BlockUse { kInEveryStep, kOncePerPicture };
 struct BlockCost {
   std::string name;        // as in "double blocks"
   std::int64_t count = 0;  // number of such blocks
-  Sees sees = Sees::kAll;
+  TokenScope scope = TokenScope::kAll;
   BlockUse use = BlockUse::kInEveryStep;
-  double dense_flops = 0;  // of the dense layers that ranks share, per token
-  int all_reduces = 0;     // of all tokens at the hidden width, among tensor parallel ranks
-  Widths live = {};        // at the block's widest place, excluding its keys and values
-  double widest = 0;       // outputs of the widest dense layer, shared by ranks
+  double dense_flops = 0;     // of the dense layers that ranks share, per token
+  int all_reduces = 0;        // of all tokens at the hidden width, among tensor parallel ranks
+  Widths peak_elements = {};  // at the block's widest place, excluding its keys and values
+  double widest_output = 0;   // outputs of the widest dense layer, shared by ranks
   // On a GPU, in 16 bits, by one rank for one picture, counted by tests/device:
-  int kernels = 0;         // started
-  int layers = 0;          // of them: dense layers
-  Widths moved = {};       // read and written by what is neither a dense layer nor attention
-  Widths inputs = {};      // of dense layers: what is quantised where they multiply codes
+  int kernels = 0;               // started
+  int layers = 0;                // of them: dense layers
+  Widths traffic_elements = {};  // read and written by what is neither a dense layer nor attention
+  Widths inputs = {};            // of dense layers: what is quantised where they multiply codes
   Widths activated = {};   // moved by activations which only layers of numbers apply themselves
   bool has_sides = false;  // image and text have layers of their own, as in a JointBlock
 };
@@ -47,7 +47,7 @@ struct BlockCost {
 struct DenoiserShape {
   std::int64_t hidden = 0, num_heads = 0, num_kv_heads = 0, head_width = 0;
   std::int64_t in_width = 0, out_width = 0;  // of a latent token, and of its velocity
-  std::int64_t beside_width = 0;             // extra channels beside a latent token
+  std::int64_t extra_width = 0;              // extra channels beside a latent token
   std::int64_t text_width = 0;               // of an embedded prompt token
   std::int64_t pooled_width = 0;             // of the pooled prompt; 0: there is none
   std::int64_t state_vectors = 0;  // [B 1 hidden] each, passed between parts beside the tokens

@@ -31,8 +31,8 @@ Tensor EncoderLayer::activated(const Tensor& x_BLC) const {
   return activation_ == Activation::kGelu ? at::gelu(h) : h * at::sigmoid(1.702 * h);
 }
 
-const std::vector<Spelling>& encoder_layer_spellings() {
-  static const std::vector<Spelling> kSpellings = {
+const std::vector<KeyRule>& encoder_layer_spellings() {
+  static const std::vector<KeyRule> kSpellings = {
       {"encoder.layers.*.self_attn.qkv",
        {"encoder.layers.*.self_attn.q_proj", "encoder.layers.*.self_attn.k_proj",
         "encoder.layers.*.self_attn.v_proj"}}};

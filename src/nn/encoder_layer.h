@@ -34,6 +34,6 @@ class EncoderLayer {
 };
 
 // The spellings transformers uses for the layers of `encoder.layers`.
-const std::vector<Spelling>& encoder_layer_spellings();
+const std::vector<KeyRule>& encoder_layer_spellings();
 
 }  // namespace braid

@@ -20,13 +20,13 @@ Projected projected(const JointSide& side, const Tensor& x_BLC, const Modulation
           .v_BLHD = split_heads(parts[2], head_width)};
 }
 
-bool may_run_beside(const JointSide& image, const JointSide& text) {
+bool may_run_concurrently(const JointSide& image, const JointSide& text) {
   const auto layers = [](const JointSide& side) {
     return std::array{&side.qkv, &side.proj, &side.mlp_in, &side.mlp_out};
   };
   for (const auto* a : layers(image))
     for (const auto* b : layers(text))
-      if (!a->may_run_beside(*b)) return false;
+      if (!a->may_run_concurrently(*b)) return false;
   return true;
 }
 
@@ -34,7 +34,7 @@ bool may_run_beside(const JointSide& image, const JointSide& text) {
 
 JointBlock::JointBlock(JointSides sides, Form form, const std::optional<c10::Stream>& second_stream)
     : sides_(std::move(sides)), form_(form) {
-  if (may_run_beside(sides_.image, sides_.text)) image_and_text_ = Branches(second_stream);
+  if (may_run_concurrently(sides_.image, sides_.text)) image_and_text_ = TwoStreams(second_stream);
 }
 
 // The attended tokens of both sides, before the output projection.
@@ -63,7 +63,7 @@ Tensor JointBlock::widened(const JointSide& side, const Tensor& normed_BLC) cons
 JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations& m,
                                    const Rope& rope, const Attend& attend) const {
   const auto attended = this->attended(x, m, rope, attend);
-  if (!image_and_text_.are_beside()) return finished_together(x, attended, m);
+  if (!image_and_text_.runs_concurrently()) return finished_together(x, attended, m);
   auto [image, text] = image_and_text_(
       [&] { return finished(sides_.image, x.image_BIC, attended.image_BIC, m.image); },
       [&] { return finished(sides_.text, x.text_BTC, attended.text_BTC, m.text); });

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "nn/attention.h"
-#include "nn/branches.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/two_streams.h"
 
 namespace braid {
 
@@ -41,7 +41,7 @@ class JointBlock {
     double norm_eps = 1e-6;  // of the heads' norms
   };
   // With a second stream, the text's layers run on it beside the image's if all of them may: see
-  // Linear::may_run_beside.
+  // Linear::may_run_concurrently.
   JointBlock(JointSides sides, Form form, const std::optional<c10::Stream>& second_stream = {});
 
   JointTokens operator()(const JointTokens& x, const JointModulations& m, const Rope& rope,
@@ -58,7 +58,7 @@ class JointBlock {
 
   JointSides sides_;
   Form form_;
-  Branches image_and_text_;
+  TwoStreams image_and_text_;
 };
 
 }  // namespace braid

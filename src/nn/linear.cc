@@ -47,7 +47,7 @@ bool Linear::stays_on_its_stream() const {
   return !communicates && page_.pages() == nullptr;
 }
 
-bool Linear::may_run_beside(const Linear& other) const {
+bool Linear::may_run_concurrently(const Linear& other) const {
   return stays_on_its_stream() && other.stays_on_its_stream() && scratch_ != other.scratch_;
 }
 

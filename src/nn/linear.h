@@ -28,7 +28,7 @@ class Linear {
   // Whether this layer and `other` may run at the same time on two streams: neither communicates,
   // whose order would differ between ranks, nor has a page of its own, whose order is kept for one
   // stream; and they share no scratch memory.
-  bool may_run_beside(const Linear& other) const;
+  bool may_run_concurrently(const Linear& other) const;
 
  private:
   Linear(const Weights& w, const Weights& leaf, LinearShape shape);

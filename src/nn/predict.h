@@ -54,7 +54,7 @@ struct DenoiserInput {
   Tokens noise;                         // noisy latents, packed; the velocity has their shape
   Tokens text;                          // the embedded prompt
   std::vector<Tokens> references = {};  // pictures the model looks at
-  Tensor beside_BLC = {};  // extra channels of the noise tokens, constant over the steps
+  Tensor extra_BLC = {};   // extra channels of the noise tokens, constant over the steps
   Tensor pooled_BC = {};   // pooled prompt
   Tensor timestep_B = {};  // in the units of the family's transformer
   Tensor guidance_B = {};  // float32; for guidance-distilled models
@@ -68,49 +68,49 @@ struct DenoiserInput {
 
 // The dims of a tensor that run over the batch and over the tokens of its run; kNone where all
 // pictures or tokens share it.
-struct Along {
+struct DimRoles {
   static constexpr std::int64_t kNone = -1;
   std::int64_t batch, tokens;
   const char* name;  // "image", "text", "reference": the run of tokens, for messages
 };
 
-// Calls visit(tensor, along) for every defined tensor of `in`, a DenoiserInput or a const one, in a
+// Calls visit(tensor, dims) for every defined tensor of `in`, a DenoiserInput or a const one, in a
 // fixed order. The binding below names all members: a new member does not compile until it is
 // enumerated here.
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
-  auto& [noise, text, references, beside, pooled, timestep, guidance, controls, residuals,
+  auto& [noise, text, references, extra, pooled, timestep, guidance, controls, residuals,
          modulations, refined, watch, step] = in;
   (void)watch;
   (void)step;
-  const auto one = [&](auto& x, const Along& along) {
-    if (x.defined()) visit(x, along);
+  const auto one = [&](auto& x, const DimRoles& dims) {
+    if (x.defined()) visit(x, dims);
   };
   const auto run = [&](auto& tokens, const char* name) {
     auto& [x, ids, is_pad] = tokens;
     one(x, {.batch = 0, .tokens = 1, .name = name});
-    one(ids, {.batch = Along::kNone, .tokens = 0, .name = name});
-    one(is_pad, {.batch = Along::kNone, .tokens = 0, .name = name});
+    one(ids, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
+    one(is_pad, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
   };
   run(noise, "image");
   run(text, "text");
   for (auto& reference : references) run(reference, "reference");
-  one(beside, {.batch = 0, .tokens = 1, .name = "image"});
-  one(pooled, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
-  one(timestep, {.batch = 0, .tokens = Along::kNone, .name = "timestep"});
-  one(guidance, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
+  one(extra, {.batch = 0, .tokens = 1, .name = "image"});
+  one(pooled, {.batch = 0, .tokens = DimRoles::kNone, .name = "pooled"});
+  one(timestep, {.batch = 0, .tokens = DimRoles::kNone, .name = "timestep"});
+  one(guidance, {.batch = 0, .tokens = DimRoles::kNone, .name = "guidance"});
   for (auto& control : controls) {
     one(control.x_BNC, {.batch = 0, .tokens = 1, .name = "image"});
     run(control.text, "text");
-    one(control.pooled_BC, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
-    one(control.guidance_B, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
-    one(control.mode, {.batch = Along::kNone, .tokens = Along::kNone, .name = "mode"});
-    one(control.scale, {.batch = Along::kNone, .tokens = Along::kNone, .name = "scale"});
-    one(control.modulations_BM, {.batch = 0, .tokens = Along::kNone, .name = "modulations"});
+    one(control.pooled_BC, {.batch = 0, .tokens = DimRoles::kNone, .name = "pooled"});
+    one(control.guidance_B, {.batch = 0, .tokens = DimRoles::kNone, .name = "guidance"});
+    one(control.mode, {.batch = DimRoles::kNone, .tokens = DimRoles::kNone, .name = "mode"});
+    one(control.scale, {.batch = DimRoles::kNone, .tokens = DimRoles::kNone, .name = "scale"});
+    one(control.modulations_BM, {.batch = 0, .tokens = DimRoles::kNone, .name = "modulations"});
   }
   for (auto* const kind : {&residuals.doubles, &residuals.singles})
     for (auto& residual : *kind) one(residual, {.batch = 0, .tokens = 1, .name = "image"});
-  one(modulations, {.batch = 0, .tokens = Along::kNone, .name = "modulations"});
+  one(modulations, {.batch = 0, .tokens = DimRoles::kNone, .name = "modulations"});
   one(refined, {.batch = 0, .tokens = 1, .name = "text"});
 }
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "ops/cpu/coded.h"
 #include "ops/cpu/int8.h"
 #include "ops/cpu/linear.h"
+#include "ops/cpu/packed.h"
 #include "ops/gpu/gpu.h"
 #include "ops/ops.h"
 #include "ops/record.h"
@@ -28,7 +28,7 @@ bool has_loops_for(const Tensor& x) {
 Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   const auto dtype = x.scalar_type();
   const bool on_gpu =
-      gpu::is_taken(x) && (!weight_NC.coding || weight_NC.form == Quantize::kFloat8);
+      gpu::supports(x) && (!weight_NC.coding || weight_NC.form == Quantize::kFloat8);
   if (!on_gpu && !has_loops_for(x)) return dequantize(weight_NC, dtype);
   const auto out =
       scratch.take({weight_NC.values_NC.size(0), weight_NC.inputs()}, dtype, x.device());
@@ -87,7 +87,7 @@ Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
 Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
                       const std::optional<Tensor>& bias_N) {
   const auto x_MC = x.reshape({-1, x.size(-1)});
-  const bool on_gpu = gpu::is_taken(x_MC) && gpu::keeps_rows(x_MC);
+  const bool on_gpu = gpu::supports(x_MC) && gpu::keeps_rows(x_MC);
   const auto tokens =
       on_gpu ? gpu::quantize_rows(x_MC, Quantize::kInt8) : quantize_rows(x_MC, Quantize::kInt8);
   const auto y = multiply_codes(tokens, weight_NC, bias_N);
@@ -98,11 +98,11 @@ Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
 }
 
 // y is a product that nothing else uses. The sum is rounded once; the addend is not rounded first.
-Tensor plus_beside(Tensor y, const Tensor& x, const Matrix& weight_NC) {
-  if (!weight_NC.has_beside()) return y;
-  const auto& beside = *weight_NC.beside;
-  const auto low = at::linear(x, beside.down_RC).mul_(beside.scales_R);
-  y.view({-1, y.size(-1)}).addmm_(low.view({-1, low.size(-1)}), beside.up_NR.t());
+Tensor plus_low_rank(Tensor y, const Tensor& x, const Matrix& weight_NC) {
+  if (!weight_NC.has_low_rank()) return y;
+  const auto& low_rank = *weight_NC.low_rank;
+  const auto low = at::linear(x, low_rank.down_RC).mul_(low_rank.scales_R);
+  y.view({-1, y.size(-1)}).addmm_(low.view({-1, low.size(-1)}), low_rank.up_NR.t());
   return y;
 }
 
@@ -112,10 +112,10 @@ Tensor dense_on_gpu(const Tensor& x) { return x.is_cuda() ? x.contiguous() : x; 
 
 Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                       Scratch& scratch) {
-  if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
+  if (cpu::supports_product(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
-      if (gpu::decodes(x, weight_NC))
+      if (gpu::supports_decoding(x, weight_NC))
         return with_rows(
             x, gpu::linear_of_stored(x.reshape({-1, x.size(-1)}), weight_NC, bias_N, scratch));
       if (weight_NC.coding) break;
@@ -145,19 +145,19 @@ Tensor reference_product(const Tensor& x, const Matrix& weight_NC,
 
 Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
                          const std::optional<Tensor>& bias_N) {
-  return plus_beside(reference_product(x, weight_NC, bias_N), x, weight_NC);
+  return plus_low_rank(reference_product(x, weight_NC, bias_N), x, weight_NC);
 }
 
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch) {
   const auto record = recorded("braid::linear", x, weight_NC);
-  return plus_beside(weight_product(x, weight_NC, bias_N, scratch), x, weight_NC);
+  return plus_low_rank(weight_product(x, weight_NC, bias_N, scratch), x, weight_NC);
 }
 
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                    Scratch& scratch) {
   const auto record = recorded("braid::linear_gelu", x, weight_NC);
-  const bool is_one_loop = cpu::multiplies(x, weight_NC) && !weight_NC.has_beside() &&
+  const bool is_one_loop = cpu::supports_product(x, weight_NC) && !weight_NC.has_low_rank() &&
                            weight_NC.form != Quantize::kInt8Dynamic;
   if (is_one_loop) return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);
   if (gpu::multiplies_with_gelu(x, weight_NC, bias_N))

@@ -14,15 +14,15 @@ namespace braid::ops {
 namespace {
 
 template <class... Tensors>
-bool cpu_takes(const Tensor& first, const Tensors&... others) {
-  return cpu::is_taken(first) &&
-         (... && (cpu::is_taken(others) && others.scalar_type() == first.scalar_type()));
+bool cpu_supports(const Tensor& first, const Tensors&... others) {
+  return cpu::supports(first) &&
+         (... && (cpu::supports(others) && others.scalar_type() == first.scalar_type()));
 }
 
 template <class... Tensors>
-bool gpu_takes(const Tensor& first, const Tensors&... others) {
-  return gpu::is_taken(first) &&
-         (... && (gpu::is_taken(others) && others.scalar_type() == first.scalar_type() &&
+bool gpu_supports(const Tensor& first, const Tensors&... others) {
+  return gpu::supports(first) &&
+         (... && (gpu::supports(others) && others.scalar_type() == first.scalar_type() &&
                   others.device() == first.device()));
 }
 
@@ -102,16 +102,16 @@ std::int64_t bytes_of(const Tensor& x) { return x.numel() * x.element_size(); }
 
 Tensor gelu(const Tensor& x) {
   const Record record("braid::gelu", {2 * bytes_of(x)});
-  if (cpu_takes(x)) return cpu::gelu(x);
-  return gpu_takes(x) ? gpu::gelu(x) : reference::gelu(x);
+  if (cpu_supports(x)) return cpu::gelu(x);
+  return gpu_supports(x) ? gpu::gelu(x) : reference::gelu(x);
 }
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
   const Record record("braid::modulated_norm", {2 * bytes_of(x_BLC)});
   check_modulation(m.scale, x_BLC);
   check_modulation(m.shift, x_BLC);
-  if (cpu_takes(x_BLC, m.scale, m.shift)) return cpu::modulated_norm(x_BLC, m);
-  return gpu_takes(x_BLC, m.scale, m.shift) && gpu::keeps_rows(x_BLC)
+  if (cpu_supports(x_BLC, m.scale, m.shift)) return cpu::modulated_norm(x_BLC, m);
+  return gpu_supports(x_BLC, m.scale, m.shift) && gpu::keeps_rows(x_BLC)
              ? gpu::modulated_norm(x_BLC, m)
              : reference::modulated_norm(x_BLC, m);
 }
@@ -119,9 +119,9 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
   const Record record("braid::gated_residual", {3 * bytes_of(y_BLC)});
   check_gated(residual_BLC, gate_B1C, y_BLC);
-  if (cpu_takes(residual_BLC, gate_B1C, y_BLC))
+  if (cpu_supports(residual_BLC, gate_B1C, y_BLC))
     return cpu::gated_residual(residual_BLC, gate_B1C, y_BLC);
-  return gpu_takes(residual_BLC, gate_B1C, y_BLC)
+  return gpu_supports(residual_BLC, gate_B1C, y_BLC)
              ? gpu::gated_residual(residual_BLC, gate_B1C, y_BLC)
              : reference::gated_residual(residual_BLC, gate_B1C, y_BLC);
 }
@@ -129,7 +129,7 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               const Tensor& y_BLC, const Modulation& m) {
   const bool is_one_kernel =
-      gpu_takes(residual_BLC, gate_B1C, y_BLC, m.scale, m.shift) && gpu::keeps_rows(y_BLC);
+      gpu_supports(residual_BLC, gate_B1C, y_BLC, m.scale, m.shift) && gpu::keeps_rows(y_BLC);
   if (!is_one_kernel) {
     const auto sum = gated_residual(residual_BLC, gate_B1C, y_BLC);
     return {sum, modulated_norm(sum, m)};
@@ -144,48 +144,48 @@ NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   const Record record("braid::joined_gelu", {2 * (bytes_of(x_BLC) + bytes_of(y_BLC))});
   check_joined(x_BLC, y_BLC);
-  if (cpu_takes(x_BLC, y_BLC)) return cpu::joined_gelu(x_BLC, y_BLC);
-  return gpu_takes(x_BLC, y_BLC) ? gpu::joined_gelu(x_BLC, y_BLC)
-                                 : reference::joined_gelu(x_BLC, y_BLC);
+  if (cpu_supports(x_BLC, y_BLC)) return cpu::joined_gelu(x_BLC, y_BLC);
+  return gpu_supports(x_BLC, y_BLC) ? gpu::joined_gelu(x_BLC, y_BLC)
+                                    : reference::joined_gelu(x_BLC, y_BLC);
 }
 
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const Record record("braid::llama_rms_norm", {2 * bytes_of(x)});
   check(weight.dim() == 1 && weight.size(0) == x.size(-1), "a norm of shape ", weight.sizes(),
         " for rows of shape ", x.sizes());
-  return cpu_takes(x, weight.unsqueeze(0)) ? cpu::llama_rms_norm(x, weight, eps)
-                                           : reference::llama_rms_norm(x, weight, eps);
+  return cpu_supports(x, weight.unsqueeze(0)) ? cpu::llama_rms_norm(x, weight, eps)
+                                              : reference::llama_rms_norm(x, weight, eps);
 }
 
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const Record record("braid::rotate_halves", {2 * bytes_of(x_BLHD)});
   check_halves(x_BLHD, rope);
   const auto angles = rope.cos.scalar_type();
-  const bool are_taken = cpu_takes(rope.cos, rope.sin) && cpu::is_taken(x_BLHD) &&
-                         (angles == x_BLHD.scalar_type() || angles == at::kFloat);
-  return are_taken ? cpu::rotate_halves(x_BLHD, rope) : reference::rotate_halves(x_BLHD, rope);
+  const bool all_supported = cpu_supports(rope.cos, rope.sin) && cpu::supports(x_BLHD) &&
+                             (angles == x_BLHD.scalar_type() || angles == at::kFloat);
+  return all_supported ? cpu::rotate_halves(x_BLHD, rope) : reference::rotate_halves(x_BLHD, rope);
 }
 
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC) {
   const Record record("braid::swiglu", {3 * bytes_of(up_BLC)});
   check_gate(gate_BLC, up_BLC);
-  return cpu_takes(gate_BLC, up_BLC) ? cpu::swiglu(gate_BLC, up_BLC)
-                                     : reference::swiglu(gate_BLC, up_BLC);
+  return cpu_supports(gate_BLC, up_BLC) ? cpu::swiglu(gate_BLC, up_BLC)
+                                        : reference::swiglu(gate_BLC, up_BLC);
 }
 
 Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC) {
   const Record record("braid::joined_swiglu", {2 * bytes_of(x_BLC) + 3 * bytes_of(up_BLC)});
   check_joined(x_BLC, up_BLC);
   check_gate(gate_BLC, up_BLC);
-  return cpu_takes(x_BLC, gate_BLC, up_BLC) ? cpu::joined_swiglu(x_BLC, gate_BLC, up_BLC)
-                                            : reference::joined_swiglu(x_BLC, gate_BLC, up_BLC);
+  return cpu_supports(x_BLC, gate_BLC, up_BLC) ? cpu::joined_swiglu(x_BLC, gate_BLC, up_BLC)
+                                               : reference::joined_swiglu(x_BLC, gate_BLC, up_BLC);
 }
 
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
   const Record record("braid::euler_step", {3 * bytes_of(x)});
   check(x.sizes() == v.sizes(), "a velocity of shape ", v.sizes(), " for latents of shape ",
         x.sizes());
-  return gpu_takes(x, v) ? gpu::euler_step(x, v, dt) : reference::euler_step(x, v, dt);
+  return gpu_supports(x, v) ? gpu::euler_step(x, v, dt) : reference::euler_step(x, v, dt);
 }
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
@@ -195,12 +195,12 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
   check_heads(parts, rope);
   const auto& first = parts.front().x_BLHD;
   const auto on_cpu = [&](const NormedHeads& part) {
-    return cpu_takes(part.x_BLHD) && part.x_BLHD.size(3) % 2 == 0 &&
+    return cpu_supports(part.x_BLHD) && part.x_BLHD.size(3) % 2 == 0 &&
            part.x_BLHD.scalar_type() == first.scalar_type() &&
            part.weight_D.scalar_type() == part.x_BLHD.scalar_type();
   };
   const auto on_gpu = [&](const NormedHeads& part) {
-    return gpu::is_taken(part) && gpu_takes(first, part.x_BLHD);
+    return gpu::supports(part) && gpu_supports(first, part.x_BLHD);
   };
   if (std::all_of(parts.begin(), parts.end(), on_cpu)) return cpu::normed_rotated(parts, eps, rope);
   return std::all_of(parts.begin(), parts.end(), on_gpu)

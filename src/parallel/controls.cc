@@ -7,8 +7,8 @@ namespace {
 
 // The controls of some pictures, and the noise that goes with them.
 DenoiserInput pictures_of(DenoiserInput in, Share share) {
-  visit_tensors(in, [&](Tensor& x, const Along& along) {
-    if (along.batch != Along::kNone) x = x.narrow(along.batch, share.begin, share.count);
+  visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
+    if (dims.batch != DimRoles::kNone) x = x.narrow(dims.batch, share.begin, share.count);
   });
   in.step.picture += int(share.begin);
   return in;

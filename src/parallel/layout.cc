@@ -16,7 +16,7 @@ Attend polled(Group world, Attend inner) {
 
 }  // namespace
 
-Attend attend_over(const Mesh& mesh, RingForm form, KeptKeys* kept) {
+Attend attend_over(const Mesh& mesh, RingForm form, ReferenceKvCache* kept) {
   auto inner = ring(mesh.ring, form);
   if (kept) inner = kept->around(std::move(inner));
   return polled(mesh.world, ulysses(mesh.ulysses, std::move(inner)));
@@ -30,9 +30,9 @@ Tensor gather_pictures(const Mesh& mesh, const Tensor& mine) { return mesh.dp.al
 
 PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Controls& controls) {
   auto staged =
-      with_modulations(modulate_over(mesh.stages, part), layer_split(mesh.stages, part.predict));
-  auto followed = with_controls(mesh.stages, with_modulations(controls), std::move(staged));
-  return split_branches(mesh.cfg, split_tokens(mesh.context, std::move(followed)));
+      with_modulations(modulate_over(mesh.pp, part), pipeline_parallel(mesh.pp, part.predict));
+  auto followed = with_controls(mesh.pp, with_modulations(controls), std::move(staged));
+  return split_cfg(mesh.cfg, split_tokens(mesh.context, std::move(followed)));
 }
 
 PredictAll predict_over(const Mesh& mesh, PredictPart part) {
@@ -41,7 +41,8 @@ PredictAll predict_over(const Mesh& mesh, PredictPart part) {
 
 PredictAll refine_over(const Mesh& mesh, const DenoiserPart& part) {
   if (!part.refine) return {};
-  return own_branches(mesh.cfg, split_tokens(mesh.context, layer_split(mesh.stages, part.refine)));
+  return own_branches(mesh.cfg,
+                      split_tokens(mesh.context, pipeline_parallel(mesh.pp, part.refine)));
 }
 
 }  // namespace braid

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "comm/mesh.h"
-#include "parallel/kept_keys.h"
-#include "parallel/layer_split.h"
 #include "parallel/modulations.h"
+#include "parallel/pipeline_parallel.h"
+#include "parallel/reference_kv_cache.h"
 #include "parallel/regions.h"
 #include "parallel/ring.h"
 
@@ -12,7 +12,8 @@ namespace braid {
 
 // The attention a transformer is given: Ulysses around the ring, with `kept` (if any) between them.
 // Since every block calls it, it also polls: a stop, or another rank's failure, ends a step midway.
-Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift, KeptKeys* kept = nullptr);
+Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift,
+                   ReferenceKvCache* kept = nullptr);
 
 // Data parallelism: the pictures, of `count`, that this rank draws; and what its ranks made of
 // theirs, one row per picture, put together in order on all of them.
@@ -20,7 +21,7 @@ Share pictures_of_rank(const Mesh& mesh, std::int64_t count);
 Tensor gather_pictures(const Mesh& mesh, const Tensor& mine);
 
 // Predicts all branches of a step, from whole inputs to whole velocities, on every rank. `part` is
-// this rank's part of the model under layer split, otherwise all of it; `controls` are its
+// this rank's part of the model under pipeline parallelism, otherwise all of it; `controls` are its
 // ControlNets, if any. Inputs without modulations get theirs.
 PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Controls& controls = {});
 PredictAll predict_over(const Mesh& mesh, PredictPart part);  // computes its own modulations

@@ -1,5 +1,5 @@
-// Modulations across the stages of a layer split: each stage computes those of its own blocks, but
-// only the first embeds the timestep.
+// Modulations across the stages of pipeline parallelism: each stage computes those of its own
+// blocks, but only the first embeds the timestep.
 #pragma once
 
 #include "comm/group.h"

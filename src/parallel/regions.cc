@@ -13,10 +13,10 @@ void check_enough(const char* kind, std::int64_t tokens, int ranks) {
 }
 
 DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
-  visit_tensors(in, [&](Tensor& x, const Along& along) {
-    if (along.tokens == Along::kNone) return;
-    check_enough(along.name, x.size(along.tokens), ranks.size());
-    x = take_share(x, along.tokens, ranks);
+  visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
+    if (dims.tokens == DimRoles::kNone) return;
+    check_enough(dims.name, x.size(dims.tokens), ranks.size());
+    x = take_share(x, dims.tokens, ranks);
   });
   return in;
 }
@@ -24,8 +24,8 @@ DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
 }  // namespace
 
 DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
-  visit_tensors(in, [&](Tensor& x, const Along& along) {
-    if (along.batch != Along::kNone) x = x.narrow(along.batch, picture, 1);
+  visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
+    if (dims.batch != DimRoles::kNone) x = x.narrow(dims.batch, picture, 1);
   });
   in.step.picture += int(picture);
   return in;
@@ -50,11 +50,11 @@ PredictAll split_tokens(Group ranks, PredictAll inner) {
   };
 }
 
-PredictAll split_branches(Group ranks, PredictAll inner) {
+PredictAll split_cfg(Group ranks, PredictAll inner) {
   if (ranks.size() == 1) return inner;
   return [=](const std::vector<DenoiserInput>& inputs) {
     const auto count = std::int64_t(inputs.size());
-    require(count >= ranks.size(), "guidance parallelism over ", ranks.size(),
+    require(count >= ranks.size(), "CFG parallelism over ", ranks.size(),
             " ranks needs as many branches, there ", count == 1 ? "is 1" : text_of("are ", count),
             ": give a negative prompt and a true guidance scale above 1");
     std::vector<DenoiserInput> mine;

@@ -20,7 +20,7 @@ PredictAll split_tokens(Group ranks, PredictAll inner);
 
 // Branch i runs on rank i mod size. Every rank gets all branches, bit-identical to one rank
 // computing them. Throws InputError if there are more ranks than branches.
-PredictAll split_branches(Group ranks, PredictAll inner);
+PredictAll split_cfg(Group ranks, PredictAll inner);
 
 // The same branches on the same ranks, but each rank gets only its own; the others are undefined.
 PredictAll own_branches(Group ranks, PredictAll inner);

@@ -94,7 +94,7 @@ std::vector<std::string> names_by_rank(const PipelineOptions& options, int num_r
 }
 
 bool has_degrees(const Layout& l) {
-  return l.tp > 1 || l.ring > 1 || l.ulysses > 1 || l.cfg > 1 || l.dp > 1 || l.layer_split > 1;
+  return l.tp > 1 || l.ring > 1 || l.ulysses > 1 || l.cfg > 1 || l.dp > 1 || l.pp > 1;
 }
 
 void take_degrees(Layout& layout, const Degrees& g) {
@@ -104,7 +104,7 @@ void take_degrees(Layout& layout, const Degrees& g) {
   layout.ulysses = g.ulysses;
   layout.cfg = g.cfg;
   layout.dp = g.dp;
-  layout.layer_split = g.layers;
+  layout.pp = g.pp;
 }
 
 Request planned_request(const DeployOptions& asked, const Family& family) {

@@ -41,8 +41,7 @@ std::int64_t free_host_bytes() {
 }
 
 bool asks_for_nothing(const Layout& l) {
-  return l.tp == 1 && l.ring == 1 && l.ulysses == 1 && l.cfg == 1 && l.dp == 1 &&
-         l.layer_split == 1;
+  return l.tp == 1 && l.ring == 1 && l.ulysses == 1 && l.cfg == 1 && l.dp == 1 && l.pp == 1;
 }
 
 }  // namespace
@@ -117,10 +116,10 @@ StageMemory free_memory(at::Device device, int num_ranks) {
 
 Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {
   const bool has_branches = num_branches == 2;
-  require(asked.cfg == 1 || has_branches, "guidance parallelism over ", asked.cfg,
+  require(asked.cfg == 1 || has_branches, "CFG parallelism over ", asked.cfg,
           " ranks needs as many branches: give a negative prompt and a true guidance scale above ",
           "1; guidance that a model was distilled for is a single branch");
-  require(asked.cfg <= 2, "guidance parallelism over ", asked.cfg,
+  require(asked.cfg <= 2, "CFG parallelism over ", asked.cfg,
           " ranks needs as many branches, a step has 2");
   if (num_ranks == 1 || !asks_for_nothing(asked)) return asked;
   auto layout = asked;

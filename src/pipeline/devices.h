@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "braid/braid.h"
-#include "parallel/layer_split.h"
+#include "parallel/pipeline_parallel.h"
 
 namespace braid {
 

@@ -71,23 +71,18 @@ std::chrono::milliseconds meeting_of(const Layout& layout) {
 }  // namespace
 
 Degrees degrees_of(const Layout& l) {
-  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp, l.layer_split})
+  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp, l.pp})
     require(degree >= 1 && degree <= 1024,
             "every degree of a layout should lie between 1 and 1024,", " one is ", degree);
-  return {.dp = l.dp,
-          .cfg = l.cfg,
-          .layers = l.layer_split,
-          .ring = l.ring,
-          .ulysses = l.ulysses,
-          .tp = l.tp};
+  return {.dp = l.dp, .cfg = l.cfg, .pp = l.pp, .ring = l.ring, .ulysses = l.ulysses, .tp = l.tp};
 }
 
 WorldOptions world_of(const Layout& layout) {
   require(layout.deadline >= 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
           "1000000 seconds, it is ", layout.deadline);
   const auto degrees = degrees_of(layout);
-  const double ranks = double(degrees.dp) * degrees.cfg * degrees.layers * degrees.ring *
-                       degrees.ulysses * degrees.tp;
+  const double ranks =
+      double(degrees.dp) * degrees.cfg * degrees.pp * degrees.ring * degrees.ulysses * degrees.tp;
   require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
   return {.size = int(ranks),
           .product = to_string(degrees),
@@ -106,17 +101,17 @@ std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at
 std::unique_ptr<World> make_world(const Deployment& deployment,
                                   const std::function<void(const std::string&)>& warn) {
   const auto& layout = deployment.options.layout;
-  auto wish = world_of(layout);
-  wish.warn = warn;
+  auto requested = world_of(layout);
+  requested.warn = warn;
   const auto launch = layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
-  if (!launch || launch->size == wish.size) wish.devices = deployment.devices;
-  wish.deadline = deadline_of(layout, wish.devices);
+  if (!launch || launch->size == requested.size) requested.devices = deployment.devices;
+  requested.deadline = deadline_of(layout, requested.devices);
   // LibTorch fills its list of attention kernels when it first chooses, without a lock: ranks that
   // did so at once could take different ones.
-  for (std::size_t rank = 0; rank < wish.devices.size(); ++rank)
-    if (!wish.devices[rank].is_cpu() && (!launch || launch->rank == int(rank)))
-      (void)ops::attention_kernel_on(wish.devices[rank]);
-  return make_world(wish, launch);
+  for (std::size_t rank = 0; rank < requested.devices.size(); ++rank)
+    if (!requested.devices[rank].is_cpu() && (!launch || launch->rank == int(rank)))
+      (void)ops::attention_kernel_on(requested.devices[rank]);
+  return make_world(requested, launch);
 }
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)
@@ -208,13 +203,14 @@ ModelInfo info_of(const Description& description) {
           .max_text_tokens = limits.max_text_tokens,
           .num_texts = limits.num_texts,
           .guidance_kind = limits.guidance,
-          .pictures = {.takes_init = takes_init,
-                       .takes_mask = takes_init,
-                       .needs_mask = pictures.beside == PicturesTaken::Beside::kMasked,
-                       .takes_control = pictures.beside == PicturesTaken::Beside::kControl,
-                       .most_references = pictures.most_references,
-                       .strength = pictures.strength,
-                       .strength_with_mask = pictures.strength_with_mask}};
+          .pictures = {
+              .takes_init = takes_init,
+              .takes_mask = takes_init,
+              .needs_mask = pictures.extra_channels == PicturesTaken::ExtraChannels::kMasked,
+              .takes_control = pictures.extra_channels == PicturesTaken::ExtraChannels::kControl,
+              .most_references = pictures.most_references,
+              .strength = pictures.strength,
+              .strength_with_mask = pictures.strength_with_mask}};
 }
 
 Generated Engine::generate(const Request& request, const Hooks& hooks,

@@ -261,7 +261,7 @@ std::vector<Picture> Run::draw(Batch round) {
                                               settings_.starts_from_noise_alone());
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
-  if (round.first == 0) start_->see_references();
+  if (round.first == 0) start_->encode_references();
   const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
   check_same_start(job, schedule, model_.mesh().replica);
   model_.denoisers().begin_pictures();

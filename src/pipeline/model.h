@@ -10,7 +10,7 @@ namespace braid {
 class Model {
  public:
   // Collective over the world of the mesh. The denoisers come last: the memory that is left decides
-  // which of their blocks a stage of a layer split gets.
+  // which of their blocks a stage of pipeline parallelism gets.
   Model(const Deployment& deployment, const Mesh& mesh, const LoadHooks& hooks)
       : Model(deployment, mesh, hooks, std::make_shared<BytesRead>()) {}
   Model(const Model&) = delete;

@@ -16,7 +16,7 @@ ModelWeights::ModelWeights(const Deployment& d, at::Device device, const Warn& w
 Weights ModelWeights::of(const Part& part, const LoadOptions& load,
                          const std::function<ShardingTable(ShardingTable)>& change) {
   auto source = source_of_part(*family_, part, files_.get(), adapted_);
-  if (source.beside) beside_.push_back(source.beside);
+  if (source.unmerged) unmerged_.push_back(source.unmerged);
   ShardingTable shardings;
   if (part.sharding)
     shardings = part.sharding({.ranks = load.tensor_parallel.size(), .modulation = modulation_});
@@ -26,12 +26,12 @@ Weights ModelWeights::of(const Part& part, const LoadOptions& load,
 
 void ModelWeights::adapt(const std::vector<AppliedAdapter>& adapters) {
   if (adapters == adapted_.adapters) return;
-  require(adapted_.mode == AdapterMode::kBeside, "a request can bring its own adapters only ",
+  require(adapted_.mode == AdapterMode::kUnmerged, "a request can bring its own adapters only ",
           "where adapters stay beside the weights, but here they are fused");
   try {
-    for (const auto& part : beside_) part->switch_to(adapters);
+    for (const auto& part : unmerged_) part->switch_to(adapters);
   } catch (...) {
-    for (const auto& part : beside_) part->apply(adapted_.adapters);
+    for (const auto& part : unmerged_) part->apply(adapted_.adapters);
     throw;
   }
   adapted_.adapters = adapters;

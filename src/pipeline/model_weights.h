@@ -28,7 +28,7 @@ class ModelWeights {
   std::shared_ptr<const Family> family_;
   SharedModulation modulation_;
   AdaptedModel adapted_;  // with the current adapters
-  std::vector<std::shared_ptr<BesideWeights>> beside_;
+  std::vector<std::shared_ptr<UnmergedAdapters>> unmerged_;
   std::uint64_t epoch_ = 0;
 };
 

@@ -66,10 +66,10 @@ PartSource source_of_part(const Family& family, const Part& part, const ModelFil
                           const AdaptedModel& adapted) {
   auto tensors = files ? tensors_of_part(part, *files, adapted.warn) : synthetic_tensors();
   if (part.adapters.prefixes.empty()) return {.tensors = std::move(tensors)};
-  const auto beside =
-      std::make_shared<BesideWeights>(adapted_part(family, part, adapted.warn), adapted.device);
-  return {.tensors = adapted_tensors(std::move(tensors), adapted.adapters, adapted.mode, beside),
-          .beside = beside};
+  const auto unmerged =
+      std::make_shared<UnmergedAdapters>(adapted_part(family, part, adapted.warn), adapted.device);
+  return {.tensors = adapted_tensors(std::move(tensors), adapted.adapters, adapted.mode, unmerged),
+          .unmerged = unmerged};
 }
 
 }  // namespace braid

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeline/families/family.h"
-#include "weights/adapters/beside_weights.h"
+#include "weights/adapters/unmerged_adapters.h"
 
 namespace braid {
 
@@ -20,7 +20,7 @@ struct AdaptedModel {
 
 struct PartSource {
   std::shared_ptr<TensorSource> tensors;
-  std::shared_ptr<BesideWeights> beside = {};  // null: no adapter changes such a part
+  std::shared_ptr<UnmergedAdapters> unmerged = {};  // null: no adapter changes such a part
 };
 
 // The model's files or, without files, random numbers; with the adapters applied.

@@ -185,7 +185,7 @@ PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
 }
 
 int pictures_per_round(const Settings& settings, const Degrees& degrees) {
-  const auto round = std::int64_t(settings.batch_size) * degrees.dp * degrees.layers;
+  const auto round = std::int64_t(settings.batch_size) * degrees.dp * degrees.pp;
   return int(std::min<std::int64_t>(round, kMaxPictures));
 }
 

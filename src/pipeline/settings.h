@@ -50,8 +50,8 @@ int num_branches(const Request& request, const RequestLimits& limits);
 // least one, or as the nearest size the model was trained for. Checks nothing.
 PictureSize drawn_size(const Request& request, const RequestLimits& limits);
 
-// Pictures denoised at the same time: one batch per data-parallel rank and, under a layer split,
-// per stage, which fills the pipe.
+// Pictures denoised at the same time: one batch per data-parallel rank and, under pipeline
+// parallelism, per stage, which fills the pipe.
 int pictures_per_round(const Settings& settings, const Degrees& degrees);
 
 // Whether a picture is decoded in tiles.

@@ -25,7 +25,7 @@ struct Paging {
 
 // What happens to matrices stored in blocks or float8: widened to numbers of the load's dtype, or
 // kept as stored, at the file's size.
-enum class Coded { kWidened, kKept };
+enum class PackedWeights { kWidened, kKept };
 
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;
@@ -41,8 +41,8 @@ struct LoadOptions {
   // For matrices whose layer matches none of `keep_dense`; a checkpoint's 8-bit codes are kept.
   Quantize quantize = Quantize::kNone;
   std::vector<std::string> keep_dense = {};
-  Coded coded = Coded::kWidened;  // for what is not quantised
-  bool wants_unused = false;      // also layers that the network does not run, for surveys
+  PackedWeights packed = PackedWeights::kWidened;  // for what is not quantised
+  bool wants_unused = false;  // also layers that the network does not run, for surveys
   Paging paging = {};
   // For layers that may run beside others of their block; none: all layers share the current one.
   std::optional<c10::Stream> second_stream = {};

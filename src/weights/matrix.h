@@ -16,7 +16,7 @@ namespace braid {
 using at::Tensor;
 
 // How the rows of a matrix that is kept as stored lie in memory.
-struct Coding {
+struct QuantFormat {
   ElementType type;
   std::int64_t inputs;  // C; 0: the number of bytes in a row
   // The runs of a row's decoded numbers that make up C; none: all.
@@ -25,7 +25,7 @@ struct Coding {
 
 // A low-rank product added to the weight's, (x A^T * s) B^T, for adapters that are not fused. Empty
 // until there is one; always on the device.
-struct Beside {
+struct LowRank {
   Tensor down_RC = {}, scales_R = {}, up_NR = {};
 };
 
@@ -35,23 +35,23 @@ struct Matrix {
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
   Tensor scales_N1 = {};  // of codes: float32, but the model's dtype for kInt8V1
   // If set, values are bytes of this coding, in form kNone or kFloat8; scales float32 or undefined.
-  std::shared_ptr<const Coding> coding = {};
-  std::shared_ptr<const Beside> beside = {};
+  std::shared_ptr<const QuantFormat> coding = {};
+  std::shared_ptr<const LowRank> low_rank = {};
 
   std::int64_t inputs() const {
     return coding && coding->inputs > 0 ? coding->inputs : values_NC.size(1);
   }
-  bool has_beside() const { return beside && beside->up_NR.defined(); }
+  bool has_low_rank() const { return low_rank && low_rank->up_NR.defined(); }
 };
 
-// Calls `visit` with each tensor except those of `beside`. The binding below names all members: a
+// Calls `visit` with each tensor except those of `low_rank`. The binding below names all members: a
 // new member does not compile until it is visited too.
 template <class M, class Visit>
 void for_each_tensor(M& matrix, Visit visit) {
-  auto& [form, values, scales, coding, beside] = matrix;
+  auto& [form, values, scales, coding, low_rank] = matrix;
   (void)form;
   (void)coding;
-  (void)beside;
+  (void)low_rank;
   if (values.defined()) visit(values);
   if (scales.defined()) visit(scales);
 }

@@ -43,10 +43,10 @@ std::vector<Origin> origins_of(const Names& names, std::string_view path) {
   const auto wanted = segments_of(path);
   std::vector<Origin> origins;
   for (const auto& spelling : names.spellings) {
-    const auto ours = segments_of(spelling.ours);
+    const auto ours = segments_of(spelling.name);
     if (ours.size() > wanted.size() || !match_segments(ours, wanted, ours.size())) continue;
     Origin origin{.tensors = {}, .order = spelling.order};
-    for (const auto& theirs : spelling.theirs)
+    for (const auto& theirs : spelling.stored)
       origin.tensors.push_back(names.prefix + carry_over(theirs, ours, wanted));
     origins.push_back(std::move(origin));
   }

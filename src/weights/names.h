@@ -12,25 +12,25 @@ namespace braid {
 struct Order {
   enum Way {
     kAsStored,
-    kSwapHalves,  // the second half of the rows first: [scale | shift] -> [shift | scale]
-    kUnpair,      // in each head the even rows first, as RoPE of halves needs them, not of pairs
+    kSwapHalves,    // the second half of the rows first: [scale | shift] -> [shift | scale]
+    kDeinterleave,  // in each head the even rows first, as RoPE of halves needs them, not of pairs
   };
   Way way = kAsStored;
-  std::int64_t head_width = 0;  // only for kUnpair
+  std::int64_t head_width = 0;  // only for kDeinterleave
 };
 
 // One of our modules, and the checkpoint's modules whose rows it concatenates. `*` stands for one
 // path segment and is carried over.
-struct Spelling {
-  std::string ours;
-  std::vector<std::string> theirs;
+struct KeyRule {
+  std::string name;
+  std::vector<std::string> stored;
   Order order = {};
 };
 
 struct Names {
   // The first matching row whose tensors exist is used; a module that no row matches keeps its
   // name.
-  std::vector<Spelling> spellings = {};
+  std::vector<KeyRule> spellings = {};
   std::string prefix = {};                // precedes every name in the checkpoint
   std::vector<std::string> ignored = {};  // patterns of tensors the model may leave unused
 };

@@ -165,7 +165,7 @@ std::optional<Recipe> Weights::find(std::string_view name, at::IntArrayRef shape
   return source_->find(asked, {.wanted = load_->wanted_of(scope_, shape),
                                .numbers = load_->form_of(scope_),
                                .codes = load_->options.quantize,
-                               .coded = load_->options.coded});
+                               .packed = load_->options.packed});
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
@@ -177,7 +177,7 @@ Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
   const auto recipe = find(name, shape, AskedTensor::Kind::kMatrix);
   if (!recipe) return {};
   auto matrix = delivered(*recipe);
-  matrix.beside = recipe->beside;
+  matrix.low_rank = recipe->low_rank;
   return matrix;
 }
 

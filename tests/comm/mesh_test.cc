@@ -42,7 +42,7 @@ class Meshes : public testing::TestWithParam<Degrees> {};
 TEST_P(Meshes, HaveGroupsOfRanksThatDifferInOneAxisAlone) {
   const auto& d = GetParam();
   const std::vector<std::pair<std::string, int>> axes = {{"tp", d.tp},     {"ulysses", d.ulysses},
-                                                         {"ring", d.ring}, {"layers", d.layers},
+                                                         {"ring", d.ring}, {"pp", d.pp},
                                                          {"cfg", d.cfg},   {"dp", d.dp}};
   const auto digits = [&](std::int64_t rank) {
     std::map<std::string, std::int64_t> places;
@@ -58,11 +58,11 @@ TEST_P(Meshes, HaveGroupsOfRanksThatDifferInOneAxisAlone) {
         {"tp", {mesh.tp, {"tp"}}},
         {"ulysses", {mesh.ulysses, {"ulysses"}}},
         {"ring", {mesh.ring, {"ring"}}},
-        {"layers", {mesh.stages, {"layers"}}},
+        {"pp", {mesh.pp, {"pp"}}},
         {"cfg", {mesh.cfg, {"cfg"}}},
         {"dp", {mesh.dp, {"dp"}}},
         {"context", {mesh.context, {"ulysses", "ring"}}},
-        {"replica", {mesh.replica, {"tp", "ulysses", "ring", "layers", "cfg"}}}};
+        {"replica", {mesh.replica, {"tp", "ulysses", "ring", "pp", "cfg"}}}};
     const auto mine = digits(world.rank());
     for (const auto& [name, of] : groups) {
       const auto& [group, along] = of;
@@ -81,9 +81,9 @@ TEST_P(Meshes, HaveGroupsOfRanksThatDifferInOneAxisAlone) {
 INSTANTIATE_TEST_SUITE_P(
     Layouts, Meshes,
     testing::Values(Degrees{}, Degrees{.tp = 3}, Degrees{.dp = 2, .tp = 2},
-                    Degrees{.cfg = 2, .ring = 2, .ulysses = 2}, Degrees{.layers = 2, .ring = 3},
-                    Degrees{.dp = 2, .cfg = 2, .layers = 1, .ring = 2, .ulysses = 1, .tp = 2},
-                    Degrees{.dp = 2, .cfg = 1, .layers = 2, .ring = 1, .ulysses = 3, .tp = 1}),
+                    Degrees{.cfg = 2, .ring = 2, .ulysses = 2}, Degrees{.pp = 2, .ring = 3},
+                    Degrees{.dp = 2, .cfg = 2, .pp = 1, .ring = 2, .ulysses = 1, .tp = 2},
+                    Degrees{.dp = 2, .cfg = 1, .pp = 2, .ring = 1, .ulysses = 3, .tp = 1}),
     [](const auto& info) {
       return "ranks" + std::to_string(info.param.product()) + "_" + std::to_string(info.index);
     });
@@ -94,7 +94,7 @@ TEST(Mesh, RefusesAProductThatIsNotTheWorldWithTheEquation) {
         run_ranks({.size = 3},
                   [](const Group& world) { make_mesh(world, {.ulysses = 2, .tp = 2}); });
       }),
-      HasSubstr("dp 1 x cfg 1 x layers 1 x ring 1 x ulysses 2 x tp 2 = 4, but there are 3 ranks"));
+      HasSubstr("dp 1 x cfg 1 x pp 1 x ring 1 x ulysses 2 x tp 2 = 4, but there are 3 ranks"));
 }
 
 TEST(Mesh, RefusesADegreeOfNothing) {

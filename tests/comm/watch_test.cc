@@ -136,17 +136,17 @@ TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
   auto wire = std::make_unique<FaultyWire>(0, sockets[0]);
   auto& faulty = *wire;
   faulty.is_frozen = true;
-  Courier courier(std::move(wire), fate);
+  ProgressThread progress(std::move(wire), fate);
   {
     SocketWire of_one(1, sockets[1]);
-    Roster roster(of_one, std::make_shared<Fate>(1min));
-    using Kind = Roster::Saying::Kind;
+    Membership membership(of_one, std::make_shared<Fate>(1min));
+    using Kind = Membership::StatusMessage::Kind;
     const std::vector<std::uint64_t> nothing_sent(3);
-    roster.tell({.kind = Kind::kAlive}, nothing_sent);
-    roster.tell({.kind = Kind::kLoss, .ending = {.sentence = "it hangs"}, .culprit = 2},
-                nothing_sent);
-    while (!roster.is_silent())
-      for (const auto ticket : of_one.poll(1ms).done) roster.finish(ticket);
+    membership.tell({.kind = Kind::kAlive}, nothing_sent);
+    membership.tell({.kind = Kind::kLoss, .ending = {.sentence = "it hangs"}, .culprit = 2},
+                    nothing_sent);
+    while (!membership.is_silent())
+      for (const auto ticket : of_one.poll(1ms).done) membership.finish(ticket);
     of_one.abandon();
   }
   faulty.is_frozen = false;
@@ -172,15 +172,16 @@ TEST(SignsOfLife, AreNotRepeatedBeforeTheLastWasTaken) {
   };
   const auto sockets = connected(2);
   CountingWire wire(0, sockets[0]);
-  Roster roster(wire, std::make_shared<Fate>(1min));
+  Membership membership(wire, std::make_shared<Fate>(1min));
   const std::vector<std::uint64_t> nothing_sent(2);
   const auto tell_thrice = [&] {
-    for (int i = 0; i < 3; ++i) roster.tell({.kind = Roster::Saying::Kind::kAlive}, nothing_sent);
+    for (int i = 0; i < 3; ++i)
+      membership.tell({.kind = Membership::StatusMessage::Kind::kAlive}, nothing_sent);
   };
   tell_thrice();
   EXPECT_EQ(wire.num_sent, 1);
-  while (!roster.is_silent())
-    for (const auto ticket : wire.poll(1ms).done) roster.finish(ticket);
+  while (!membership.is_silent())
+    for (const auto ticket : wire.poll(1ms).done) membership.finish(ticket);
   tell_thrice();
   EXPECT_EQ(wire.num_sent, 2);
   ::close(sockets[1][0]);

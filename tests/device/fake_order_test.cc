@@ -36,7 +36,7 @@ class FakeOrder : public testing::Test {
 TEST_F(FakeOrder, BranchesForkBeforeTheSecondAndJoinBehindBoth) {
   const auto x = ones();
   const OrderOfWork order;
-  const auto [image, text] = Branches(second_)([&] { return x.neg(); }, [&] { return x.exp(); });
+  const auto [image, text] = TwoStreams(second_)([&] { return x.neg(); }, [&] { return x.exp(); });
   const auto both = image + text;
   EXPECT_THAT(order.log(),
               ElementsAre(word("record", first_), word("wait", second_), word("work", second_),
@@ -48,7 +48,7 @@ TEST_F(FakeOrder, BranchesForkBeforeTheSecondAndJoinBehindBoth) {
 TEST_F(FakeOrder, BranchesOnOneStreamNeedNoEvents) {
   const auto x = ones();
   const OrderOfWork order;
-  (void)Branches()([&] { return x.neg(); }, [&] { return x.exp(); });
+  (void)TwoStreams()([&] { return x.neg(); }, [&] { return x.exp(); });
   EXPECT_THAT(order.log(), ElementsAre(word("work", first_), word("work", first_)));
 }
 
@@ -61,8 +61,9 @@ TEST_F(FakeOrder, BranchesJoinWhateverIsThrown) {
   const auto well = [&] { return x.exp(); };
   for (const bool is_second : {false, true}) {
     const OrderOfWork order;
-    EXPECT_THROW((void)(is_second ? Branches(second_)(well, fail) : Branches(second_)(fail, well)),
-                 Error);
+    EXPECT_THROW(
+        (void)(is_second ? TwoStreams(second_)(well, fail) : TwoStreams(second_)(fail, well)),
+        Error);
     const auto log = order.log();
     ASSERT_GE(log.size(), 5u);
     EXPECT_EQ(log[log.size() - 2], word("record", second_));
@@ -71,7 +72,7 @@ TEST_F(FakeOrder, BranchesJoinWhateverIsThrown) {
   }
 }
 
-// The checker itself: each mistake that Branches could make.
+// The checker itself: each mistake that TwoStreams could make.
 TEST_F(FakeOrder, FindsAMissingFork) {
   const OrderOfWork order;
   const auto x = ones();
@@ -117,10 +118,10 @@ TEST_F(FakeOrder, FindsMemoryFreedBeforeTheJoin) {
   EXPECT_THAT(order.complaints().front(), HasSubstr("is given memory that may still be used"));
 }
 
-// Why Branches queues the second part first.
+// Why TwoStreams queues the second part first.
 TEST_F(FakeOrder, FindsMemoryOfTheSecondStreamThatTheFirstFreesBehindTheFork) {
   const OrderOfWork order;
-  auto text = Branches(second_)([] { return ones(); }, [] { return ones(); }).second;
+  auto text = TwoStreams(second_)([] { return ones(); }, [] { return ones(); }).second;
   Fork fork(second_);
   (void)text.neg();
   text.reset();

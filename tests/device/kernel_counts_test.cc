@@ -40,9 +40,10 @@ class KernelsOfABlock : public OnGpu {
     ASSERT_TRUE(step.blocks.contains(place)) << place;
     const auto& block = step.blocks.at(place);
     const auto tokens =
-        kind.sees == Sees::kImage ? step.image_tokens : step.image_tokens + step.text_tokens;
+        kind.scope == TokenScope::kImage ? step.image_tokens : step.image_tokens + step.text_tokens;
     EXPECT_EQ(block.kernels, kind.kernels + more_kernels) << place << block.names;
-    EXPECT_EQ(block.bytes, std::int64_t(kind.moved.of_heads(1, 1)) * tokens * step.element_bytes)
+    EXPECT_EQ(block.bytes,
+              std::int64_t(kind.traffic_elements.of_heads(1, 1)) * tokens * step.element_bytes)
         << place << block.names;
   }
 };
@@ -62,10 +63,10 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
   branches = OncePerPicture(*denoisers, {branches}).completed(branches);
   auto& in = branches.front();
   if (batch > 1)
-    visit_tensors(in, [&](Tensor& x, const Along& along) {
-      if (along.batch == Along::kNone) return;
+    visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
+      if (dims.batch == DimRoles::kNone) return;
       std::vector<std::int64_t> times(std::size_t(x.dim()), 1);
-      times[std::size_t(along.batch)] = batch;
+      times[std::size_t(dims.batch)] = batch;
       x = x.repeat(times);
     });
   Step step{.family = probe.family,

@@ -87,7 +87,7 @@ class RanksOnGpu : public OnGpu, public testing::WithParamInterface<Shared> {
     auto options = on({});
     options.layout = GetParam().layout;
     const auto& l = options.layout;
-    for (int r = 0; r < l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.layer_split; ++r)
+    for (int r = 0; r < l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.pp; ++r)
       options.devices.push_back("cuda:" + std::to_string(r % gpus));
     return options;
   }
@@ -96,7 +96,7 @@ class RanksOnGpu : public OnGpu, public testing::WithParamInterface<Shared> {
 const ProbeOptions kProbe{.width = 112, .height = 80, .max_sequence_length = 21};
 const auto kLayouts =
     testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}},
-                    Shared{"ulysses", {.ulysses = 2}}, Shared{"layers", {.layer_split = 2}});
+                    Shared{"ulysses", {.ulysses = 2}}, Shared{"layers", {.pp = 2}});
 const auto kLayoutName = [](const auto& info) { return info.param.name; };
 
 TEST_P(RanksOnGpu, AreVerified) {

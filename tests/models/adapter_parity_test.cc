@@ -28,7 +28,7 @@ namespace braid::adapter_parity_test {
 namespace fs = std::filesystem;
 
 const std::vector<Degrees> kLayouts = {
-    {.tp = 2}, {.ring = 2}, {.ulysses = 2}, {.layers = 2}, {.layers = 2, .tp = 2}};
+    {.tp = 2}, {.ring = 2}, {.ulysses = 2}, {.pp = 2}, {.pp = 2, .tp = 2}};
 
 // A transformer whose adapters are in a folder of tests/data/parity/adapters.
 struct Base {
@@ -43,7 +43,7 @@ struct Base {
 
 // The blocks of this rank's stage.
 Share run_of(const Mesh& mesh, std::int64_t all) {
-  return share_of(all, mesh.stages.rank(), mesh.stages.size());
+  return share_of(all, mesh.pp.rank(), mesh.pp.size());
 }
 
 Tensor same(const Tensor& tokens) { return tokens; }
@@ -159,7 +159,7 @@ class AdapterParity : public testing::TestWithParam<std::string> {
                      .warn = [](const std::string& warning) { ADD_FAILURE() << warning; }};
     return {adapted_tensors(stored_tensors(base_.checkpoint, base_.names),
                             open_adapters({{.file = folder_ / (name_ + ".safetensors")}}), mode,
-                            std::make_shared<BesideWeights>(std::move(part), at::kCPU)),
+                            std::make_shared<UnmergedAdapters>(std::move(part), at::kCPU)),
             options, base_.shardings(options.tensor_parallel.size())};
   }
   Tensor velocity(const Group& world, const Degrees& degrees,
@@ -202,13 +202,13 @@ TEST_P(AdapterParity, FusedIsTheSameInEveryLayout) {
 
 TEST_P(AdapterParity, BesideIsTheMergedReferenceInEveryLayout) {
   if (is_fused_only()) {
-    EXPECT_THROW(velocity({}, {}, AdapterMode::kBeside), InputError);
+    EXPECT_THROW(velocity({}, {}, AdapterMode::kUnmerged), InputError);
     return;
   }
-  EXPECT_LT(largest_error(velocity({}, {}, AdapterMode::kBeside), expected_), bound(1e-5));
+  EXPECT_LT(largest_error(velocity({}, {}, AdapterMode::kUnmerged), expected_), bound(1e-5));
   for (const auto& degrees : kLayouts)
     run_ranks({.size = degrees.product()}, [&](const Group& world) {
-      const auto got = velocity(world, degrees, AdapterMode::kBeside);
+      const auto got = velocity(world, degrees, AdapterMode::kUnmerged);
       EXPECT_LT(largest_error(got, expected_), bound(2e-5)) << to_string(degrees);
     });
 }

@@ -177,13 +177,13 @@ TEST_F(Qwen3VlParity, SeesWhatTheReferenceSees) {
 
 TEST_F(Qwen3VlParity, ReadsTextWithPicturesAndWithout) {
   const auto model = load(at::kFloat);
-  expect_equal(model(ids("text.ids"), model.see(pictures(at::kFloat))), "text.states");
+  expect_equal(model(ids("text.ids"), model.encode(pictures(at::kFloat))), "text.states");
   expect_equal(model(ids("text.plain_ids"), {}), "text.plain_states");
 }
 
 TEST_F(Qwen3VlParity, Bfloat16IsAsExactAsTheReferences) {
   const auto model = load(at::kBFloat16);
-  expect_as_exact_as_reference(model(ids("text.ids"), model.see(pictures(at::kBFloat16))),
+  expect_as_exact_as_reference(model(ids("text.ids"), model.encode(pictures(at::kBFloat16))),
                                "text.states");
   expect_as_exact_as_reference(model(ids("text.plain_ids"), {}), "text.plain_states");
 }
@@ -194,7 +194,7 @@ TEST_F(Qwen3VlParity, NeedsAPlaceForEachPicture) {
     auto some = pictures(at::kFloat);
     some.resize(count);
     try {
-      (void)model(ids(name), model.see(some));
+      (void)model(ids(name), model.encode(some));
     } catch (const InputError& e) {
       return e.what();
     }

@@ -24,7 +24,7 @@ struct Layout {
 std::string name_of(const Layout& layout) {
   std::string name;
   const auto& d = layout.degrees;
-  for (const auto& [axis, degree] : {std::pair("Layers", d.layers), std::pair("Ring", d.ring),
+  for (const auto& [axis, degree] : {std::pair("Layers", d.pp), std::pair("Ring", d.ring),
                                      std::pair("Ulysses", d.ulysses), std::pair("Tp", d.tp)})
     if (degree > 1) name += axis + std::to_string(degree);
   if (d.cfg > 1) name += "Cfg" + std::to_string(d.cfg);
@@ -36,7 +36,7 @@ std::string name_of(const Layout& layout) {
 
 // The blocks of this rank's stage, divided as evenly as possible.
 BlockRange blocks_of(const Mesh& mesh, std::int64_t all) {
-  const auto share = share_of(all, mesh.stages.rank(), mesh.stages.size());
+  const auto share = share_of(all, mesh.pp.rank(), mesh.pp.size());
   return {.begin = share.begin, .count = share.count};
 }
 
@@ -121,7 +121,7 @@ TEST_P(RefinedText, IsMadeOncePerPictureAndGivesTheSameBits) {
       const auto got = predict(branches);
       for (std::size_t b = 0; b < got.size(); ++b) EXPECT_TRUE(at::equal(got[b], want[b])) << b;
     }
-    const int items = 2 / degrees.cfg * int(degrees.layers > 1 ? input().noise.x_BLC.size(0) : 1);
+    const int items = 2 / degrees.cfg * int(degrees.pp > 1 ? input().noise.x_BLC.size(0) : 1);
     int of_text = 0;
     for (const auto& [where, count] : runs) {
       const bool is_of_text =
@@ -130,7 +130,7 @@ TEST_P(RefinedText, IsMadeOncePerPictureAndGivesTheSameBits) {
       EXPECT_EQ(once.contains(where), is_of_text) << where;
       of_text += is_of_text;
     }
-    const auto on_all = mesh.stages.all_gather(at::full({1}, of_text, at::kLong), 0);
+    const auto on_all = mesh.pp.all_gather(at::full({1}, of_text, at::kLong), 0);
     const auto refiners = config_of(fixture_.folder(), read_zimage_config).num_refiners;
     EXPECT_EQ(on_all.sum().item<std::int64_t>(), 1 + refiners);
   });
@@ -140,30 +140,26 @@ INSTANTIATE_TEST_SUITE_P(ZImage, RefinedText,
                          testing::Values(Layout{"zimage-31", {}}, Layout{"zimage-31", {.cfg = 2}},
                                          Layout{"zimage-31", {.ulysses = 2}},
                                          Layout{"zimage-31", {.ring = 3}},
-                                         Layout{"zimage-33", {.layers = 3}},
+                                         Layout{"zimage-33", {.pp = 3}},
                                          Layout{"zimage-33", {.cfg = 2, .tp = 2}},
-                                         Layout{"zimage-33", {.layers = 2, .ulysses = 2}}),
+                                         Layout{"zimage-33", {.pp = 2, .ulysses = 2}}),
                          [](const auto& info) { return name_of(info.param); });
 
-INSTANTIATE_TEST_SUITE_P(Flux2, DenoiserLayouts,
-                         testing::Values(Layout{"klein", {.tp = 2}},
-                                         Layout{"klein", {.ulysses = 3}},
-                                         Layout{"klein", {.layers = 3}}, Layout{"dev", {.ring = 3}},
-                                         Layout{"dev", {.tp = 3}},
-                                         Layout{"dev", {.tp = 3}, SharedModulation::kNo},
-                                         Layout{"dev", {.layers = 2, .ring = 2}},
-                                         Layout{"wide", {.ulysses = 2, .tp = 2}},
-                                         Layout{"five", {.ring = 2, .ulysses = 2}}),
-                         [](const auto& info) { return name_of(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Flux2, DenoiserLayouts,
+    testing::Values(Layout{"klein", {.tp = 2}}, Layout{"klein", {.ulysses = 3}},
+                    Layout{"klein", {.pp = 3}}, Layout{"dev", {.ring = 3}},
+                    Layout{"dev", {.tp = 3}}, Layout{"dev", {.tp = 3}, SharedModulation::kNo},
+                    Layout{"dev", {.pp = 2, .ring = 2}}, Layout{"wide", {.ulysses = 2, .tp = 2}},
+                    Layout{"five", {.ring = 2, .ulysses = 2}}),
+    [](const auto& info) { return name_of(info.param); });
 
-INSTANTIATE_TEST_SUITE_P(ZImage, DenoiserLayouts,
-                         testing::Values(Layout{"zimage-31", {.ulysses = 2}},
-                                         Layout{"zimage-31", {.ring = 3}},
-                                         Layout{"zimage-32", {.tp = 5}},
-                                         Layout{"zimage-32", {.layers = 3}},
-                                         Layout{"zimage-33", {.tp = 2}},
-                                         Layout{"zimage-33", {.layers = 2, .ulysses = 3}},
-                                         Layout{"zimage-33", {.ring = 2, .tp = 2}}),
-                         [](const auto& info) { return name_of(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    ZImage, DenoiserLayouts,
+    testing::Values(Layout{"zimage-31", {.ulysses = 2}}, Layout{"zimage-31", {.ring = 3}},
+                    Layout{"zimage-32", {.tp = 5}}, Layout{"zimage-32", {.pp = 3}},
+                    Layout{"zimage-33", {.tp = 2}}, Layout{"zimage-33", {.pp = 2, .ulysses = 3}},
+                    Layout{"zimage-33", {.ring = 2, .tp = 2}}),
+    [](const auto& info) { return name_of(info.param); });
 
 }  // namespace braid::layouts_test

@@ -31,7 +31,7 @@ DenoiserInput whole_input() {
   return {.noise = run(kNoise),
           .text = run(kText),
           .references = {run(kReference), run(kReference)},
-          .beside_BLC = at::zeros({kBatch, kNoise, 3}),
+          .extra_BLC = at::zeros({kBatch, kNoise, 3}),
           .pooled_BC = at::zeros({kBatch, 3}),
           .timestep_B = at::zeros({kBatch}),
           .guidance_B = at::zeros({kBatch}),
@@ -44,7 +44,7 @@ DenoiserInput whole_input() {
 std::int64_t dim_of(const Tensor& x, const std::set<std::int64_t>& extents) {
   for (std::int64_t dim = 0; dim < x.dim(); ++dim)
     if (extents.contains(x.size(dim))) return dim;
-  return Along::kNone;
+  return DimRoles::kNone;
 }
 
 // A layout that split a tensor along no dim, or another one, would mix tokens or pictures.
@@ -52,12 +52,12 @@ TEST(DenoiserInputs, AreSplitWhereTheirBatchAndTokensAre) {
   auto in = whole_input();
   int seen = 0;
   std::set<const void*> places;
-  visit_tensors(in, [&](Tensor& x, const Along& along) {
+  visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
     ++seen;
     places.insert(&x);
-    EXPECT_EQ(along.batch, dim_of(x, {kBatch})) << along.name << x.sizes();
-    EXPECT_EQ(along.tokens, dim_of(x, {kNoise, kText, kReference, kControlText}))
-        << along.name << x.sizes();
+    EXPECT_EQ(dims.batch, dim_of(x, {kBatch})) << dims.name << x.sizes();
+    EXPECT_EQ(dims.tokens, dim_of(x, {kNoise, kText, kReference, kControlText}))
+        << dims.name << x.sizes();
   });
   EXPECT_EQ(seen, 4 * 3 + 4 + 2 * (6 + 3) + 3 + 1);
   EXPECT_EQ(places.size(), std::size_t(seen)) << "each is seen once";

@@ -107,8 +107,8 @@ TEST_F(Layers, MayRunBesideOthersOnASecondStream) {
   const auto may = [](const Weights& w, const Weights& beside) {
     const LinearShape shape{.in = 4, .out = 4, .bias = Bias::kNo};
     const Linear a(w / "a", shape), b(beside / "b", shape);
-    EXPECT_EQ(a.may_run_beside(b), b.may_run_beside(a));
-    return a.may_run_beside(b);
+    EXPECT_EQ(a.may_run_concurrently(b), b.may_run_concurrently(a));
+    return a.may_run_concurrently(b);
   };
   const c10::Stream second(c10::Stream::DEFAULT, at::kCPU);
   const LoadOptions with_second{.second_stream = second};
@@ -237,10 +237,10 @@ TEST(DenoiserInput, EnumeratesEveryTensorThatIsThere) {
                    .timestep_B = at::ones({2}),
                    .modulations_BM = at::ones({2, 9})};
   std::vector<std::string> seen;
-  visit_tensors(in, [&](const Tensor& x, const Along& along) {
-    seen.push_back(along.name);
-    EXPECT_EQ(along.batch == Along::kNone ? 2 : x.size(along.batch), 2) << along.name;
-    EXPECT_GE(along.tokens == Along::kNone ? 4 : x.size(along.tokens), 4) << along.name;
+  visit_tensors(in, [&](const Tensor& x, const DimRoles& dims) {
+    seen.push_back(dims.name);
+    EXPECT_EQ(dims.batch == DimRoles::kNone ? 2 : x.size(dims.batch), 2) << dims.name;
+    EXPECT_GE(dims.tokens == DimRoles::kNone ? 4 : x.size(dims.tokens), 4) << dims.name;
   });
   EXPECT_THAT(seen, ElementsAre("image", "image", "text", "text", "text", "reference", "reference",
                                 "timestep", "modulations"));

@@ -42,16 +42,16 @@ inline Matrix coded(ElementType type, std::int64_t rows, std::int64_t columns) {
                    .view({rows, columns / block.numbers, 2}));
   Matrix matrix{.values_NC = bytes.view({rows, -1}).contiguous()};
   if (is_float8(type)) matrix.scales_N1 = at::rand({rows, 1}) * 0.1;
-  matrix.coding = std::make_shared<const Coding>(Coding{.type = type, .inputs = columns});
+  matrix.coding = std::make_shared<const QuantFormat>(QuantFormat{.type = type, .inputs = columns});
   return matrix;
 }
 
 // The same matrix with only runs of its columns wanted.
 inline Matrix wanting(const Matrix& matrix, const std::vector<Share>& columns) {
   auto some = matrix;
-  Coding coding{.type = matrix.coding->type, .inputs = 0, .columns = columns};
+  QuantFormat coding{.type = matrix.coding->type, .inputs = 0, .columns = columns};
   for (const auto& run : columns) coding.inputs += run.count;
-  some.coding = std::make_shared<const Coding>(coding);
+  some.coding = std::make_shared<const QuantFormat>(coding);
   return some;
 }
 

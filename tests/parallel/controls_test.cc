@@ -1,4 +1,5 @@
-// ControlNets around a layer split: which stage evaluates which pictures, and who gets the results.
+// ControlNets around pipeline parallelism: which stage evaluates which pictures, and who gets the
+// results.
 #include "parallel/controls.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Modulations computed across the stages of a layer split, and for inputs that lack them.
+// Modulations computed across the stages of pipeline parallelism, and for inputs that lack them.
 #include "parallel/modulations.h"
 
 #include <ATen/ATen.h>

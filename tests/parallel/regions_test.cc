@@ -23,7 +23,7 @@ DenoiserInput input_of(std::int64_t batch, double branch) {
   DenoiserInput in{.noise = tokens_of(batch, 11, 100),
                    .text = tokens_of(batch, 5, 200),
                    .references = {tokens_of(batch, 7, 300), tokens_of(batch, 4, 400)},
-                   .beside_BLC = tokens_of(batch, 11, 500).x_BLC,
+                   .extra_BLC = tokens_of(batch, 11, 500).x_BLC,
                    .timestep_B = at::full({batch}, branch)};
   in.text.is_pad_L = at::arange(5) > 3;
   in.controls = {{.x_BNC = tokens_of(batch, 11, 600).x_BLC,
@@ -52,17 +52,17 @@ TEST(SplitTokens, CutsAllOfAPieceTheSameWay) {
           EXPECT_TRUE(is_share(in.references[i].x_BLC, whole.references[i].x_BLC, 1)) << i;
           EXPECT_TRUE(is_share(in.references[i].ids_LA, whole.references[i].ids_LA, 0)) << i;
         }
-        EXPECT_TRUE(is_share(in.beside_BLC, whole.beside_BLC, 1));
+        EXPECT_TRUE(is_share(in.extra_BLC, whole.extra_BLC, 1));
         EXPECT_TRUE(is_share(in.controls[0].x_BNC, whole.controls[0].x_BNC, 1));
         EXPECT_TRUE(is_share(in.controls[0].text.x_BLC, whole.controls[0].text.x_BLC, 1));
         EXPECT_TRUE(at::equal(in.controls[0].scale, whole.controls[0].scale));
         EXPECT_TRUE(is_share(in.residuals.doubles[0], whole.residuals.doubles[0], 1));
         EXPECT_TRUE(is_share(in.residuals.singles[0], whole.residuals.singles[0], 1));
         EXPECT_TRUE(at::equal(in.timestep_B, whole.timestep_B));
-        return std::vector{in.noise.x_BLC + in.beside_BLC};
+        return std::vector{in.noise.x_BLC + in.extra_BLC};
       };
       const auto velocity = split_tokens(ranks, inner)({whole}).front();
-      EXPECT_TRUE(at::equal(velocity, whole.noise.x_BLC + whole.beside_BLC)) << size << " ranks";
+      EXPECT_TRUE(at::equal(velocity, whole.noise.x_BLC + whole.extra_BLC)) << size << " ranks";
     });
 }
 
@@ -72,11 +72,10 @@ TEST(SplitBranches, GivesEveryBranchItsOwnVelocity) {
     for (int branches = size; branches <= 4; ++branches)
       run_ranks({.size = size}, [&](const Group& ranks) {
         int mine = 0;
-        const auto predict =
-            split_branches(ranks, one_by_one([&](const DenoiserInput& in) {
-                             ++mine;
-                             return in.noise.x_BLC + in.timestep_B.view({-1, 1, 1});
-                           }));
+        const auto predict = split_cfg(ranks, one_by_one([&](const DenoiserInput& in) {
+                                         ++mine;
+                                         return in.noise.x_BLC + in.timestep_B.view({-1, 1, 1});
+                                       }));
         std::vector<DenoiserInput> inputs;
         for (int i = 0; i < branches; ++i) inputs.push_back(input_of(2, 10000.0 * (i + 1)));
         const auto velocities = predict(inputs);
@@ -106,7 +105,7 @@ TEST(SplitBranches, MayTakeLongerOnOneRankThanTheDeadline) {
       if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
       return std::vector{inputs.front().timestep_B + 0.0};
     };
-    const auto made = split_branches(ranks, inner)({input_of(1, 3), input_of(1, 4)});
+    const auto made = split_cfg(ranks, inner)({input_of(1, 3), input_of(1, 4)});
     EXPECT_EQ(made[0].item<float>(), 3);
     EXPECT_EQ(made[1].item<float>(), 4);
   });

@@ -102,7 +102,7 @@ TEST_P(AdaptedLanguageModels, AreSharedOutAndWrittenAsTheyAreFused) {
   // klein's transformer here has three heads, which no two ranks share evenly
   options.layout =
       GetParam() == "klein" ? Layout{.ring = 2} : Layout{.tp = 2, .text = TextRanks::kShared};
-  for (const auto mode : {AdapterMode::kFused, AdapterMode::kBeside}) {
+  for (const auto mode : {AdapterMode::kFused, AdapterMode::kUnmerged}) {
     options.adapter_mode = mode;
     EXPECT_LT(largest_error(embeds(options), want), 2e-5) << int(mode);
   }

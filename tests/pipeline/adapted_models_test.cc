@@ -112,7 +112,7 @@ TEST_F(AdaptedModels, AreTheSameHoweverWeightsAreKept) {
 }
 
 TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
-  for (const auto mode : {AdapterMode::kFused, AdapterMode::kBeside}) {
+  for (const auto mode : {AdapterMode::kFused, AdapterMode::kUnmerged}) {
     auto alone = options({{.file = file("comfyui"), .scale = 0.5}});
     alone.dtype = Dtype::kFloat32;
     alone.adapter_mode = mode;
@@ -124,7 +124,7 @@ TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
     };
     const auto want = velocity(alone);
     for (const auto& layout : {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
-                               Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
+                               Layout{.pp = 2}, Layout{.cfg = 2}}) {
       auto shared = alone;
       shared.layout = layout;
       EXPECT_LT(largest_error(velocity(shared), want), 2e-5);
@@ -158,7 +158,7 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
     const auto files = find_model(options);
     const auto family = open_family(files);
     const auto& part = family->part(Part::Role::kDenoiser);
-    LoadOptions load{.dtype = at::kBFloat16, .coded = Coded::kKept};
+    LoadOptions load{.dtype = at::kBFloat16, .packed = PackedWeights::kKept};
     load.quantize = options.memory.quantize;
     load.tensor_parallel = group;
     std::vector<AskedTensor> asked;
@@ -174,7 +174,7 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
         (void)(w / a.layer).tensor(a.name, a.shape);
     w.finish();
     for (const auto& matrix : matrices)
-      if (matrix.has_beside())
+      if (matrix.has_low_rank())
         for (const auto& tensor :
              {matrix.beside->down_RC, matrix.beside->scales_R, matrix.beside->up_NR})
           bytes[std::size_t(group.rank())] += std::int64_t(tensor.nbytes());
@@ -206,7 +206,7 @@ TEST_F(AdaptedModels, ArePlannedAsTheyStandBeside) {
     return bytes_beside(options, 1).front();
   };
   for (const auto* const adapter : {"kohya", "peft", "comfyui"})
-    EXPECT_GT(expect_planned(adapter, AdapterMode::kBeside), 0);
+    EXPECT_GT(expect_planned(adapter, AdapterMode::kUnmerged), 0);
   EXPECT_EQ(expect_planned("kohya", AdapterMode::kAuto), 0) << "fused";
   options.components = kModel;
   options.model = kParity / "blocks/flux.gguf";
@@ -252,7 +252,7 @@ TEST_F(AdaptedModels, StandBesideStoredCodes) {
 TEST_F(AdaptedModels, AreSwitchedBetweenRequests) {
   for (const int ranks : {1, 2}) {
     auto beside = options({{.file = file("fal")}});
-    beside.adapter_mode = AdapterMode::kBeside;
+    beside.adapter_mode = AdapterMode::kUnmerged;
     beside.layout.tp = ranks;
     const Engine engine(beside, {});
     const auto with = [&](std::optional<std::vector<Adapter>> adapters) {

@@ -26,7 +26,7 @@ const NamedLayout kLayouts[] = {{"OneRank", {}},
                                 {"Tp2", {.tp = 2}},
                                 {"Ring2", {.ring = 2}},
                                 {"Ulysses2", {.ulysses = 2}},
-                                {"LayerSplit2", {.layer_split = 2}},
+                                {"LayerSplit2", {.pp = 2}},
                                 {"Cfg2Dp2", {.cfg = 2, .dp = 2}},
                                 {"Ring2OneDecoder", {.ring = 2, .decode = DecodeRanks::kFirst}}};
 const NamedLayout kFewLayouts[] = {kLayouts[0], kLayouts[1], kLayouts[4]};
@@ -173,7 +173,7 @@ class StopsWithin : public testing::Test {
 };
 
 TEST_F(StopsWithin, AStepOfEightBlocks) {
-  for (const auto& layout : {Layout{}, Layout{.tp = 2}, Layout{.layer_split = 2}}) {
+  for (const auto& layout : {Layout{}, Layout{.tp = 2}, Layout{.pp = 2}}) {
     const Engine engine(demo_options(layout), {});
     const auto request = request_with(1, 1);
     const auto step = allocations(engine, request, Phase::kDenoise);

@@ -44,8 +44,8 @@ TEST(OncePerPicture, ModulatesAllStepsOfAllPictures) {
           .number = step, .timestep = 900.0f - 400.0f * float(step), .branch = branch};
       auto in = inputs_of(probe, 1, at::kCPU, info);
       const auto other = inputs_of(probe, 2, at::kCPU, info);
-      visit_tensors(in, [](Tensor& x, const Along& along) {
-        if (along.batch != Along::kNone) x = at::cat({x, x});
+      visit_tensors(in, [](Tensor& x, const DimRoles& dims) {
+        if (dims.batch != DimRoles::kNone) x = at::cat({x, x});
       });
       in.pooled_BC = at::cat({in.pooled_BC.narrow(0, 0, 1), other.pooled_BC});
       branches.push_back(std::move(in));

@@ -32,11 +32,10 @@ TEST(Devices, AreOneARankOrOneForAll) {
   const at::Device cpu(at::kCPU);
   EXPECT_THAT(devices({"cpu"}, {.tp = 3}), ElementsAre(cpu, cpu, cpu));
   EXPECT_THAT(devices({"cpu", "cpu"}, {.ring = 2}), ElementsAre(cpu, cpu));
-  EXPECT_THAT(
-      message_of([&] {
-        devices({"cpu", "cpu", "cpu"}, {.cfg = 2, .layers = 2});
-      }),
-      HasSubstr("dp 1 x cfg 2 x layers 2 x ring 1 x ulysses 1 x tp 1 = 4, but there are 3"));
+  EXPECT_THAT(message_of([&] {
+                devices({"cpu", "cpu", "cpu"}, {.cfg = 2, .pp = 2});
+              }),
+              HasSubstr("dp 1 x cfg 2 x pp 2 x ring 1 x ulysses 1 x tp 1 = 4, but there are 3"));
   EXPECT_THAT(message_of([&] { devices({"cpu", "gpu"}, {.ring = 2}); }), HasSubstr("it is 'gpu'"));
   EXPECT_THAT(message_of([&] { devices({"cuda:2-1"}, {}); }), HasSubstr("it is 'cuda:2-1'"));
 }

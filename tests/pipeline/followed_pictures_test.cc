@@ -67,7 +67,7 @@ TEST(ControlNets, FollowOnePictureInSeveralStages) {
   auto request = following();
   request.num_images = 1;
   const auto one = recording_of(options, request);
-  options.layout.layer_split = 2;
+  options.layout.pp = 2;
   expect_near(one, recording_of(options, request));
 }
 
@@ -215,7 +215,7 @@ TEST(ControlLora, MakesAModelThatNeedsAPicture) {
       .model = kFixtures / "basic/model",
       .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
   const auto family = open_family(find_model(options));
-  EXPECT_EQ(family->shape().beside_width, family->shape().in_width);
+  EXPECT_EQ(family->shape().extra_width, family->shape().in_width);
   EXPECT_THAT(refusal({}, family->description().limits.pictures),
               HasSubstr("needs a control picture"));
 }
@@ -287,14 +287,14 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
               HasSubstr("between 0 and 1, it is from 1 to 1"));
   auto weak = plain;
   weak.scale = 0.5;
-  EXPECT_THAT(refusal({.controls = {weak}}, {.beside = PicturesTaken::Beside::kControl}),
-              HasSubstr("only with a ControlNet"));
+  EXPECT_THAT(
+      refusal({.controls = {weak}}, {.extra_channels = PicturesTaken::ExtraChannels::kControl}),
+      HasSubstr("only with a ControlNet"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FollowedLayouts,
                          testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
-                                         Layout{.cfg = 2}, Layout{.dp = 2},
-                                         Layout{.layer_split = 2}),
+                                         Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.pp = 2}),
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 
 }  // namespace braid::followed_pictures_test

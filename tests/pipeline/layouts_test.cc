@@ -45,7 +45,7 @@ double part_that_differs(const Picture& a, const Picture& b) {
 
 std::string name_of(const Layout& l) {
   const auto number = [](const char* name, int degree) { return name + std::to_string(degree); };
-  return number("dp", l.dp) + number("_cfg", l.cfg) + number("_layers", l.layer_split) +
+  return number("dp", l.dp) + number("_cfg", l.cfg) + number("_pp", l.pp) +
          number("_ring", l.ring) + (l.ring_form == RingForm::kGather ? "g" : "") +
          number("_ulysses", l.ulysses) + number("_tp", l.tp) +
          (l.modulation == SharedModulation::kYes ? "" : "r") +
@@ -86,14 +86,14 @@ const std::vector<Layout> kLayouts = {
     {.tp = 2, .ulysses = 2, .cfg = 2},
     {.ring = 2, .cfg = 2, .dp = 2},
     {.tp = 2, .ulysses = 2, .dp = 2, .modulation = SharedModulation::kNo},
-    {.layer_split = 3},  // 8 blocks: 3, 3 and 2
-    {.layer_split = 8},
-    {.tp = 2, .layer_split = 2},
-    {.ring = 2, .layer_split = 3},
-    {.ulysses = 2, .layer_split = 2},
-    {.cfg = 2, .layer_split = 2},
-    {.dp = 2, .layer_split = 2},
-    {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2, .layer_split = 2},
+    {.pp = 3},  // 8 blocks: 3, 3 and 2
+    {.pp = 8},
+    {.tp = 2, .pp = 2},
+    {.ring = 2, .pp = 3},
+    {.ulysses = 2, .pp = 2},
+    {.cfg = 2, .pp = 2},
+    {.dp = 2, .pp = 2},
+    {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2, .pp = 2},
     {.tp = 2, .text = TextRanks::kShared},
     {.tp = 4, .dp = 2, .text = TextRanks::kShared},
     {.ulysses = 2, .decode = DecodeRanks::kFirst},
@@ -117,7 +117,7 @@ class Layouts : public testing::TestWithParam<Layout> {};
 // Several pictures only if ranks split them, or pass them along.
 Request uneven_for(const Layout& layout) {
   auto request = kUneven;
-  if (layout.dp == 1 && layout.layer_split == 1) request.num_images = 1;
+  if (layout.dp == 1 && layout.pp == 1) request.num_images = 1;
   return request;
 }
 
@@ -222,7 +222,7 @@ TEST(Decode, SeveralPicturesAreSharedOutInTheirOrder) {
 // A stage does what one rank does, on the same pictures.
 TEST(LayerSplit, ChangesNoBit) {
   const auto one = run_with_a_thread_each({}, kUneven);
-  const auto got = run_with_a_thread_each({.layer_split = 3}, kUneven);
+  const auto got = run_with_a_thread_each({.pp = 3}, kUneven);
   EXPECT_TRUE(
       at::equal(got.facts.recording.at("latents_final"), one.facts.recording.at("latents_final")));
 }
@@ -233,7 +233,7 @@ TEST(LayerSplit, GivesEveryPictureOfItsRoundsItsOwnVelocity) {
   request.num_images = 5;
   request.batch_size = 2;
   request.steps = 1;
-  const auto one = run({}, request), got = run({.layer_split = 2}, request);
+  const auto one = run({}, request), got = run({.pp = 2}, request);
   const auto &want = one.facts.recording.at("velocity_first"),
              &have = got.facts.recording.at("velocity_first");
   ASSERT_EQ(have.size(0), 5);
@@ -263,7 +263,7 @@ TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
   EXPECT_THAT(refusal({.cfg = 3}, kEven), HasSubstr("over 3 ranks needs as many branches"));
   EXPECT_THAT(refusal({.cfg = 2}, {.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}),
               HasSubstr("give a negative prompt"));
-  EXPECT_THAT(refusal({.layer_split = 9}, kEven),
+  EXPECT_THAT(refusal({.pp = 9}, kEven),
               HasSubstr("over 9 ranks needs as many blocks, the transformer has 8"));
   EXPECT_THAT(refusal({.tp = 3, .text = TextRanks::kShared}, kEven),
               HasSubstr("cannot share the 4 heads"));

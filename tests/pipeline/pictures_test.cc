@@ -21,13 +21,13 @@ TEST(Pictures, AreRefusedWhereTheModelTakesNone) {
 
 TEST(Pictures, AreRefusedWhereTheModelNeedsMore) {
   const PicturesTaken fills{.init = PicturesTaken::Init::kMaybe,
-                            .beside = PicturesTaken::Beside::kMasked};
+                            .extra_channels = PicturesTaken::ExtraChannels::kMasked};
   EXPECT_THAT(refusal({}, fills), HasSubstr("needs an initial picture and a mask"));
   EXPECT_THAT(refusal({.init = waves(4, 4)}, fills), HasSubstr("needs an initial picture and"));
   EXPECT_EQ(refusal({.init = waves(4, 4), .mask = half(4, 4)}, fills), "");
   EXPECT_THAT(refusal({.init = waves(4, 4)}, {.init = PicturesTaken::Init::kWithMask}),
               HasSubstr("only to draw a part of it anew: it needs a mask"));
-  EXPECT_THAT(refusal({}, {.beside = PicturesTaken::Beside::kControl}),
+  EXPECT_THAT(refusal({}, {.extra_channels = PicturesTaken::ExtraChannels::kControl}),
               HasSubstr("needs a control picture"));
 }
 
@@ -135,8 +135,7 @@ TEST_P(PictureLayouts, KontextFillsInAsOneRankDoes) {
 
 INSTANTIATE_TEST_SUITE_P(All, PictureLayouts,
                          testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
-                                         Layout{.cfg = 2}, Layout{.dp = 2},
-                                         Layout{.layer_split = 2}),
+                                         Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.pp = 2}),
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 
 // References seen once, on one rank and on several; 3 heads.
@@ -157,7 +156,7 @@ TEST_P(KeptReferences, AreWhatOneRankKeeps) { expect_same(kKept, request_with_ke
 
 INSTANTIATE_TEST_SUITE_P(All, KeptReferences,
                          testing::Values(Layout{.tp = 3}, Layout{.ring = 2}, Layout{.ulysses = 2},
-                                         Layout{.layer_split = 2},
+                                         Layout{.pp = 2},
                                          Layout{.ring = 2, .ring_form = RingForm::kGather}),
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 

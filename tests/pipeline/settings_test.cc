@@ -129,7 +129,7 @@ TEST(Settle, ARoundFillsTheStagesOfEveryReplica) {
   Settings s;
   s.batch_size = 3;
   EXPECT_EQ(pictures_per_round(s, {}), 3);
-  EXPECT_EQ(pictures_per_round(s, {.dp = 2, .cfg = 2, .layers = 4, .ring = 3, .tp = 2}), 24);
+  EXPECT_EQ(pictures_per_round(s, {.dp = 2, .cfg = 2, .pp = 4, .ring = 3, .tp = 2}), 24);
 }
 
 TEST(Settle, RefusesWhatIsOutOfRangeByName) {

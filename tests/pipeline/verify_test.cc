@@ -23,9 +23,9 @@ Verdict verdict_of(const Layout& layout, std::optional<Fault> fault = {},
 }
 
 TEST(Verify, PassesHybridLayouts) {
-  for (const auto& layout : {Layout{.tp = 2, .ring = 2, .ulysses = 2}, Layout{.tp = 3, .ring = 3},
-                             Layout{.tp = 2, .ulysses = 5}, Layout{.layer_split = 3},
-                             Layout{.tp = 2, .ring = 2, .layer_split = 2}}) {
+  for (const auto& layout :
+       {Layout{.tp = 2, .ring = 2, .ulysses = 2}, Layout{.tp = 3, .ring = 3},
+        Layout{.tp = 2, .ulysses = 5}, Layout{.pp = 3}, Layout{.tp = 2, .ring = 2, .pp = 2}}) {
     const auto verdict = verdict_of(layout);
     ASSERT_EQ(verdict.blocks.size(), 2u + 2 * 2 + 2 * 6 + 1);
     EXPECT_EQ(verdict.blocks.back().where, "velocity");
@@ -37,7 +37,7 @@ TEST(Verify, PassesHybridLayouts) {
 // A step is compared for every branch of guidance and every picture of data-parallel ranks.
 TEST(Verify, ProvesBranchesAndPictures) {
   for (const auto& layout :
-       {Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.ring = 2, .cfg = 2, .layer_split = 2},
+       {Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.ring = 2, .cfg = 2, .pp = 2},
         Layout{.tp = 2, .cfg = 2, .dp = 2}}) {
     const auto verdict = verdict_of(layout);
     const auto items = std::size_t(layout.cfg * layout.dp);
@@ -118,7 +118,7 @@ TEST(Verify, PassesWithControlNets) {
                             .dtype = Dtype::kFloat32};
   VerifyOptions options{.probe = {.width = 80, .height = 64, .max_sequence_length = 21}};
   for (const auto& layout :
-       {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2}, Layout{.layer_split = 2}}) {
+       {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2}, Layout{.pp = 2}}) {
     with_nets.layout = layout;
     const auto verdict = verify(deploy(with_nets), options);
     EXPECT_EQ(verdict.first_divergent(), nullptr);
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"skip-reduce", {.tp = 2}, "single_blocks.0 image"},
                     Case{"drop-lse", {.ring = 2}, "double_blocks.0 image"},
                     Case{"stale-kv", {.ring = 3}, "double_blocks.0 image"},
-                    Case{"skip-reduce", {.tp = 2, .layer_split = 2}, "single_blocks.0 image"},
+                    Case{"skip-reduce", {.tp = 2, .pp = 2}, "single_blocks.0 image"},
                     Case{"rank-noise", {.ulysses = 2}, "img_in"},
                     Case{"rank-noise", {.cfg = 2}, "img_in of branch 2"},
                     Case{"zero-timestep", {.dp = 3}, "double_blocks.0 image of picture 2"},
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) {
       std::string name = info.param.name;
       std::replace(name.begin(), name.end(), '-', '_');
-      return name + "_layers" + std::to_string(info.param.layout.layer_split) + "_cfg" +
+      return name + "_pp" + std::to_string(info.param.layout.pp) + "_cfg" +
              std::to_string(info.param.layout.cfg) + "_dp" + std::to_string(info.param.layout.dp);
     });
 

@@ -42,16 +42,16 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
   job.height = 48;
   job.text_tokens = 9;
   // the first rank's share of three pictures: two or, with a batch per stage, all
-  job.batch_size = layout.layer_split > 1 ? 3 : 2;
+  job.batch_size = layout.pp > 1 ? 3 : 2;
   job.branches = 2;
   const Degrees grid{.dp = layout.dp,
                      .cfg = layout.cfg,
-                     .layers = layout.layer_split,
+                     .pp = layout.pp,
                      .ring = layout.ring,
                      .ulysses = layout.ulysses,
                      .tp = layout.tp};
   const auto run_of = [&](int stage) {
-    return stage_of(job.shape(), share_of(job.shape().num_blocks(), stage, layout.layer_split));
+    return stage_of(job.shape(), share_of(job.shape().num_blocks(), stage, layout.pp));
   };
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, grid, 0, run_of(0))));
@@ -67,7 +67,7 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
   const auto vae = stored(files.open("vae")) * count_vae_decoder(job.family->description().vae);
   ASSERT_EQ(facts.load.bytes_read.size(), std::size_t(grid.product()));
   for (int rank = 0; rank < grid.product(); ++rank) {
-    const auto place = place_of(grid, rank).layers;
+    const auto place = place_of(grid, rank).pp;
     const int sharers = layout.text == TextRanks::kShared ? grid.tp : 1;
     const auto text = stored(files.open("text_encoder")) * count_clip(clip).of_rank(sharers) +
                       stored(files.open("text_encoder_2")) * count_t5(t5).of_rank(sharers);
@@ -86,10 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(WholeRun{"models/demo", {}}, WholeRun{"models/demo", {.tp = 3}},
                     WholeRun{"models/demo", {.tp = 2, .ring = 2}},
                     WholeRun{"models/demo", {.ulysses = 2, .cfg = 2}},
-                    WholeRun{"models/demo", {.tp = 2, .dp = 2}},
-                    WholeRun{"models/demo", {.layer_split = 3}},
-                    WholeRun{"models/demo",
-                             {.tp = 2, .layer_split = 2, .text = TextRanks::kShared}},
+                    WholeRun{"models/demo", {.tp = 2, .dp = 2}}, WholeRun{"models/demo", {.pp = 3}},
+                    WholeRun{"models/demo", {.tp = 2, .pp = 2, .text = TextRanks::kShared}},
                     WholeRun{"models/demo",
                              {.tp = 4, .text = TextRanks::kShared, .decode = DecodeRanks::kFirst}},
                     WholeRun{"tests/data/parity/basic/model", {.tp = 2}},

@@ -104,8 +104,8 @@ struct NamedLayout {
 const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ring3", {.ring = 3}},
                                 {"Ulysses2", {.ulysses = 2}},
-                                {"LayerSplit2", {.layer_split = 2}},
-                                {"Tp2LayerSplit2", {.tp = 2, .layer_split = 2}},
+                                {"LayerSplit2", {.pp = 2}},
+                                {"Tp2LayerSplit2", {.tp = 2, .pp = 2}},
                                 {"Cfg2", {.cfg = 2}},
                                 {"Dp2", {.dp = 2}}};
 
@@ -153,8 +153,8 @@ TEST_P(ToyExpertLayouts, MoveAndReadWhatIsPredicted) {
   const auto job = job_of(deployment, request);
   const auto& degrees = deployment.degrees();
   const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
-                                          degrees.layers));
+    return stage_of(job.shape(),
+                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
@@ -254,7 +254,7 @@ TEST(ToyExperts, TakeAdaptersByTheFoldersOfTheirParts) {
     write_file(merged.model() / part / "diffusion_pytorch_model.safetensors",
                write_safetensors(tensors));
     const auto want = drawn(options_with({}, {}, merged.model())).facts.recording;
-    for (const auto mode : {AdapterMode::kFused, AdapterMode::kBeside}) {
+    for (const auto mode : {AdapterMode::kFused, AdapterMode::kUnmerged}) {
       auto adapted = options_with();
       adapted.adapters = {{.file = lora}};
       adapted.adapter_mode = mode;

@@ -115,9 +115,9 @@ DenoiserShape toy_shape(const ToyConfig& c) {
                       .count = c.num_blocks,
                       .dense_flops = 2 * (h * (h + 2 * kv) + h * h + 2 * h * m),
                       .all_reduces = 2,
-                      .live = {2 * h, 2 * m},
-                      .widest = m,
-                      .moved = {12 * h, 30 * h}}}};
+                      .peak_elements = {2 * h, 2 * m},
+                      .widest_output = m,
+                      .traffic_elements = {12 * h, 30 * h}}}};
 }
 
 }  // namespace braid::toy

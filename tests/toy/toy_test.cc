@@ -64,9 +64,9 @@ const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ulysses2", {.ulysses = 2}},
                                 {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads, 2 of keys
                                 {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
-                                {"LayerSplit3", {.layer_split = 3}},
+                                {"LayerSplit3", {.pp = 3}},
                                 {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
-                                {"Tp2LayerSplit2", {.tp = 2, .layer_split = 2}}};
+                                {"Tp2LayerSplit2", {.tp = 2, .pp = 2}}};
 
 const NamedLayout kProvenLayouts[] = {
     {"Cfg2", {.cfg = 2}}, {"Dp2", {.dp = 2}}, {"Cfg2Dp2Ring2", {.ring = 2, .cfg = 2, .dp = 2}}};
@@ -95,8 +95,8 @@ TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
   auto job = job_of(deploy(options), kRequest);
   const auto degrees = degrees_of(GetParam().layout);
   const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
-                                          degrees.layers));
+    return stage_of(job.shape(),
+                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));

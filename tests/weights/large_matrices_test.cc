@@ -45,7 +45,7 @@ TEST(LargeMatrices, AreChangedByAdaptersInAllTheirRows) {
   const auto want = base + up.mm(down);
   const ShardingTable table = {{"a", column_parallel({2000, 200})}};
   const auto loaded = [&](const Group& ranks) {
-    const auto beside = std::make_shared<BesideWeights>(
+    const auto unmerged = std::make_shared<UnmergedAdapters>(
         AdaptedPart{.names = {.prefixes = {""}, .tables = {{}}},
                     .shardings = table,
                     .others = {},
@@ -53,7 +53,7 @@ TEST(LargeMatrices, AreChangedByAdaptersInAllTheirRows) {
         at::kCPU);
     const Weights w(adapted_tensors(stored_tensors(Checkpoint::open(folder.path(), "m"), {}),
                                     open_adapters({{.file = folder / "lora.safetensors"}}),
-                                    AdapterMode::kAuto, beside),
+                                    AdapterMode::kAuto, unmerged),
                     {.tensor_parallel = ranks}, table);
     const auto got = (w / "a").matrix("weight", {kRows, kColumns}).values_NC;
     w.finish();

@@ -59,7 +59,7 @@ Deployment deployed(const GenerateFlags& flags, const Request& request,
 Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model) {
   auto options = flags.options;
   options.model = model;
-  if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kBeside;
+  if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kUnmerged;
   const auto typical = [&](const Family& family) -> Request {
     const auto size =
         serve::default_size(info_of(family.description()), {.max_pixels = flags.max_pixels});

@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "app/commands/deployments.h"
-#include "app/commands/fit_here.h"
+#include "app/commands/plan_here.h"
 #include "app/files/input_pictures.h"
 #include "app/files/latents_file.h"
 #include "app/files/output_files.h"

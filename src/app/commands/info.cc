@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/deployments.h"
-#include "app/commands/fit_here.h"
+#include "app/commands/plan_here.h"
 #include "app/machine/machine_info.h"
 #include "app/print/info/adapter_info.h"
 #include "app/print/info/model_info.h"
@@ -59,7 +59,7 @@ Budget budget_here(const std::string& device) {
 std::string summary(const Deployment& deployment) {
   const auto budget = budget_here(deployment.places.devices.front());
   return model_summary(model_info(deployment)) + "  here              it " +
-         fit_here(deployment, budget) + "\n  (--verbose or --json: the whole configuration)\n";
+         plan_here(deployment, budget) + "\n  (--verbose or --json: the whole configuration)\n";
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
   add_degree(read, "--layer-split",
              "Each rank keeps a run of consecutive blocks; pictures pass\n"
              "through them one after another, so make several at once",
-             layout.layer_split);
+             layout.pp);
   read.text("--tp-modulation", "HOW", "Layout",
             "sharded or replicated: whether tensor-parallel ranks share the\n"
             "adaLN layers, too. Default: sharded",
@@ -70,7 +70,7 @@ void add_auto_layout_flag(FlagReader& read, Layout& layout) {
 
 void check_auto_layout(const Layout& l) {
   if (l.fit != Fit::kAuto) return;
-  const bool has_degrees = l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.layer_split > 1;
+  const bool has_degrees = l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.pp > 1;
   require(!has_degrees, "--layout auto chooses the degrees itself: leave out --tp, --ring, ",
           "--ulysses, --layer-split, --cfg-parallel and --dp, or leave out --layout");
 }

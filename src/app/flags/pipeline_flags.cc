@@ -91,7 +91,7 @@ void add_adapter_flags(FlagReader& read, PipelineOptions& o) {
               o.adapter_mode = choice<AdapterMode>(flag, text,
                                                    {{"auto", AdapterMode::kAuto},
                                                     {"fused", AdapterMode::kFused},
-                                                    {"beside", AdapterMode::kBeside}});
+                                                    {"beside", AdapterMode::kUnmerged}});
             });
 }
 

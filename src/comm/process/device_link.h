@@ -1,4 +1,4 @@
-// Messages between GPUs of different processes that need not pass through the hosts. The courier
+// Messages between GPUs of different processes that need not pass through the hosts. The progress
 // agrees on what is sent and detects lost ranks.
 #pragma once
 

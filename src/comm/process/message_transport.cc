@@ -42,30 +42,30 @@ std::vector<int> first_ranks(int count) {
 
 }  // namespace
 
-MessageTransport::MessageTransport(std::shared_ptr<Courier> courier)
-    : MessageTransport(courier, first_ranks(courier->size()), courier->rank(),
-                       Courier::kWorldChannel) {}
+MessageTransport::MessageTransport(std::shared_ptr<ProgressThread> progress)
+    : MessageTransport(progress, first_ranks(progress->size()), progress->rank(),
+                       ProgressThread::kWorldChannel) {}
 
-MessageTransport::MessageTransport(std::shared_ptr<Courier> courier, std::vector<int> ranks,
+MessageTransport::MessageTransport(std::shared_ptr<ProgressThread> progress, std::vector<int> ranks,
                                    int rank, int channel)
-    : courier_(std::move(courier)), ranks_(std::move(ranks)), rank_(rank), channel_(channel) {}
+    : progress_(std::move(progress)), ranks_(std::move(ranks)), rank_(rank), channel_(channel) {}
 
 Tensor MessageTransport::staged(const Tensor& x) const { return x.to(at::kCPU).contiguous(); }
 
 PairTransport::Wait MessageTransport::start(const std::vector<Piece>& out,
                                             const std::vector<Piece>& in, Patience patience) {
-  courier_->fate().check();
+  progress_->fate().check();
   const auto parcels = [&](const std::vector<Piece>& pieces) {
-    std::vector<Courier::Parcel> result;
+    std::vector<ProgressThread::Parcel> result;
     for (const auto& piece : pieces) {
       check(piece.x.is_contiguous(), "a message should be dense memory");
       result.push_back({ranks_[std::size_t(piece.rank)], piece.x});
     }
     return result;
   };
-  auto delivery = courier_->start(channel_, parcels(out), parcels(in));
-  return [courier = courier_, delivery = std::move(delivery), patience] {
-    courier->wait(*delivery, patience);
+  auto delivery = progress_->start(channel_, parcels(out), parcels(in));
+  return [progress = progress_, delivery = std::move(delivery), patience] {
+    progress->wait(*delivery, patience);
   };
 }
 
@@ -82,16 +82,16 @@ std::vector<Note> MessageTransport::compare(const Note& mine, Patience patience)
 
 // Overlapping groups are created at different times and so have different channels.
 std::shared_ptr<Transport> MessageTransport::subgroup(std::span<const int> ranks) {
-  check(channel_ == Courier::kWorldChannel,
+  check(channel_ == ProgressThread::kWorldChannel,
         "only the group of all processes has subgroups, this one has ", size(), " of ",
-        courier_->size(), " ranks");
-  const int channel = courier_->new_channel();
+        progress_->size(), " ranks");
+  const int channel = progress_->new_channel();
   const auto here = std::find(ranks.begin(), ranks.end(), rank_);
   if (here == ranks.end()) return nullptr;
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(ranks_[std::size_t(rank)]);
   return std::shared_ptr<Transport>(
-      new MessageTransport(courier_, std::move(members), int(here - ranks.begin()), channel));
+      new MessageTransport(progress_, std::move(members), int(here - ranks.begin()), channel));
 }
 
 }  // namespace braid

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside the program or this code's library, or in the library folder of an installed tree.
+// Next to the program or this code's library, or in the library folder of an installed tree.
 std::vector<fs::path> places() {
   Dl_info self{};
   ::dladdr(reinterpret_cast<const void*>(&places), &self);

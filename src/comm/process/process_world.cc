@@ -67,8 +67,8 @@ ProcessWorld::ProcessWorld(const Launch& launch, const WorldOptions& options)
 ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
                            const LinkMaker& make_link)
     : fate_(std::make_shared<Fate>(deadline)),
-      courier_(std::make_shared<Courier>(std::move(wire), fate_)),
-      host_transport_(std::make_shared<MessageTransport>(courier_)),
+      progress_(std::make_shared<ProgressThread>(std::move(wire), fate_)),
+      host_transport_(std::make_shared<MessageTransport>(progress_)),
       hosts_(host_transport_),
       group_(hosts_) {
   LinkedDevices linked;
@@ -82,7 +82,7 @@ ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds
   if (!linked.link) return;
   link_use_ = {.over = device_link_name()};
   link_ = std::move(linked.link);
-  courier_->on_failure([link = link_] { link->abort(); });
+  progress_->on_failure([link = link_] { link->abort(); });
   group_ = Group(std::make_shared<LinkedTransport>(host_transport_, link_));
 }
 
@@ -105,7 +105,7 @@ void ProcessWorld::run(const std::function<void(const Group& world)>& body, std:
 
 void ProcessWorld::enter(const std::function<void(const Group& world)>& body) {
   const c10::InferenceMode no_autograd;
-  courier_->begin_run();
+  progress_->begin_run();
   // Other ranks may be ahead and have failed. The first rank begins regardless: all ranks find
   // faults in the input, and the first one reports them.
   if (!has_first_rank()) fate_->check();
@@ -135,7 +135,7 @@ std::vector<Ending> ProcessWorld::end_run(const std::exception_ptr& mine) {
   if (mine) fate_->fail(group_.rank(), mine);
   if (fate_->is_lost()) end_lost();
   try {
-    return courier_->end_run(ending);
+    return progress_->end_run(ending);
   } catch (...) {  // a rank that cannot agree with the others is lost to them
     const auto why = message_of(std::current_exception());
     fate_->fail(group_.rank(), std::make_exception_ptr(WorldLost(why)));
@@ -158,7 +158,7 @@ void ProcessWorld::end_with(int culprit, const Ending& ending, const std::except
 // All ranks end with the first loss, and the first rank reports it. If it cannot, the second does.
 void ProcessWorld::end_lost() {
   const auto [rank, cause] = fate_->loss();
-  courier_->tell_loss(rank, cause);
+  progress_->tell_loss(rank, cause);
   if (has_first_rank() && fate_->culprit() == 0) std::rethrow_exception(fate_->cause());
   const auto all = text_of("rank ", rank, " failed: ", message_of(cause));
   if (rank == 0 && group_.rank() == 1 && is_gone(cause)) throw Error(all);

@@ -1,8 +1,8 @@
 // A world whose ranks are processes, as seen from this one.
 #pragma once
 
-#include "comm/process/courier.h"
 #include "comm/process/device_link.h"
+#include "comm/process/progress_thread.h"
 #include "comm/world.h"
 
 namespace braid {
@@ -38,7 +38,7 @@ class ProcessWorld : public World {
   void wait_for_loss(std::chrono::milliseconds patience) const;
 
   std::shared_ptr<Fate> fate_;
-  std::shared_ptr<Courier> courier_;
+  std::shared_ptr<ProgressThread> progress_;
   std::shared_ptr<Transport> host_transport_;
   Group hosts_;  // all ranks, without a device link
   Group group_;

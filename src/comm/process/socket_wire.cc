@@ -86,8 +86,8 @@ Wire::Events SocketWire::poll(std::chrono::microseconds at_most) {
   std::vector<Peer*> who = {nullptr};
   for (auto& peer : peers_) {
     if (peer.socket < 0) continue;
-    const short wish = short(POLLIN | (peer.outgoing.empty() ? 0 : POLLOUT));
-    files.push_back({.fd = peer.socket, .events = wish, .revents = 0});
+    const short requested = short(POLLIN | (peer.outgoing.empty() ? 0 : POLLOUT));
+    files.push_back({.fd = peer.socket, .events = requested, .revents = 0});
     who.push_back(&peer);
   }
   const auto wait = events.done.empty() ? at_most.count() : 0;

@@ -46,10 +46,10 @@ sockaddr_storage own_address(const Socket& socket) {
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
 Addresses look_up(const std::string& host, int port, int type) {
-  addrinfo wish{};
-  wish.ai_socktype = type;
+  addrinfo requested{};
+  requested.ai_socktype = type;
   addrinfo* found = nullptr;
-  const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wish, &found);
+  const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &requested, &found);
   check(failure == 0, "cannot find the host ", host, ": ", ::gai_strerror(failure));
   return {found, &::freeaddrinfo};
 }

@@ -12,7 +12,7 @@ Names names_of_llama_cpp(const Checkpoint& checkpoint, const CausalLmConfig& c) 
   require(has_norms == (c.head_norm == HeadNorm::kYes), checkpoint.source(), " is of a model ",
           has_norms ? "with" : "without", " norms of queries and keys, the text encoder is one ",
           has_norms ? "without" : "with", " them");
-  const Order paired = has_norms ? Order{} : Order{Order::kUnpair, c.head_width};
+  const Order paired = has_norms ? Order{} : Order{Order::kDeinterleave, c.head_width};
   const std::string layer = "layers.*.", attention = layer + "self_attn.", mlp = layer + "mlp.";
   return {.spellings = {{"embed_tokens", {"token_embd"}},
                         {attention + "q_proj", {"blk.*.attn_q"}, paired},

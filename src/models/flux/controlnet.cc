@@ -59,7 +59,9 @@ FluxControlNet::FluxControlNet(const FluxControlNetConfig& c, const Weights& w, 
   w.finish();
 }
 
-Tensor FluxControlNet::see(const Tensor& picture_13HW) const { return hint_.value()(picture_13HW); }
+Tensor FluxControlNet::encode(const Tensor& picture_13HW) const {
+  return hint_.value()(picture_13HW);
+}
 
 // Replaces the text's pad by the mode's embedding.
 Tensor FluxControlNet::with_mode(const Tensor& text_BTC, const ControlInput& control) const {

@@ -46,7 +46,7 @@ class FluxControlNet {
   BlockResiduals operator()(const DenoiserInput& in, const ControlInput& control) const;
 
   // For a net that sees pixels: turns a picture into the rows of a control, [1 N 4 hint_channels].
-  Tensor see(const Tensor& picture_13HW) const;
+  Tensor encode(const Tensor& picture_13HW) const;
 
   // condition(): silu of the conditioning vectors [S C], from the timesteps of `in` and one of its
   // controls. modulations(): the blocks' modulations for several such vectors.

@@ -16,8 +16,8 @@ Embedder load_embedder(const Weights& w, std::int64_t in, std::int64_t hidden) {
 
 // The latents' channels, then the extra ones.
 Tensor image_tokens(const DenoiserInput& in) {
-  std::vector<Tensor> runs = {in.beside_BLC.defined() ? at::cat({in.noise.x_BLC, in.beside_BLC}, -1)
-                                                      : in.noise.x_BLC};
+  std::vector<Tensor> runs = {in.extra_BLC.defined() ? at::cat({in.noise.x_BLC, in.extra_BLC}, -1)
+                                                     : in.noise.x_BLC};
   for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
   return at::cat(runs, 1);
 }

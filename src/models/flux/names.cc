@@ -4,7 +4,7 @@ namespace braid {
 namespace {
 
 // Norm scales are `scale` in Black Forest Labs' names and `weight` in ours.
-const std::vector<Spelling> kBlackForestLabs = {
+const std::vector<KeyRule> kBlackForestLabs = {
     {"double_blocks.*.img_attn.norm.query_norm.weight",
      {"double_blocks.*.img_attn.norm.query_norm.scale"}},
     {"double_blocks.*.img_attn.norm.key_norm.weight",
@@ -17,7 +17,7 @@ const std::vector<Spelling> kBlackForestLabs = {
     {"single_blocks.*.norm.key_norm.weight", {"single_blocks.*.norm.key_norm.scale"}},
 };
 
-const std::vector<Spelling> kDiffusers = {
+const std::vector<KeyRule> kDiffusers = {
     {"img_in", {"x_embedder"}},
     {"txt_in", {"context_embedder"}},
     {"time_in.in_layer", {"time_text_embed.timestep_embedder.linear_1"}},
@@ -62,7 +62,7 @@ const std::vector<Spelling> kDiffusers = {
 
 // Named after attention processors. For a single block they have no MLP part, whose rows come last
 // in linear1.
-const std::vector<Spelling> kXLabs = {
+const std::vector<KeyRule> kXLabs = {
     {"double_blocks.*.img_attn.qkv", {"double_blocks.*.processor.qkv_lora1"}},
     {"double_blocks.*.img_attn.proj", {"double_blocks.*.processor.proj_lora1"}},
     {"double_blocks.*.txt_attn.qkv", {"double_blocks.*.processor.qkv_lora2"}},
@@ -73,7 +73,7 @@ const std::vector<Spelling> kXLabs = {
 };
 
 // Not final_norm_out: its halves' order differs between versions.
-const std::vector<Spelling> kDiffSynth = {
+const std::vector<KeyRule> kDiffSynth = {
     {"img_in", {"x_embedder"}},
     {"txt_in", {"context_embedder"}},
     {"time_in.in_layer", {"time_embedder.timestep_embedder.0"}},
@@ -99,7 +99,7 @@ const std::vector<Spelling> kDiffSynth = {
 };
 
 // OneTrainer's "OMI" format: Black Forest Labs' names with the parts of fused layers numbered.
-const std::vector<Spelling> kOneTrainer = {
+const std::vector<KeyRule> kOneTrainer = {
     {"img_in", {"img_in.proj"}},
     {"double_blocks.*.img_attn.qkv",
      {"double_blocks.*.img_attn.qkv.0", "double_blocks.*.img_attn.qkv.1",
@@ -113,7 +113,7 @@ const std::vector<Spelling> kOneTrainer = {
 };
 
 // diffusers' names after fuse_qkv_projections(), and of trainers that drop the index of to_out.
-const std::vector<Spelling> kOtherDiffusers = {
+const std::vector<KeyRule> kOtherDiffusers = {
     {"double_blocks.*.img_attn.qkv", {"transformer_blocks.*.attn.to_qkv"}},
     {"double_blocks.*.txt_attn.qkv", {"transformer_blocks.*.attn.to_added_qkv"}},
     {"double_blocks.*.img_attn.proj", {"transformer_blocks.*.attn.to_out"}},

@@ -9,7 +9,7 @@ const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", "
 const std::string kOnlyFlux2 = "single_stream_modulation.lin.weight";  // absent in FLUX.1
 
 // Norm scales are `scale` in Black Forest Labs' names and `weight` in ours.
-const std::vector<Spelling> kBlackForestLabs = {
+const std::vector<KeyRule> kBlackForestLabs = {
     {"double_blocks.*.img_attn.norm.query_norm.weight",
      {"double_blocks.*.img_attn.norm.query_norm.scale"}},
     {"double_blocks.*.img_attn.norm.key_norm.weight",
@@ -22,7 +22,7 @@ const std::vector<Spelling> kBlackForestLabs = {
     {"single_blocks.*.norm.key_norm.weight", {"single_blocks.*.norm.key_norm.scale"}},
 };
 
-const std::vector<Spelling> kDiffusers = {
+const std::vector<KeyRule> kDiffusers = {
     {"img_in", {"x_embedder"}},
     {"txt_in", {"context_embedder"}},
     {"time_in.in_layer", {"time_guidance_embed.timestep_embedder.linear_1"}},
@@ -62,19 +62,19 @@ const std::vector<Spelling> kDiffusers = {
 };
 
 // diffusers' names after fuse_qkv_projections(), and of trainers that drop the index of to_out.
-const std::vector<Spelling> kOtherDiffusers = {
+const std::vector<KeyRule> kOtherDiffusers = {
     {"double_blocks.*.img_attn.qkv", {"transformer_blocks.*.attn.to_qkv"}},
     {"double_blocks.*.txt_attn.qkv", {"transformer_blocks.*.attn.to_added_qkv"}},
     {"double_blocks.*.img_attn.proj", {"transformer_blocks.*.attn.to_out"}},
 };
 
 // The truncation of one trainer: "sformer_blocks.0" for "transformer_blocks.0".
-std::vector<Spelling> cut_diffusers() {
+std::vector<KeyRule> cut_diffusers() {
   const std::string cut = "tran", begin = cut + "sformer_blocks.";
-  std::vector<Spelling> spellings;
+  std::vector<KeyRule> spellings;
   for (auto spelling : kDiffusers) {
-    if (!spelling.theirs.front().starts_with(begin)) continue;
-    for (auto& name : spelling.theirs) name.erase(0, cut.size());
+    if (!spelling.stored.front().starts_with(begin)) continue;
+    for (auto& name : spelling.stored) name.erase(0, cut.size());
     spellings.push_back(std::move(spelling));
   }
   return spellings;

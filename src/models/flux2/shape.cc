@@ -15,13 +15,13 @@ BlockCost double_block(const Flux2Config& c) {
           .count = c.num_double,
           .dense_flops = dense_flops(h, m),
           .all_reduces = 2,
-          .live = {.whole = 3 * h, .shared = 3 * m},
-          .widest = 2 * m,
+          .peak_elements = {.whole = 3 * h, .shared = 3 * m},
+          .widest_output = 2 * m,
           .kernels = 24,
           .layers = 8,
           // whole: a norm 2, a gated residual with a norm 4 and one without 3; shared: q and k,
           // normed and rotated 4, v of text and image joined 2, SwiGLU in two passes
-          .moved = {.whole = 9 * h, .shared = 6 * h + 5 * m},
+          .traffic_elements = {.whole = 9 * h, .shared = 6 * h + 5 * m},
           .inputs = {.whole = 2 * h, .shared = h + m},
           .has_sides = true};
 }
@@ -34,13 +34,13 @@ BlockCost single_block(const Flux2Config& c) {
           .count = c.num_single,
           .dense_flops = dense_flops(h, m),
           .all_reduces = 1,
-          .live = {.whole = 2 * h, .shared = 5 * h + 3 * m},
-          .widest = 3 * h + 2 * m,
+          .peak_elements = {.whole = 2 * h, .shared = 5 * h + 3 * m},
+          .widest_output = 3 * h + 2 * m,
           .kernels = 10,
           .layers = 2,
           // whole: a norm 2, a gated residual 3; shared: q and k, normed and rotated 4, attention
           // beside the MLP 2, SwiGLU in two passes
-          .moved = {.whole = 5 * h, .shared = 6 * h + 5 * m},
+          .traffic_elements = {.whole = 5 * h, .shared = 6 * h + 5 * m},
           .inputs = {.whole = h, .shared = h + m}};
 }
 

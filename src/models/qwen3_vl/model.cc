@@ -25,7 +25,7 @@ struct Places {
 };
 
 Places places_of(const std::vector<std::int64_t>& ids,
-                 const std::vector<SeenTogether::Grid>& pictures, const Qwen3VlConfig& c) {
+                 const std::vector<EncodedPictures::Grid>& pictures, const Qwen3VlConfig& c) {
   Places places;
   std::int64_t next = 0;
   std::size_t picture = 0;
@@ -85,8 +85,8 @@ Qwen3Vl::Qwen3Vl(const Qwen3VlConfig& c, const Weights& w)
   w.finish();
 }
 
-SeenTogether Qwen3Vl::see(const std::vector<Tensor>& pictures) const {
-  SeenTogether together;
+EncodedPictures Qwen3Vl::encode(const std::vector<Tensor>& pictures) const {
+  EncodedPictures together;
   std::vector<Tensor> tokens;
   std::vector<std::vector<Tensor>> added;
   const auto side = config_.vision.pixels_per_token();
@@ -103,7 +103,7 @@ SeenTogether Qwen3Vl::see(const std::vector<Tensor>& pictures) const {
 }
 
 Tensor Qwen3Vl::operator()(const std::vector<std::int64_t>& ids,
-                           const SeenTogether& pictures) const {
+                           const EncodedPictures& pictures) const {
   check_ids(ids, pictures.grids.size(), config_);
   const auto places = places_of(ids, pictures.grids, config_);
   const auto ids_1T = at::tensor(places.ids).unsqueeze(0);

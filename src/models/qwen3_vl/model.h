@@ -10,7 +10,7 @@
 namespace braid {
 
 // The vision tower's output for several pictures, and each picture's size in tokens.
-struct SeenTogether {
+struct EncodedPictures {
   struct Grid {
     std::int64_t rows, columns;
   };
@@ -23,12 +23,12 @@ class Qwen3Vl {
   Qwen3Vl(const Qwen3VlConfig& config, const Weights& w);
 
   // Pictures [3 H W], normalised for the tower; results are concatenated.
-  SeenTogether see(const std::vector<Tensor>& pictures) const;
+  EncodedPictures encode(const std::vector<Tensor>& pictures) const;
 
   // `ids` has one config.image_token per picture -> [1 T C] for T tokens, including the pictures'.
   // Throws InputError if their number differs from the number of pictures, and for an id outside
   // the vocabulary.
-  Tensor operator()(const std::vector<std::int64_t>& ids, const SeenTogether& pictures) const;
+  Tensor operator()(const std::vector<std::int64_t>& ids, const EncodedPictures& pictures) const;
 
   const Qwen3VlConfig& config() const { return config_; }
 

@@ -4,9 +4,9 @@ namespace braid {
 namespace {
 
 // Black Forest Labs' names are latent diffusion's, whose decoder levels count from the finest.
-std::vector<Spelling> spellings_in_one_file(const Checkpoint& checkpoint,
-                                            const std::string& prefix) {
-  std::vector<Spelling> spellings;
+std::vector<KeyRule> spellings_in_one_file(const Checkpoint& checkpoint,
+                                           const std::string& prefix) {
+  std::vector<KeyRule> spellings;
   const auto add_level = [&](const std::string& ours, const std::string& theirs) {
     spellings.push_back({ours + ".resnets.*.conv_shortcut", {theirs + ".block.*.nin_shortcut"}});
     spellings.push_back({ours + ".resnets.*", {theirs + ".block.*"}});

@@ -12,12 +12,12 @@ const std::string kOnlyOneFile = "x_embedder.weight";
 
 // `*.*` is a list of blocks and a block index. diffusers' first and last layers carry patch sizes
 // in their names.
-const std::vector<Spelling> kOneFile = {
+const std::vector<KeyRule> kOneFile = {
     {"cap_embedder.norm", {"cap_embedder.0"}},
     {"*.*.feed_forward.w13", {"*.*.feed_forward.w1", "*.*.feed_forward.w3"}},
 };
 
-const std::vector<Spelling> kDiffusers = {
+const std::vector<KeyRule> kDiffusers = {
     {"x_embedder", {"all_x_embedder.2-1"}},
     {"final_layer", {"all_final_layer.2-1"}},
     {"cap_embedder.norm", {"cap_embedder.0"}},
@@ -29,7 +29,7 @@ const std::vector<Spelling> kDiffusers = {
 };
 
 // diffusers' names after fuse_qkv_projections(), and of trainers that drop the index of to_out.
-const std::vector<Spelling> kOtherDiffusers = {
+const std::vector<KeyRule> kOtherDiffusers = {
     {"*.*.attention.qkv", {"*.*.attention.to_qkv"}},
     {"*.*.attention.out", {"*.*.attention.to_out"}},
 };

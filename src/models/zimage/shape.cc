@@ -5,21 +5,21 @@ namespace {
 
 // The widest place is the MLP: the tokens before and after attention and their norm, [gate | value]
 // and their product.
-BlockCost blocks_of(const char* name, std::int64_t count, Sees sees, const ZImageConfig& c) {
+BlockCost blocks_of(const char* name, std::int64_t count, TokenScope scope, const ZImageConfig& c) {
   const auto h = double(c.hidden), m = double(c.mlp_hidden());
   return {.name = name,
           .count = count,
-          .sees = sees,
-          .use = sees == Sees::kText ? BlockUse::kOncePerPicture : BlockUse::kInEveryStep,
+          .scope = scope,
+          .use = scope == TokenScope::kText ? BlockUse::kOncePerPicture : BlockUse::kInEveryStep,
           .dense_flops = 2 * h * (4 * h + 3 * m),
           .all_reduces = 2,
-          .live = {.whole = 3 * h, .shared = 3 * m},
-          .widest = 2 * m,
+          .peak_elements = {.whole = 3 * h, .shared = 3 * m},
+          .widest_output = 2 * m,
           .kernels = 33,  // four of them for the modulations alone
           .layers = 4,
           // whole: four norms 12 each, as LlamaRMSNorm is spelled with ATen, in float32; two scales
           // 2, two gated residuals 3; shared: q and k, normed and rotated 4, SwiGLU in two passes
-          .moved = {.whole = 58 * h, .shared = 4 * h + 5 * m},
+          .traffic_elements = {.whole = 58 * h, .shared = 4 * h + 5 * m},
           .inputs = {.whole = 2 * h, .shared = h + m}};
 }
 
@@ -35,9 +35,9 @@ DenoiserShape zimage_shape(const ZImageConfig& c) {
           .text_width = c.text_width,
           .pooled_width = 0,
           .run_multiple = kZImageRun,
-          .blocks = {blocks_of("noise refiner blocks", c.num_refiners, Sees::kImage, c),
-                     blocks_of("text refiner blocks", c.num_refiners, Sees::kText, c),
-                     blocks_of("blocks", c.num_layers, Sees::kAll, c)}};
+          .blocks = {blocks_of("noise refiner blocks", c.num_refiners, TokenScope::kImage, c),
+                     blocks_of("text refiner blocks", c.num_refiners, TokenScope::kText, c),
+                     blocks_of("blocks", c.num_layers, TokenScope::kAll, c)}};
 }
 
 }  // namespace braid

@@ -101,8 +101,8 @@ class AttentionTask {
   // Fills whole strips, with 0 beyond the queries.
   void take(const Head& q, Range queries, std::int64_t rows) {
     for (std::int64_t m = 0; m < queries.count; ++m)
-      p_.kernels.products->take_halves(q.row(queries.begin + m), p_.width(),
-                                       queries_.at(m * p_.words()));
+      p_.kernels.products->pack_a(q.row(queries.begin + m), p_.width(),
+                                  queries_.at(m * p_.words()));
     std::fill_n(queries_.at(queries.count * p_.words()), (rows - queries.count) * p_.words(), 0.f);
   }
 
@@ -136,13 +136,13 @@ void run(const Problem& p) {
   });
 }
 
-bool is_taken(const Tensor& x_BHLD) {
+bool supports(const Tensor& x_BHLD) {
   return x_BHLD.is_cpu() && x_BHLD.scalar_type() == at::kBFloat16 && x_BHLD.dim() == 4 &&
          x_BHLD.numel() > 0 && x_BHLD.stride(3) == 1;
 }
 
-bool are_taken(const Tensor& q, const Tensor& k, const Tensor& v) {
-  if (!is_taken(q) || !is_taken(k) || !is_taken(v)) return false;
+bool supports_all(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!supports(q) || !supports(k) || !supports(v)) return false;
   const auto width = q.size(3);
   return k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(1) % k.size(1) == 0 &&
          width == k.size(3) && (width % kPanels == 0 || width >= kLeastFilled) &&
@@ -158,12 +158,12 @@ Tensor filled_up(const Tensor& x_BHLD) {
 }  // namespace
 
 bool attends(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
-  return are_taken(q_BHLD, k_BGLD, v_BGLD) && attention_kernels();
+  return supports_all(q_BHLD, k_BGLD, v_BGLD) && attention_kernels();
 }
 
 PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
                         const AttentionKernels* kernels, SeenKeys seen) {
-  check(are_taken(q_BHLD, k_BGLD, v_BGLD), "no attention of ours of queries ", q_BHLD.sizes(),
+  check(supports_all(q_BHLD, k_BGLD, v_BGLD), "no attention of ours of queries ", q_BHLD.sizes(),
         " to keys ", k_BGLD.sizes(), " and values ", v_BGLD.sizes(), " of ", q_BHLD.scalar_type());
   if (!kernels) kernels = attention_kernels();
   check(kernels != nullptr, "this machine attends by LibTorch's kernels");

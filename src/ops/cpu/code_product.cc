@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/cpu/tensor_rows.h"
-#include "ops/cpu/turned_product.h"
+#include "ops/cpu/transposed_product.h"
 #include "ops/kernels/codes.h"
 
 namespace braid::ops::cpu {
@@ -48,21 +48,21 @@ std::function<void(std::int64_t, Range, std::int32_t*)> scaled_to(const Layer& l
   };
 }
 
-void multiply_codes_turned(const Layer& l, const Codes& x) {
+void multiply_codes_transposed(const Layer& l, const Codes& x) {
   const RowsOf<std::int8_t> codes(x.codes_MC), weight(l.weight_NC.values_NC);
   const auto& k = l.kernels;
-  run(TurnedProduct<std::int32_t>{.kernels = &k,
-                                  .tokens = l.x_MC.size(0),
-                                  .outputs = l.y_MN.size(1),
-                                  .inputs = l.x_MC.size(1),
-                                  .first = nullptr,
-                                  .pack =
-                                      [&](Range m, Range c, std::int32_t* panel) {
-                                        k.pack_codes(codes.row(m.begin, c.begin), codes.stride,
-                                                     m.count, c.count, panel);
-                                      },
-                                  .take = rows_of(weight, k.take_codes),
-                                  .finish = scaled_to(l, x)});
+  run(TransposedProduct<std::int32_t>{.kernels = &k,
+                                      .tokens = l.x_MC.size(0),
+                                      .outputs = l.y_MN.size(1),
+                                      .inputs = l.x_MC.size(1),
+                                      .first = nullptr,
+                                      .pack =
+                                          [&](Range m, Range c, std::int32_t* panel) {
+                                            k.pack_codes(codes.row(m.begin, c.begin), codes.stride,
+                                                         m.count, c.count, panel);
+                                          },
+                                      .take = rows_of(weight, k.take_codes),
+                                      .finish = scaled_to(l, x)});
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void multiply_codes_turned(const Layer& l, const Codes& x) {
 void multiply_codes(const Layer& l) {
   const auto x = quantize(l.x_MC);
   const auto& k = l.kernels;
-  if (k.is_turned()) return multiply_codes_turned(l, x);
+  if (k.is_transposed()) return multiply_codes_transposed(l, x);
   const RowsOf<std::int8_t> codes(x.codes_MC), weight(l.weight_NC.values_NC);
   run(Product<std::int32_t>{
       .kernels = &k,

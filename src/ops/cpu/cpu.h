@@ -1,4 +1,4 @@
-// CPU kernels that make one pass over memory where ATen makes several. Each takes what is_taken()
+// CPU kernels that make one pass over memory where ATen makes several. Each takes what supports()
 // accepts, and equals ops::reference up to the rounding of its dtype.
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace braid::ops::cpu {
 
 // float32 or bfloat16 in host memory with dense rows.
-bool is_taken(const Tensor& x);
+bool supports(const Tensor& x);
 
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);

@@ -85,7 +85,7 @@ TakePixels take_doubled(const Tensor& x_CHW) {
   };
 }
 
-bool is_taken(const Tensor& x, const Convolution& conv) {
+bool supports(const Tensor& x, const Convolution& conv) {
   const bool is_float = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
   return x.is_cpu() && is_float && x.dim() == 4 && x.numel() > 0 &&
          conv.weight_OIKK.scalar_type() == x.scalar_type() &&
@@ -95,11 +95,11 @@ bool is_taken(const Tensor& x, const Convolution& conv) {
 }  // namespace
 
 bool convolves(const Tensor& x, const Convolution& conv) {
-  return is_taken(x, conv) && conv.stride == 1 && conv.weight_OIKK.size(2) == 2 * conv.padding + 1;
+  return supports(x, conv) && conv.stride == 1 && conv.weight_OIKK.size(2) == 2 * conv.padding + 1;
 }
 
 bool halves(const Tensor& x, const Convolution& conv) {
-  return is_taken(x, conv) && conv.stride == 2 && conv.padding == 0 &&
+  return supports(x, conv) && conv.stride == 2 && conv.padding == 0 &&
          conv.weight_OIKK.size(2) == 3 && x.size(2) > 1 && x.size(3) > 1;
 }
 

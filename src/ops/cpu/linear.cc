@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "ops/cpu/code_product.h"
-#include "ops/cpu/coded.h"
 #include "ops/cpu/layer_operands.h"
+#include "ops/cpu/packed.h"
 #include "ops/cpu/tensor_rows.h"
-#include "ops/cpu/turned_product.h"
+#include "ops/cpu/transposed_product.h"
 
 namespace braid::ops::cpu {
 namespace {
@@ -66,7 +66,7 @@ std::function<void(Range, Range, float*, std::int64_t)> rows_of_weight(const Lay
       take_decoded(rows, n, c, to, stride);
     };
   if (l.weight_NC.form == Quantize::kNone)
-    return rows_of(RowsOf<std::uint16_t>(values), l.kernels.take_halves);
+    return rows_of(RowsOf<std::uint16_t>(values), l.kernels.pack_a);
   return [w = RowsOf<std::int8_t>(values), scales = l.scales.const_data_ptr<float>(),
           take = l.kernels.take_scaled_codes](Range n, Range c, float* to, std::int64_t stride) {
     for (std::int64_t i = 0; i < n.count; ++i)
@@ -74,24 +74,24 @@ std::function<void(Range, Range, float*, std::int64_t)> rows_of_weight(const Lay
   };
 }
 
-void multiply_turned(const Layer& l) {
+void multiply_transposed(const Layer& l) {
   const RowsOf<std::uint16_t> x(l.x_MC);
-  run(TurnedProduct<float>{.kernels = &l.kernels,
-                           .tokens = l.x_MC.size(0),
-                           .outputs = l.y_MN.size(1),
-                           .inputs = l.x_MC.size(1),
-                           .first = l.bias.const_data_ptr<float>(),
-                           .pack =
-                               [&](Range m, Range c, float* panel) {
-                                 l.kernels.pack_halves(x.row(m.begin, c.begin), x.stride, m.count,
-                                                       c.count, panel);
-                               },
-                           .take = rows_of_weight(l),
-                           .finish = l.write});
+  run(TransposedProduct<float>{.kernels = &l.kernels,
+                               .tokens = l.x_MC.size(0),
+                               .outputs = l.y_MN.size(1),
+                               .inputs = l.x_MC.size(1),
+                               .first = l.bias.const_data_ptr<float>(),
+                               .pack =
+                                   [&](Range m, Range c, float* panel) {
+                                     l.kernels.pack_halves(x.row(m.begin, c.begin), x.stride,
+                                                           m.count, c.count, panel);
+                                   },
+                               .take = rows_of_weight(l),
+                               .finish = l.write});
 }
 
 void multiply_many(const Layer& l) {
-  if (l.kernels.is_turned()) return multiply_turned(l);
+  if (l.kernels.is_transposed()) return multiply_transposed(l);
   const auto* const bias = l.bias.const_data_ptr<float>();
   const RowsOf<std::uint16_t> x(l.x_MC);
   run(Product<float>{.kernels = &l.kernels,
@@ -99,7 +99,7 @@ void multiply_many(const Layer& l) {
                      .outputs = l.y_MN.size(1),
                      .inputs = l.x_MC.size(1),
                      .x = stored_words<float>(x, l.x_MC.size(1), l.kernels.halves_per_word),
-                     .take = rows_of(x, l.kernels.take_halves),
+                     .take = rows_of(x, l.kernels.pack_a),
                      .pack = panels_of(l.weight_NC, l.scales, l.kernels),
                      .begin =
                          [&](std::int64_t, Range n, float* sums) {
@@ -178,7 +178,7 @@ bool is_float(const Tensor& t) {
 
 }  // namespace
 
-bool multiplies(const Tensor& x, const Matrix& weight_NC) {
+bool supports_product(const Tensor& x, const Matrix& weight_NC) {
   if (!is_float(x) || weight_NC.values_NC.dim() != 2 || x.numel() == 0) return false;
   switch (weight_NC.form) {
     case Quantize::kNone:
@@ -219,7 +219,7 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
       .kernels = k};
   if (is_dynamic)
     multiply_codes(layer);
-  else if (x_MC.size(0) <= k.dot_rows)
+  else if (x_MC.size(0) <= k.gemv_rows)
     multiply_few(layer);
   else
     multiply_many(layer);

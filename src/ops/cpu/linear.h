@@ -12,7 +12,7 @@ struct ProductKernels;
 namespace braid::ops::cpu {
 
 // Whether linear() takes these operands and is the faster way on this machine.
-bool multiplies(const Tensor& x, const Matrix& weight_NC);
+bool supports_product(const Tensor& x, const Matrix& weight_NC);
 
 enum class Finish { kPlain, kGelu };
 

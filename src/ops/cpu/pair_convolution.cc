@@ -44,7 +44,7 @@ struct PairConvolution::Image {
 };
 
 bool PairConvolution::pays(at::IntArrayRef weight, const ProductKernels& k) {
-  return k.halves_per_word == 2 && !k.is_turned() && weight[0] >= kFewestOutputs;
+  return k.halves_per_word == 2 && !k.is_transposed() && weight[0] >= kFewestOutputs;
 }
 
 PairConvolution::PairConvolution(const Tensor& weight, std::int64_t stride, const ProductKernels& k)

@@ -55,7 +55,7 @@ Tensor joined(const Tensor& x_BLC, std::int64_t width, Fill fill) {
 
 }  // namespace
 
-bool is_taken(const Tensor& x) {
+bool supports(const Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
          x.dim() >= 2 && (x.stride(-1) == 1 || x.size(-1) == 1);
 }

@@ -48,7 +48,7 @@ void decode_run(const Matrix& matrix, const Share& run, std::int64_t at, const T
 
 }  // namespace
 
-bool decodes(const Tensor& x, const Matrix& weight_NC) {
+bool supports_decoding(const Tensor& x, const Matrix& weight_NC) {
   const auto dtype = x.scalar_type();
   return x.is_cuda() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf) &&
          weight_NC.form == Quantize::kNone && weight_NC.coding;

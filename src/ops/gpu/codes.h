@@ -19,9 +19,9 @@ BRAID_DEVICE inline std::int8_t code_of(float x) {
 template <class T>
 BRAID_DEVICE float scale_of(Codes form, float largest) {
   const bool is_int8 = form == Codes::kInt8;
-  const float wish = is_int8 ? rounded<T>(largest / 127.5f) : largest / 448;
+  const float requested = is_int8 ? rounded<T>(largest / 127.5f) : largest / 448;
   const float smallest = is_int8 ? 1.1920929e-7f : 1.17549435e-38f;
-  return wish < smallest ? smallest : wish;
+  return requested < smallest ? smallest : requested;
 }
 
 template <class T, int N, class Block>

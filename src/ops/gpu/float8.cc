@@ -15,7 +15,7 @@ Tensor as_float8(const Tensor& bytes) { return bytes.contiguous().view(at::kFloa
 }  // namespace
 
 bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC) {
-  return is_taken(x_MC) && x_MC.scalar_type() == at::kBFloat16 && keeps_rows(x_MC) &&
+  return supports(x_MC) && x_MC.scalar_type() == at::kBFloat16 && keeps_rows(x_MC) &&
          x_MC.size(0) > 0 && x_MC.size(1) % kWidths == 0 &&
          weight_NC.values_NC.size(0) % kWidths == 0 &&
          gpu_runtime::compute_capability(x_MC.get_device()) >= kFirstWithFloat8;

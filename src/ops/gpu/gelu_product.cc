@@ -12,8 +12,8 @@ namespace braid::ops::gpu {
 bool multiplies_with_gelu(const Tensor& x, const Matrix& weight_NC,
                           const std::optional<Tensor>& bias_N) {
   const auto dtype = x.scalar_type();
-  return is_taken(x) && dtype != at::kFloat && weight_NC.form == Quantize::kNone &&
-         !weight_NC.coding && !weight_NC.has_beside() && bias_N &&
+  return supports(x) && dtype != at::kFloat && weight_NC.form == Quantize::kNone &&
+         !weight_NC.coding && !weight_NC.has_low_rank() && bias_N &&
          weight_NC.values_NC.scalar_type() == dtype && bias_N->scalar_type() == dtype &&
          gpu_runtime::compute_capability(x.get_device()) > 0;
 }

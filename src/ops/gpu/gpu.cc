@@ -83,7 +83,7 @@ void norm_rotate(const NormedHeads& part, float eps, const Rope& rope, const Ten
 
 }  // namespace
 
-bool is_taken(const Tensor& x) {
+bool supports(const Tensor& x) {
   const auto dtype = x.scalar_type();
   return x.is_cuda() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf) &&
          x.dim() >= 2 && (x.stride(-1) == 1 || x.size(-1) == 1);
@@ -91,9 +91,9 @@ bool is_taken(const Tensor& x) {
 
 bool keeps_rows(const Tensor& x) { return x.size(-1) <= kWidestRow; }
 
-bool is_taken(const NormedHeads& part) {
+bool supports(const NormedHeads& part) {
   const auto& x = part.x_BLHD;
-  return is_taken(x) && x.size(3) % 2 == 0 && x.size(3) <= kWidestHead &&
+  return supports(x) && x.size(3) % 2 == 0 && x.size(3) <= kWidestHead &&
          part.weight_D.scalar_type() == x.scalar_type() && part.weight_D.device() == x.device();
 }
 

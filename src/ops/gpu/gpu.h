@@ -1,4 +1,4 @@
-// GPU kernels that make one pass over memory where ATen makes several. Each takes what is_taken()
+// GPU kernels that make one pass over memory where ATen makes several. Each takes what supports()
 // accepts, and equals ops::reference up to the rounding of its dtype. They are queued on the
 // current stream without waiting. Builds without a GPU backend use no_gpu.cc, which accepts
 // nothing.
@@ -10,11 +10,11 @@
 namespace braid::ops::gpu {
 
 // float32, bfloat16 or float16 in GPU memory with dense rows.
-bool is_taken(const Tensor& x);
+bool supports(const Tensor& x);
 // Rows of up to 16384 numbers, which norms and quantize_rows() keep in registers.
 bool keeps_rows(const Tensor& x);
 // Heads of an even width up to 512, with a weight of their dtype.
-bool is_taken(const NormedHeads& part);
+bool supports(const NormedHeads& part);
 
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
@@ -50,7 +50,7 @@ Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
 
 // Whether x is float32, bfloat16 or float16 in GPU memory and the weight as its file
 // has it, in blocks or float8.
-bool decodes(const Tensor& x, const Matrix& weight_NC);
+bool supports_decoding(const Tensor& x, const Matrix& weight_NC);
 // Bit-identical to braid::decoded(), to a dense `out_NC` of one of these dtypes.
 void decode(const Matrix& matrix, const Tensor& out_NC);
 // Products by panels of rows (ops/panels.h), each decoded before it multiplies.

@@ -20,11 +20,11 @@ struct HeadIndex {
 template <class Block>
 BRAID_DEVICE HeadIndex head_of_thread(const NormRotate& work, const Block& block) {
   const int heads_per_block = block.size() / work.lanes;
-  const auto wish = std::int64_t(block.row()) * heads_per_block + block.thread() / work.lanes;
-  const auto index = std::uint32_t(wish < work.count ? wish : work.count - 1);
+  const auto requested = std::int64_t(block.row()) * heads_per_block + block.thread() / work.lanes;
+  const auto index = std::uint32_t(requested < work.count ? requested : work.count - 1);
   const auto token = index / std::uint32_t(work.heads);
   return {token_at(token, work.tokens), index - token * std::uint32_t(work.heads),
-          block.thread() % work.lanes, wish >= work.count};
+          block.thread() % work.lanes, requested >= work.count};
 }
 
 template <class T, int N, class Block>

@@ -22,9 +22,9 @@ bool moves_in(int vector, const at::Tensor& x) {
   return x.size(-1) % vector == 0;
 }
 
-// At least `wish` threads in whole warps, but at most `most`.
-int threads_for(std::int64_t wish, int most) {
-  return int(std::min<std::int64_t>(most, blocks_for(wish, kLanes) * kLanes));
+// At least `requested` threads in whole warps, but at most `most`.
+int threads_for(std::int64_t requested, int most) {
+  return int(std::min<std::int64_t>(most, blocks_for(requested, kLanes) * kLanes));
 }
 
 Launch checked(const Launch& how) {

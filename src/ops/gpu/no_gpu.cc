@@ -9,14 +9,14 @@ namespace {
 
 }  // namespace
 
-bool is_taken(const Tensor&) { return false; }
-bool is_taken(const NormedHeads&) { return false; }
+bool supports(const Tensor&) { return false; }
+bool supports(const NormedHeads&) { return false; }
 bool keeps_rows(const Tensor&) { return false; }
 bool multiplies_with_gelu(const Tensor&, const Matrix&, const std::optional<Tensor>&) {
   return false;
 }
 bool multiplies_float8(const Tensor&, const Matrix&) { return false; }
-bool decodes(const Tensor&, const Matrix&) { return false; }
+bool supports_decoding(const Tensor&, const Matrix&) { return false; }
 
 Tensor gelu(const Tensor&) { refuse(); }
 Tensor modulated_norm(const Tensor&, const Modulation&) { refuse(); }

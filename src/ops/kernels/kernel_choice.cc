@@ -136,7 +136,7 @@ bool multiplies_halves(const ProductKernels& k, int rows) {
       [](int i) { return std::uint16_t(std::bit_cast<std::uint32_t>(float(i)) >> 16); });
   alignas(64) float taken[kMostRows][kDepth], panel[kDepth * kMostColumns];
   alignas(64) float sums[kMostRows][kMostColumns] = {};
-  for (int m = 0; m < rows; ++m) k.take_halves(of.x[m], kDepth, taken[m]);
+  for (int m = 0; m < rows; ++m) k.pack_a(of.x[m], kDepth, taken[m]);
   k.pack_halves(of.w[0], kDepth, k.columns, kDepth, panel);
   k.multiply_halves(taken[0], kDepth, rows, panel, kDepth / k.halves_per_word, sums[0],
                     kMostColumns);

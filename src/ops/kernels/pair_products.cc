@@ -19,7 +19,7 @@ ProductKernels with_pairs(const ProductKernels& vectors) {
   kernels.halves_per_word = 2;
   kernels.pack_halves = &pack_pairs<kPanelColumns>;
   kernels.pack_scaled_codes = &pack_scaled_pairs<kPanelColumns>;
-  kernels.take_halves = &take_pairs;
+  kernels.pack_a = &take_pairs;
   kernels.multiply_halves = &multiply<OfPairs, kStripRows>;
   return kernels;
 }

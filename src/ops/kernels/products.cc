@@ -67,7 +67,7 @@ void pack_codes(const int8_t* row, int64 stride, int64 count, int64 depth, int32
       count, (depth + 1) / 2, depth / 16 * 8, reinterpret_cast<float*>(panel));
 }
 
-void take_halves(const uint16_t* x, int64 depth, float* wide) {
+void pack_a(const uint16_t* x, int64 depth, float* wide) {
   int64 c = 0;
   for (; c + 8 <= depth; c += 8) *(Eight*)(wide + c) = widened(*(const EightHalves*)(x + c));
   for (; c < depth; ++c) wide[c] = OfHalves{x}.one(c);
@@ -104,9 +104,9 @@ inline float total(Eight x) {
 }
 
 template <int kRows, class Row>
-void dot_rows(const float* x, int64 x_stride, int64 rows, Row weight, int64 depth, float* sums) {
+void gemv_rows(const float* x, int64 x_stride, int64 rows, Row weight, int64 depth, float* sums) {
   if constexpr (kRows > 1)
-    if (rows < kRows) return dot_rows<kRows - 1>(x, x_stride, rows, weight, depth, sums);
+    if (rows < kRows) return gemv_rows<kRows - 1>(x, x_stride, rows, weight, depth, sums);
   Eight even[kRows] = {}, odd[kRows] = {};
   int64 c = 0;
   for (; c + 16 <= depth; c += 16) {
@@ -126,12 +126,12 @@ void dot_rows(const float* x, int64 x_stride, int64 rows, Row weight, int64 dept
 
 void dot_halves(const float* x, int64 x_stride, int64 rows, const uint16_t* weight, int64 depth,
                 float* sums) {
-  dot_rows<kDotRows>(x, x_stride, rows, OfHalves{weight}, depth, sums);
+  gemv_rows<kDotRows>(x, x_stride, rows, OfHalves{weight}, depth, sums);
 }
 
 void dot_scaled_codes(const float* x, int64 x_stride, int64 rows, const int8_t* weight, float scale,
                       int64 depth, float* sums) {
-  dot_rows<kDotRows>(x, x_stride, rows, OfScaledCodes{weight, scale}, depth, sums);
+  gemv_rows<kDotRows>(x, x_stride, rows, OfScaledCodes{weight, scale}, depth, sums);
 }
 
 void narrow(const float* sums, int64 count, uint16_t* out) {
@@ -151,13 +151,13 @@ const ProductKernels kProducts = {
     .rows = kTileRows,
     .block_rows = 16 * kTileRows,
     .depth = 256,
-    .dot_rows = kDotRows,
+    .gemv_rows = kDotRows,
     .halves_per_word = 1,
     .codes_per_word = 2,
     .pack_halves = &pack_halves,
     .pack_scaled_codes = &pack_scaled_codes,
     .pack_codes = &pack_codes,
-    .take_halves = &take_halves,
+    .pack_a = &pack_a,
     .take_codes = &take_codes,
     .multiply_halves = &multiply<OfFloats, kTileRows>,
     .multiply_codes = &multiply<OfPairsOfCodes, kTileRows>,

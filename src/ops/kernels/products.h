@@ -32,7 +32,7 @@ struct ProductKernels {
   using PackCodes = void(const std::int8_t* row, std::int64_t stride, std::int64_t count,
                          std::int64_t depth, std::int32_t* panel);
   // Converts a run of x to the products' format.
-  using TakeHalves = void(const std::uint16_t* x, std::int64_t depth, float* words);
+  using PackA = void(const std::uint16_t* x, std::int64_t depth, float* words);
   using TakeCodes = void(const std::int8_t* x, std::int64_t depth, std::int32_t* words);
   // sums[m][n] += x[m][..depth] panel[..depth][n] for `rows` rows, at most ProductKernels::rows.
   // Depths and strides are in words.
@@ -42,7 +42,8 @@ struct ProductKernels {
   using MultiplyCodes = void(const std::int32_t* x, std::int64_t x_stride, std::int64_t rows,
                              const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
                              std::int64_t sums_stride);
-  // sums[m] = x[m] . one row of the weight, for `rows` rows of x, at most ProductKernels::dot_rows.
+  // sums[m] = x[m] . one row of the weight, for `rows` rows of x, at most
+  // ProductKernels::gemv_rows.
   using DotHalves = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                          const std::uint16_t* weight, std::int64_t depth, float* sums);
   using DotScaledCodes = void(const float* x, std::int64_t x_stride, std::int64_t rows,
@@ -52,7 +53,7 @@ struct ProductKernels {
   using MultiplyGathered = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                                 const GatheredWords& panel, std::int64_t depth, float* sums,
                                 std::int64_t sums_stride);
-  // Converts a row of the weight to the format of `turned` kernels.
+  // Converts a row of the weight to the format of `transposed` kernels.
   using TakeScaledCodes = void(const std::int8_t* row, float scale, std::int64_t depth,
                                float* words);
   // Transposes kTurned columns of `rows` rows of sums; may write a few rows more.
@@ -65,14 +66,14 @@ struct ProductKernels {
   int rows;        // of x per call of Multiply
   int block_rows;  // of x that a core keeps in its L2 cache, a multiple of `rows`
   int depth;       // in words, of a panel that a core keeps in its L1 cache: divides 512
-  int dot_rows;    // per call of Dot
+  int gemv_rows;   // per call of Dot
   int halves_per_word, codes_per_word;
   int code_shift = 0;  // added to each code of the weight by pack_codes
 
   PackHalves* pack_halves;
   PackScaledCodes* pack_scaled_codes;
   PackCodes* pack_codes;
-  TakeHalves* take_halves;
+  PackA* pack_a;
   TakeCodes* take_codes;
   MultiplyHalves* multiply_halves;
   MultiplyCodes* multiply_codes;
@@ -84,7 +85,7 @@ struct ProductKernels {
   TakeScaledCodes* take_scaled_codes = nullptr;
   Turn* turn = nullptr;
   MultiplyGathered* multiply_gathered = nullptr;
-  bool is_turned() const { return turn != nullptr; }
+  bool is_transposed() const { return turn != nullptr; }
 };
 
 // The best kernels this machine can run.

@@ -42,7 +42,7 @@ void turn(const void* sums, int64 stride, int64 rows, void* out, int64 out_strid
     for (int64 column = 0; column < ProductKernels::kTurned; column += 8) {
       Eight eight[8];
       for (int64 i = 0; i < 8; ++i) eight[i] = *(const Eight*)(from + (row + i) * stride + column);
-      store_turned(eight, to + column * out_stride + row, out_stride);
+      store_transposed(eight, to + column * out_stride + row, out_stride);
     }
 }
 
@@ -196,7 +196,7 @@ ProductKernels with_tiles(const ProductKernels& vectors) {
   kernels.pack_halves = &pack_pairs<kColumns>;
   kernels.pack_scaled_codes = &pack_scaled_pairs<kColumns>;
   kernels.pack_codes = &pack_fours;
-  kernels.take_halves = &take_pairs;
+  kernels.pack_a = &take_pairs;
   kernels.take_codes = &take_fours;
   kernels.multiply_halves = &multiply<true, float>;
   kernels.multiply_codes = &multiply<false, int32_t>;

@@ -119,7 +119,7 @@ void enter(const float* x, int64 row_stride, const int64* offsets, float* points
 #pragma GCC unroll 8
       for (int t = 0; t < 8; ++t)
         tiles[t] = *(const Eight*)(x + offsets[first + t] + i * row_stride);
-      store_turned(tiles, (float*)pixels, 8);
+      store_transposed(tiles, (float*)pixels, 8);
       F::enter(pixels, across[i]);
     }
 #pragma GCC unroll 6
@@ -154,7 +154,7 @@ inline void store_row(const Eight (&y)[2], float* to) {
 inline void store_row(const Eight (&y)[6], float* to) {
   const Eight rows[8] = {y[0], y[1], y[2], y[3], y[4], y[5]};
   Eight tiles[8];
-  store_turned(rows, (float*)tiles, 8);
+  store_transposed(rows, (float*)tiles, 8);
 #pragma GCC unroll 7
   for (int t = 0; t < 7; ++t) *(Eight*)(to + 6 * t) = tiles[t];
   __builtin_memcpy(to + 6 * 7, &tiles[7], 6 * sizeof(float));

@@ -64,7 +64,7 @@ Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange run,
     part = alone = load_blocks(loading, of, run);
   }
   references_->set_model(predict_over(mesh, alone), mesh.cfg.size());
-  modulate_ = modulate_over(mesh.stages, part, [world = mesh.world] { world.poll(); });
+  modulate_ = modulate_over(mesh.pp, part, [world = mesh.world] { world.poll(); });
   refine_ = refine_over(mesh, part);
   steps_ = std::make_unique<StepGraph>(graphs, predict_over(mesh, part, controls));
 }
@@ -73,7 +73,7 @@ DenoiserPart Denoiser::load_blocks(const Loading& loading, const Part& part,
                                    const BlockRange& run) {
   const auto& interposed = loading.interposed;
   const auto w = loading.weights->of(part, loading.options, interposed.shardings);
-  return references_->attending([&](KeptKeys* kept) {
+  return references_->attending([&](ReferenceKvCache* kept) {
     auto attend = attend_over(loading.mesh, loading.asked().layout.ring_form, kept);
     if (interposed.attend) attend = interposed.attend(std::move(attend));
     auto blocks = with_pages(loading.family().load_denoiser(part, w, std::move(attend), run),

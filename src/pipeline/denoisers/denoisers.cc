@@ -117,7 +117,7 @@ std::vector<Tensor> Denoisers::predict(const std::vector<DenoiserInput>& branche
   const auto& first = list_[serving(branches.front().step)];
   if (first.part.serves.branches == Served::BranchSet::kAll)
     return first.denoiser->predict(branches);
-  return split_branches(cfg_, std::bind_front(&Denoisers::predict_one_by_one, this))(branches);
+  return split_cfg(cfg_, std::bind_front(&Denoisers::predict_one_by_one, this))(branches);
 }
 
 }  // namespace braid

@@ -9,8 +9,8 @@ namespace braid {
 class Denoisers {
  public:
   // Collective over the world of the mesh. Call once all else is loaded: on GPUs the memory free
-  // then decides which blocks a stage of a layer split gets. The denoisers share the slots of their
-  // pages.
+  // then decides which blocks a stage of pipeline parallelism gets. The denoisers share the slots
+  // of their pages.
   explicit Denoisers(const Loading& loading);
 
   // The steps of a picture that each denoiser serves.

@@ -80,7 +80,8 @@ struct PicturesTaken {
   double strength = 0.6, strength_with_mask = 0.6;  // unless the request sets it
   // Channels beside those of the latents: none, the control picture's latents, or the initial
   // picture's latents with the drawn region removed, then the mask. The last two are then required.
-  enum class Beside { kNothing, kControl, kMasked } beside = Beside::kNothing;
+  enum class ExtraChannels { kNothing, kControl, kMasked };
+  ExtraChannels extra_channels = ExtraChannels::kNothing;
   std::vector<int> controlnet_modes = {};  // by ControlNet; 0: only one kind
   bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
   int most_references = 0;

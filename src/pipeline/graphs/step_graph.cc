@@ -20,8 +20,8 @@ struct Placed {
 
 std::vector<Placed> tensors_of(const DenoiserInput& in) {
   std::vector<Placed> tensors;
-  visit_tensors(in, [&](const Tensor& x, const Along& along) {
-    tensors.push_back({along.name, along.batch, x});
+  visit_tensors(in, [&](const Tensor& x, const DimRoles& dims) {
+    tensors.push_back({dims.name, dims.batch, x});
   });
   return tensors;
 }
@@ -47,7 +47,7 @@ bool have_same_shapes(const std::vector<DenoiserInput>& a, const std::vector<Den
 
 // The same values in memory of their own.
 DenoiserInput copy_of(DenoiserInput in) {
-  visit_tensors(in, [](Tensor& x, const Along&) { x = x.clone(at::MemoryFormat::Contiguous); });
+  visit_tensors(in, [](Tensor& x, const DimRoles&) { x = x.clone(at::MemoryFormat::Contiguous); });
   return in;
 }
 

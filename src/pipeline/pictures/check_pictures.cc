@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-using ChannelsBeside = PicturesTaken::Beside;
+using ExtraChannels = PicturesTaken::ExtraChannels;
 
 constexpr double kMostBlur = 1000;  // pixels
 
@@ -40,15 +40,16 @@ void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
   require(references <= taken.most_references, "this model looks at ", taken.most_references,
           taken.most_references == 1 ? " reference" : " references", " at most, ", references,
           " were given");
-  const bool follows = taken.beside == ChannelsBeside::kControl || !taken.controlnet_modes.empty();
+  const bool follows =
+      taken.extra_channels == ExtraChannels::kControl || !taken.controlnet_modes.empty();
   require(in.controls.empty() || follows, "this model follows no control picture: use one ",
           "that was trained to, or a ControlNet");
 }
 
 void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
-  require(!in.controls.empty() || taken.beside != ChannelsBeside::kControl,
+  require(!in.controls.empty() || taken.extra_channels != ExtraChannels::kControl,
           "this model needs a control picture to follow");
-  require((in.init && in.mask) || taken.beside != ChannelsBeside::kMasked,
+  require((in.init && in.mask) || taken.extra_channels != ExtraChannels::kMasked,
           "this model fills pictures in: it needs an initial picture and a mask");
 }
 
@@ -100,7 +101,7 @@ void check_controls_of_nets(const std::vector<ControlPicture>& controls,
 
 void check_controls(const std::vector<ControlPicture>& controls, const PicturesTaken& taken) {
   if (controls.empty()) return;
-  if (taken.beside == ChannelsBeside::kControl) return check_control_of_model(controls);
+  if (taken.extra_channels == ExtraChannels::kControl) return check_control_of_model(controls);
   check_controls_of_nets(controls, taken.controlnet_modes);
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "nn/denoiser_part.h"
-#include "parallel/kept_keys.h"
+#include "parallel/reference_kv_cache.h"
 #include "parallel/regions.h"
 
 namespace braid {
@@ -13,7 +13,7 @@ namespace braid {
 class KeptReferences {
  public:
   // Wraps a part whose blocks attend to what is kept; `load` builds it, given where to keep it.
-  DenoiserPart attending(const std::function<DenoiserPart(KeptKeys*)>& load);
+  DenoiserPart attending(const std::function<DenoiserPart(ReferenceKvCache*)>& load);
   // `predict` evaluates the whole model, `branches` at once.
   void set_model(PredictAll predict, int branches);
 
@@ -25,9 +25,9 @@ class KeptReferences {
   std::uint64_t changes() const { return changes_; }  // so far, to what is attended to
 
  private:
-  void set_use(KeptKeys::Use use);
+  void set_use(ReferenceKvCache::Use use);
 
-  std::vector<std::unique_ptr<KeptKeys>> parts_;
+  std::vector<std::unique_ptr<ReferenceKvCache>> parts_;
   PredictAll predict_;
   int branches_ = 1;
   std::uint64_t changes_ = 0;

@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-using ChannelsBeside = PicturesTaken::Beside;
+using ExtraChannels = PicturesTaken::ExtraChannels;
 
 // Packs given latents to tokens.
 Tensor packed_latents(const Latents& latents, const Family& family, const Settings& settings,
@@ -20,13 +20,13 @@ Tensor packed_latents(const Latents& latents, const Family& family, const Settin
 }
 
 // The picture encoded into the channels beside the latents.
-Tensor seen_13HW(ChannelsBeside beside, const PreparedPictures& pictures) {
-  switch (beside) {
-    case ChannelsBeside::kNothing:
+Tensor pixels_to_encode_13HW(ExtraChannels extra, const PreparedPictures& pictures) {
+  switch (extra) {
+    case ExtraChannels::kNothing:
       break;
-    case ChannelsBeside::kControl:
+    case ExtraChannels::kControl:
       return pictures.controls_13HW.front();
-    case ChannelsBeside::kMasked:
+    case ExtraChannels::kMasked:
       return pictures.init_13HW * (1 - pictures.mask_11HW);
   }
   return {};
@@ -55,14 +55,14 @@ Start::Start(const Model& model, const Settings& settings, const std::optional<L
 
 void Start::encode(const PreparedPictures& pictures) {
   const auto tiles = is_tiled(settings_.vae_tiling, size_) ? Tiles::kWhereLarger : Tiles::kNever;
-  const auto seen = seen_13HW(taken().beside, pictures);
+  const auto seen = pixels_to_encode_13HW(taken().extra_channels, pictures);
   const bool is_sampled = taken().init_as == PicturesTaken::InitAs::kSample;
   std::vector<Tensor> encoded;
   if (pictures.init_13HW.defined() && is_sampled) encoded.push_back(pictures.init_13HW);
   if (seen.defined()) encoded.push_back(seen);
   if (taken().controlnets_see_pixels) {
     for (std::size_t i = 0; i < settings_.followed.size(); ++i)
-      seen_by_nets_.push_back(model_.denoisers().controls().see(
+      encoded_for_nets_.push_back(model_.denoisers().controls().encode(
           settings_.followed[i].net,
           pictures.controls_13HW[i].to(model_.device(), model_.dtype())));
   } else {
@@ -73,21 +73,21 @@ void Start::encode(const PreparedPictures& pictures) {
     const auto moments = model_.autoencoder().encode(encoded, tiles);
     auto next = moments.begin();
     if (pictures.init_13HW.defined() && is_sampled) init_ = *next++;
-    if (seen.defined()) seen_ = *next++;
+    if (seen.defined()) encoded_ = *next++;
     followed_.assign(next, moments.end());
   }
-  look_at(pictures, tiles);
+  encode_pictures(pictures, tiles);
 }
 
 Start::~Start() {
   if (are_seen_once_) model_.denoisers().forget_references();
 }
 
-void Start::see_references() {
+void Start::encode_references() {
   if (are_seen_once_) model_.denoisers().keep_references(family_.references_alone(references_));
 }
 
-void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
+void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
   using References = PicturesTaken::References;
   std::vector<Tensor> looked_at;  // those seen as tokens
   if (taken().references == References::kBesideNoise) looked_at = pictures.references_13HW;
@@ -130,15 +130,15 @@ Tensor Start::packed_mask() const {
 }
 
 // All pixels of a latent become channels.
-Tensor Start::beside_mask() const {
+Tensor Start::extra_mask() const {
   const auto cells = at::pixel_unshuffle(mask_11HW_, family_.description().vae.downscale());
   return family_.pack(cells).to(at::TensorOptions(model_.dtype()).device(model_.device()));
 }
 
-Tensor Start::beside_latents(const DenoiseJob& job) const {
-  const auto latents = family_.pack(sampled(*seen_, job));
-  if (taken().beside == ChannelsBeside::kControl) return latents;
-  return at::cat({latents, expanded_to(beside_mask(), latents.size(0))}, -1);
+Tensor Start::extra_latents(const DenoiseJob& job) const {
+  const auto latents = family_.pack(sampled(*encoded_, job));
+  if (taken().extra_channels == ExtraChannels::kControl) return latents;
+  return at::cat({latents, expanded_to(extra_mask(), latents.size(0))}, -1);
 }
 
 // The initial picture's sample, if any, is drawn before the noise. With a mask the reference then
@@ -150,7 +150,7 @@ void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
       clean_1NC_.defined() ? expanded_to(clean_1NC_, batch) : family_.pack(sampled(*init_, job));
   const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
   job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
-  if (!mask_11HW_.defined() || seen_) return;
+  if (!mask_11HW_.defined() || encoded_) return;
   if (taken().init_as != PicturesTaken::InitAs::kReference)
     (void)draw_noise(job.generators, family_.latent_shape(size_), model_.dtype());
   job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = packed_mask()};
@@ -174,7 +174,7 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
     input.net = followed.net;
     const auto number = inputs.size() - 1;
     input.x_BNC = taken().controlnets_see_pixels
-                      ? expanded_to(seen_by_nets_[number], std::int64_t(job.generators.size()))
+                      ? expanded_to(encoded_for_nets_[number], std::int64_t(job.generators.size()))
                       : family_.pack(sampled(followed_[number], job));
     input.scale = at::scalar_tensor(followed.scale, at::kFloat).to(model_.device());
   }
@@ -184,7 +184,7 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
 // Control pictures' samples are drawn before the noise, masked pictures' and references' after.
 void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   Tensor seen;
-  if (taken().beside == ChannelsBeside::kControl) seen = beside_latents(job);
+  if (taken().extra_channels == ExtraChannels::kControl) seen = extra_latents(job);
   const auto controls = this->controls(job);
   for (const auto& followed : settings_.followed)
     job.followed.push_back({.from = followed.from, .to = followed.to});
@@ -193,13 +193,13 @@ void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   } else {
     job.latents_BNC = noise_of(job, first);
   }
-  if (taken().beside == ChannelsBeside::kMasked) seen = beside_latents(job);
+  if (taken().extra_channels == ExtraChannels::kMasked) seen = extra_latents(job);
   const auto batch = std::int64_t(job.generators.size());
   auto references = references_;
   for (const auto& moments : sampled_references_)
     references.push_back(family_.reference(sampled(moments, job), int(references.size())));
   for (auto& branch : job.branches) {
-    branch.beside_BLC = seen;
+    branch.extra_BLC = seen;
     branch.controls = controls;
     if (are_seen_once_) continue;
     for (const auto& reference : references)

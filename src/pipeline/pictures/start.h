@@ -19,7 +19,7 @@ class Start {
   ~Start();
 
   // Collective, before the first step: evaluates references that are seen once.
-  void see_references();
+  void encode_references();
 
   // For the pictures numbered from `first`, with the generators of `job`: draws random values in
   // the reference's order. Gives the job its latents, what is kept of them, and its branches'
@@ -28,26 +28,26 @@ class Start {
 
  private:
   const PicturesTaken& taken() const;
-  void look_at(const PreparedPictures& pictures, Tiles tiles);
+  void encode_pictures(const PreparedPictures& pictures, Tiles tiles);
   void begin_from_picture(DenoiseJob& job, float sigma) const;
   Tensor noise_of(const DenoiseJob& job, int first) const;
   Tensor sampled(const VaeMoments& moments, const DenoiseJob& job) const;  // latents [B Z h w]
-  Tensor beside_latents(const DenoiseJob& job) const;
+  Tensor extra_latents(const DenoiseJob& job) const;
   void encode(const PreparedPictures& pictures);
   std::vector<ControlInput> controls(const DenoiseJob& job) const;
   Tensor packed_mask() const;
-  Tensor beside_mask() const;
+  Tensor extra_mask() const;
 
   const Model& model_;
   const Family& family_;
   const Settings& settings_;
   PictureSize size_;
-  Tensor given_;                      // packed latents of all pictures
-  std::optional<VaeMoments> init_;    // of the initial picture
-  std::optional<VaeMoments> seen_;    // of the picture beside the latents
-  std::vector<VaeMoments> followed_;  // of those that ControlNets follow
-  std::vector<Tensor> seen_by_nets_;  // instead, for nets that see pixels: [1 N C] each
-  Tensor clean_1NC_;                  // instead of init_, if started from its mean
+  Tensor given_;                          // packed latents of all pictures
+  std::optional<VaeMoments> init_;        // of the initial picture
+  std::optional<VaeMoments> encoded_;     // of the picture beside the latents
+  std::vector<VaeMoments> followed_;      // of those that ControlNets follow
+  std::vector<Tensor> encoded_for_nets_;  // instead, for nets that see pixels: [1 N C] each
+  Tensor clean_1NC_;                      // instead of init_, if started from its mean
   Tensor mask_11HW_;
   bool are_seen_once_ = false;                  // references, rather than in every step
   std::vector<Tokens> references_;              // by the mean; one may be the initial picture

@@ -8,7 +8,7 @@ std::string layout_name(const Degrees& g) {
   std::string text;
   for (const auto& [name, degree] : {std::pair{"dp", g.dp},
                                      {"cfg", g.cfg},
-                                     {"layers", g.layers},
+                                     {"pp", g.pp},
                                      {"ring", g.ring},
                                      {"ulysses", g.ulysses},
                                      {"tp", g.tp}})
@@ -27,25 +27,24 @@ std::vector<Degrees> grids_of(int ranks) {
   };
   for (const int dp : divisors(ranks))
     for (const int cfg : divisors(ranks / dp))
-      for (const int layers : divisors(ranks / dp / cfg))
-        for (const int ring : divisors(ranks / dp / cfg / layers))
-          for (const int ulysses : divisors(ranks / dp / cfg / layers / ring))
-            grids.push_back(
-                {dp, cfg, layers, ring, ulysses, ranks / dp / cfg / layers / ring / ulysses});
+      for (const int pp : divisors(ranks / dp / cfg))
+        for (const int ring : divisors(ranks / dp / cfg / pp))
+          for (const int ulysses : divisors(ranks / dp / cfg / pp / ring))
+            grids.push_back({dp, cfg, pp, ring, ulysses, ranks / dp / cfg / pp / ring / ulysses});
   return grids;
 }
 
 Place strides_of(const Degrees& g) {
-  const int ulysses = g.tp, ring = ulysses * g.ulysses, layers = ring * g.ring;
-  const int cfg = layers * g.layers, dp = cfg * g.cfg;
-  return {.dp = dp, .cfg = cfg, .layers = layers, .ring = ring, .ulysses = ulysses, .tp = 1};
+  const int ulysses = g.tp, ring = ulysses * g.ulysses, pp = ring * g.ring;
+  const int cfg = pp * g.pp, dp = cfg * g.cfg;
+  return {.dp = dp, .cfg = cfg, .pp = pp, .ring = ring, .ulysses = ulysses, .tp = 1};
 }
 
 Place place_of(const Degrees& g, int rank) {
   const auto stride = strides_of(g);
   return {.dp = rank / stride.dp,
           .cfg = rank / stride.cfg % g.cfg,
-          .layers = rank / stride.layers % g.layers,
+          .pp = rank / stride.pp % g.pp,
           .ring = rank / stride.ring % g.ring,
           .ulysses = rank / stride.ulysses % g.ulysses,
           .tp = rank % g.tp};

@@ -15,7 +15,7 @@ std::vector<Degrees> grids_of(int ranks);
 
 // A rank's index along each axis.
 struct Place {
-  int dp, cfg, layers, ring, ulysses, tp;
+  int dp, cfg, pp, ring, ulysses, tp;
 };
 
 Place place_of(const Degrees& grid, int rank);

@@ -16,12 +16,12 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
 }  // namespace
 
 std::int64_t TokenCounts::of(const BlockCost& kind) const {
-  switch (kind.sees) {
-    case Sees::kImage:
+  switch (kind.scope) {
+    case TokenScope::kImage:
       return image + references;
-    case Sees::kText:
+    case TokenScope::kText:
       return text;
-    case Sees::kAll:
+    case TokenScope::kAll:
       break;
   }
   return all();
@@ -52,7 +52,7 @@ PlanJob surveyed(PlanJob job, const ModelFiles* files) {
                                                         {.dtype = job.dtype,
                                                          .modulation = job.layout.modulation,
                                                          .keep_dense = job.memory.keep_dense,
-                                                         .coded = Coded::kKept,
+                                                         .packed = PackedWeights::kKept,
                                                          .adapters = job.adapters},
                                                         files));
   return job;

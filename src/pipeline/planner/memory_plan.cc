@@ -18,9 +18,9 @@ struct Changes {
 };
 
 // The choices for one job under one budget.
-class Fitting {
+class MemorySearch {
  public:
-  Fitting(const PlanJob& job, const RankPlaces& place);
+  MemorySearch(const PlanJob& job, const RankPlaces& place);
 
   // The fastest that fits, among those that change the picture least.
   std::optional<MemoryPlan> find();
@@ -33,7 +33,7 @@ class Fitting {
   PlanJob with(const MemoryPlan& choice) const;
   MemoryPlan measured(MemoryPlan choice) const;
   bool fits(const MemoryPlan& choice) const;
-  bool look_at(const MemoryPlan& choice, std::optional<MemoryPlan>& best);
+  bool consider(const MemoryPlan& choice, std::optional<MemoryPlan>& best);
   void try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan>& best);
   double seconds_of(const PlanJob& job) const;
   std::vector<OffloadMode> modes(bool is_fixed, OffloadMode asked,
@@ -58,27 +58,27 @@ Machine machine_of(const RankPlaces& place, double memory) {
   return {.devices = devices, .link = link_of(devices), .network = link_of(devices)};
 }
 
-Fitting::Fitting(const PlanJob& job, const RankPlaces& place)
+MemorySearch::MemorySearch(const PlanJob& job, const RankPlaces& place)
     : job_(job), place_(place), budget_(job.memory.budget) {
   const double memory = budget_.device > 0 ? double(budget_.device) : 1e12;
   stages_ = plan_stages(job, machine_of(place, memory), place.grid);
 }
 
-PlanJob Fitting::with(const MemoryPlan& choice) const {
+PlanJob MemorySearch::with(const MemoryPlan& choice) const {
   auto job = job_;
   job.memory = choice.memory;
   job.tiling = choice.tiling;
   return job;
 }
 
-MemoryPlan Fitting::measured(MemoryPlan choice) const {
+MemoryPlan MemorySearch::measured(MemoryPlan choice) const {
   const auto job = with(choice);
   const auto& grid = place_.grid;
   std::map<std::string, std::int64_t> on_device;
   const bool in_files = !job.memory.offload.folder.empty();
   std::int64_t in_process = 0, locked = 0, pages = 0;
   for (int rank = 0; rank < grid.product(); ++rank) {
-    const auto& stage = stages_[std::size_t(place_of(grid, rank).layers)];
+    const auto& stage = stages_[std::size_t(place_of(grid, rank).pp)];
     const auto bytes = predict_bytes(job, grid, rank, stage);
     on_device[place_.devices[std::size_t(rank)]] += bytes.peak();
     const auto host = braid::host_peak(job, bytes);
@@ -97,13 +97,13 @@ MemoryPlan Fitting::measured(MemoryPlan choice) const {
   return choice;
 }
 
-bool Fitting::fits(const MemoryPlan& choice) const {
+bool MemorySearch::fits(const MemoryPlan& choice) const {
   return (budget_.device == 0 || choice.device_peak <= budget_.device) &&
          (budget_.host == 0 || choice.host_peak <= budget_.host);
 }
 
 // What is copied repeatedly, on the first rank, whose stage represents the others.
-double Fitting::seconds_of(const PlanJob& job) const {
+double MemorySearch::seconds_of(const PlanJob& job) const {
   const auto& o = job.memory.offload;
   // What moves each time the pages are used, with each copy's late start.
   const auto moved = [&](const PartPages& pages, OffloadMode mode, int resident, PageUse use,
@@ -144,7 +144,7 @@ double Fitting::seconds_of(const PlanJob& job) const {
   return bytes / (o.folder.empty() ? kHostSpeed : kDiskSpeed);
 }
 
-bool Fitting::look_at(const MemoryPlan& choice, std::optional<MemoryPlan>& best) {
+bool MemorySearch::consider(const MemoryPlan& choice, std::optional<MemoryPlan>& best) {
   const auto made = measured(choice);
   const auto over = [&](const MemoryPlan& f) {
     return std::max<std::int64_t>(0, budget_.device ? f.device_peak - budget_.device : 0) +
@@ -156,13 +156,13 @@ bool Fitting::look_at(const MemoryPlan& choice, std::optional<MemoryPlan>& best)
   return true;
 }
 
-std::vector<OffloadMode> Fitting::modes(bool is_fixed, OffloadMode asked,
-                                        std::vector<OffloadMode> choices) const {
+std::vector<OffloadMode> MemorySearch::modes(bool is_fixed, OffloadMode asked,
+                                             std::vector<OffloadMode> choices) const {
   return is_fixed ? std::vector{asked} : std::move(choices);
 }
 
 // As many groups of blocks as possible stay; each other one costs a copy per step.
-void Fitting::try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan>& best) {
+void MemorySearch::try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan>& best) {
   using enum OffloadMode;
   const auto& asked = job_.memory.offload;
   const auto& stated = job_.stated;
@@ -171,9 +171,9 @@ void Fitting::try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan
     auto& o = next.memory.offload;
     o.transformer = mode;
     if (mode == kNone) {
-      if (look_at(next, best) || job_.is_on_host) continue;
+      if (consider(next, best) || job_.is_on_host) continue;
       next.memory.recorded_step = RecordedStep::kDropped;
-      look_at(next, best);
+      consider(next, best);
       continue;
     }
     const bool has_blocks = mode == kBlock;
@@ -188,7 +188,7 @@ void Fitting::try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan
       int least = has_blocks && !stated.resident ? 0 : most;
       for (int end = most + 1; least < end;) {
         o.resident = least + (end - least) / 2;
-        if (look_at(next, best))
+        if (consider(next, best))
           least = o.resident + 1;
         else
           end = o.resident;
@@ -197,7 +197,7 @@ void Fitting::try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan
   }
 }
 
-std::optional<MemoryPlan> Fitting::find_with(const Changes& changes) {
+std::optional<MemoryPlan> MemorySearch::find_with(const Changes& changes) {
   using enum OffloadMode;
   const auto& asked = job_.memory;
   const auto& stated = job_.stated;
@@ -220,7 +220,7 @@ std::optional<MemoryPlan> Fitting::find_with(const Changes& changes) {
 }
 
 // Least change first: decoding in tiles changes a picture less than 8 bits.
-std::vector<Changes> Fitting::allowed() const {
+std::vector<Changes> MemorySearch::allowed() const {
   std::vector<Changes> all;
   for (const bool text : {false, true})
     for (const bool transformer : {false, true})
@@ -231,7 +231,7 @@ std::vector<Changes> Fitting::allowed() const {
   return all;
 }
 
-std::optional<MemoryPlan> Fitting::find() {
+std::optional<MemoryPlan> MemorySearch::find() {
   for (const auto& changes : allowed())
     if (auto found = find_with(changes)) return found;
   return {};
@@ -244,8 +244,8 @@ std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const RankPlac
   const auto consider = [&](Remedy remedy, const std::function<void(PlanJob&)>& change) {
     auto changed = job;
     change(changed);
-    Fitting fitting(changed, place);
-    if (const auto found = fitting.find()) help.push_back({remedy, found->device_peak});
+    MemorySearch search(changed, place);
+    if (const auto found = search.find()) help.push_back({remedy, found->device_peak});
   };
   const auto allow_8_bits = [](PlanJob& j) {
     j.memory.budget.may_quantize = j.memory.budget.may_quantize_text = true;
@@ -282,10 +282,10 @@ std::string refusal(const PlanJob& job, const MemoryPlan& least) {
 }  // namespace
 
 MemoryPlan plan_memory(const PlanJob& job, const RankPlaces& place) {
-  Fitting fitting(job, place);
-  const auto found = fitting.find();
-  if (!found && job.is_budget_implied) return fitting.least();
-  if (!found) throw DoesNotFit(refusal(job, fitting.least()), what_would_help(job, place));
+  MemorySearch search(job, place);
+  const auto found = search.find();
+  if (!found && job.is_budget_implied) return search.least();
+  if (!found) throw DoesNotFit(refusal(job, search.least()), what_would_help(job, place));
   return *found;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
-#include "parallel/layer_split.h"
+#include "parallel/pipeline_parallel.h"
 
 namespace braid {
 namespace {
@@ -54,9 +54,9 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
                text_of("dp ", g.dp, " needs as many pictures, there ",
                        job.num_pictures == 1 ? "is 1" : text_of("are ", job.num_pictures)));
   const auto blocks = job.shape().num_blocks();
-  if (g.layers > blocks)
+  if (g.pp > blocks)
     return out(g, Obstacle::kBlocks,
-               text_of("layers ", g.layers, " needs as many blocks, there are ", blocks));
+               text_of("pipeline parallelism ", g.pp, " needs as many blocks, there are ", blocks));
   return {};
 }
 
@@ -66,7 +66,7 @@ namespace {
 void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vector<Stage>& stages,
                       PlannedLayout& layout) {
   const auto& g = layout.grid;
-  const int stride = strides_of(g).layers;
+  const int stride = strides_of(g).pp;
   layout.first_rank = predict_bytes(job, g, 0, stages.front());
   double needs = 0, has = 0;  // of the rank that lacks most
   const auto look = [&](int rank, const RankBytes& bytes) {
@@ -79,10 +79,10 @@ void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vec
   };
   look(0, layout.first_rank);
   for (int rank = 1; rank < g.product(); ++rank) {
-    const auto stage = std::size_t(rank / stride % g.layers);
+    const auto stage = std::size_t(rank / stride % g.pp);
     // Ranks of a stage differ by at most one token: check the first that is not rank 0, which also
     // has a share of the text encoders if any other rank has one.
-    const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.layers);
+    const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.pp);
     const bool differs =
         machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
     if (!is_new && !differs) continue;
@@ -107,9 +107,9 @@ void measure(PlanJob job, const Machine& machine, const std::vector<Stage>& stag
   layout = std::move(dropped);
 }
 
-// Pictures a rank denoises together: a layer split takes one batch per stage.
+// Pictures a rank denoises together: pipeline parallelism takes one batch per stage.
 int pictures_at_once(const PlanJob& job, const Degrees& g) {
-  return std::min(job.batch_size * g.layers, (job.num_pictures + g.dp - 1) / g.dp);
+  return std::min(job.batch_size * g.pp, (job.num_pictures + g.dp - 1) / g.dp);
 }
 
 }  // namespace
@@ -117,14 +117,14 @@ int pictures_at_once(const PlanJob& job, const Degrees& g) {
 // As blocks_of_rank() does in a run.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& g) {
   const auto& shape = job.shape();
-  if (g.layers == 1) return {whole_transformer(shape)};
-  std::vector<double> room(std::size_t(g.layers), INFINITY);
+  if (g.pp == 1) return {whole_transformer(shape)};
+  std::vector<double> room(std::size_t(g.pp), INFINITY);
   bool all_host = true;
-  const int stride = strides_of(g).layers;
+  const int stride = strides_of(g).pp;
   double others = 0;
   for (int rank = 0; rank < g.product(); ++rank) {
     const auto& device = machine.devices[std::size_t(rank)];
-    auto& least = room[std::size_t(rank / stride % g.layers)];
+    auto& least = room[std::size_t(rank / stride % g.pp)];
     // beyond the ranks that may share the text encoders, all are alike
     if (rank <= g.tp) others = double(bytes_of_others(job, g, rank).weights());
     least = std::min(least, device.memory - others);
@@ -133,9 +133,9 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
   for (auto& bytes : room) bytes = std::max(bytes, 1.0);
   const auto sizes = block_parameters(*job.family, *job.tensors);
   std::vector<Stage> stages;
-  for (int stage = 0; stage < g.layers; ++stage)
+  for (int stage = 0; stage < g.pp; ++stage)
     if (all_host)
-      stages.push_back(stage_of(shape, share_of(std::int64_t(sizes.size()), stage, g.layers)));
+      stages.push_back(stage_of(shape, share_of(std::int64_t(sizes.size()), stage, g.pp)));
   if (!all_host)
     for (const auto& run : runs_in_proportion(sizes, room)) stages.push_back(stage_of(shape, run));
   return stages;

@@ -1,4 +1,4 @@
-// The range of the denoiser's blocks that each stage of a layer split holds.
+// The range of the denoiser's blocks that each stage of pipeline parallelism holds.
 #pragma once
 
 #include "comm/group.h"

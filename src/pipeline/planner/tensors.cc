@@ -42,7 +42,7 @@ PlannedTensor::Shared shared_by(const Sharding* sharding, const AskedTensor& ask
 
 PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::string>& keep_dense) {
   const auto* const stored = asked.stored.empty() ? nullptr : asked.stored.data();
-  if (stored && stored->entry.type == ElementType::kInt8 && !stored->is_coded())
+  if (stored && stored->entry.type == ElementType::kInt8 && !stored->is_quantized())
     return PlannedTensor::Kind::kCodes;
   const bool stays = std::any_of(keep_dense.begin(), keep_dense.end(), [&](const auto& pattern) {
     return matches(pattern, asked.layer);
@@ -52,9 +52,10 @@ PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::str
 }
 
 // Says how the tensor is kept.
-void add_form(const AskedTensor& asked, Coded coded, PlannedTensor& t) {
+void add_form(const AskedTensor& asked, PackedWeights packed, PlannedTensor& t) {
   t.kept = {.numbers = 1, .bytes = t.element_bytes};
-  if (coded == Coded::kWidened || asked.kind != AskedTensor::Kind::kMatrix || asked.stored.empty())
+  if (packed == PackedWeights::kWidened || asked.kind != AskedTensor::Kind::kMatrix ||
+      asked.stored.empty())
     return;
   std::vector<Piece> pieces;
   for (const auto& stored : asked.stored) pieces.push_back({&stored, {}});
@@ -67,9 +68,9 @@ void add_form(const AskedTensor& asked, Coded coded, PlannedTensor& t) {
 // A weight that an adapter is fused into is kept as numbers.
 void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
   if (changes.changes.empty()) return;
-  t.is_always_beside = options.adapters == AdapterMode::kBeside;
+  t.is_always_unmerged = options.adapters == AdapterMode::kUnmerged;
   if (options.adapters != AdapterMode::kFused && changes.are_products()) {
-    t.beside_rank = changes.rank();
+    t.low_rank_rank = changes.rank();
     return;
   }
   t.kept = {.numbers = 1, .bytes = t.element_bytes};
@@ -124,7 +125,7 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
          .use = a.use,
          .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
          .unit = sharding ? sharding->unit : 0});
-    add_form(a, options.coded, part.tensors.back());
+    add_form(a, options.packed, part.tensors.back());
     add_changes(changes.of(a), options, part.tensors.back());
   }
   return part;

@@ -26,8 +26,8 @@ struct PlannedTensor {
   PageUse use;         // once a picture, or in every step
   // Adapters' low-rank products beside it: the sum of their ranks, and whether they stay beside a
   // weight that is kept as numbers.
-  std::int64_t beside_rank = 0;
-  bool is_always_beside = false;
+  std::int64_t low_rank_rank = 0;
+  bool is_always_unmerged = false;
   // Sharding cuts each of these parts by itself, in multiples of the unit.
   std::vector<std::int64_t> parts = {};
   std::int64_t unit = 0;
@@ -51,8 +51,8 @@ struct ModelTensors {
 struct SurveyOptions {
   at::ScalarType dtype;
   SharedModulation modulation;
-  std::vector<std::string> keep_dense = {};  // of the transformer
-  Coded coded = Coded::kWidened;             // as LoadOptions says
+  std::vector<std::string> keep_dense = {};        // of the transformer
+  PackedWeights packed = PackedWeights::kWidened;  // as LoadOptions says
   AdapterMode adapters = AdapterMode::kAuto;
 };
 
@@ -71,7 +71,7 @@ std::int64_t columns_of(const PlannedTensor& tensor, int ranks, int rank);
 std::int64_t kept_row_bytes(const PlannedTensor& tensor, int ranks, int rank);
 
 // Parameters of each block, in order of use: of a surveyed part, and of a family's denoisers
-// together, whose blocks a layer split divides alike.
+// together, whose blocks pipeline parallelism divides alike.
 std::vector<std::int64_t> block_parameters(const PartTensors& part);
 std::vector<std::int64_t> block_parameters(const Family& family, const ModelTensors& tensors);
 std::vector<std::int64_t> block_parameters(const Family& family);

@@ -94,7 +94,7 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device,
   if (shape.pooled_width > 0) condition.pooled_BC = of_text({1, shape.pooled_width});
   auto in =
       p.family->begin(condition, p.size, kGuidance, at::TensorOptions(p.dtype).device(device));
-  if (shape.beside_width > 0) in.beside_BLC = normal({1, latents.size(1), shape.beside_width});
+  if (shape.extra_width > 0) in.extra_BLC = normal({1, latents.size(1), shape.extra_width});
   if (!p.are_seen_once()) in.references = references_of(p, seed, device);
   const auto& taken = p.family->description().limits.pictures;
   for (const int modes : taken.controlnet_modes) {

@@ -40,8 +40,8 @@ StepCache::StepCache(const CacheOptions& options, const Mesh& mesh)
     : options_(options),
       context_(mesh.context),
       tp_(mesh.tp),
-      is_first_(mesh.stages.rank() == 0),
-      is_last_(mesh.stages.rank() == mesh.stages.size() - 1) {
+      is_first_(mesh.pp.rank() == 0),
+      is_last_(mesh.pp.rank() == mesh.pp.size() - 1) {
   require(std::isfinite(options.threshold) && options.threshold >= 0,
           "the threshold of the cache should be 0 or more, it is ", options.threshold);
   require(options.most_in_a_row >= 1,

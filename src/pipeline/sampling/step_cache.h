@@ -2,8 +2,8 @@
 // later blocks added in the last full evaluation is added again.
 //
 // The cache sits inside the layouts: every rank of a picture takes the same decision. The first
-// stage of a layer split makes it from all tokens; later stages read it from a row after their
-// state, which is all that travels from stage to stage.
+// stage of pipeline parallelism makes it from all tokens; later stages read it from a row after
+// their state, which is all that travels from stage to stage.
 #pragma once
 
 #include <map>

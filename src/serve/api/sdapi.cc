@@ -152,14 +152,14 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
   }
   warn_of_unused_choices(fields);
   const bool sends_images = fields.json().value("send_images", Json()) != Json(false);
-  ClientOrder wish{.order = {.backend = &backend,
-                             .request = std::move(request),
-                             .client = http.client_address,
-                             .warnings = fields.warnings(),
-                             .has_previews = true},
-                   .brought = std::move(brought),
-                   .adjust = std::move(adjust)};
-  return take_order(context, std::move(wish),
+  ClientOrder requested{.order = {.backend = &backend,
+                                  .request = std::move(request),
+                                  .client = http.client_address,
+                                  .warnings = fields.warnings(),
+                                  .has_previews = true},
+                        .brought = std::move(brought),
+                        .adjust = std::move(adjust)};
+  return take_order(context, std::move(requested),
                     [&context, &backend, sends_images](const std::shared_ptr<Job>& job) {
                       return Answer{.job = job,
                                     .when_ended =

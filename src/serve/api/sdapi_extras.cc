@@ -51,25 +51,26 @@ Upscaling read_upscaling(Fields& fields) {
   refuse_restoring(fields, "gfpgan_visibility", "restoring of faces");
   refuse_restoring(fields, "codeformer_visibility", "restoring of faces");
   refuse_restoring(fields, "extras_upscaler_2_visibility", "second upscaler");
-  Upscaling wish{.upscaler = fields.text("upscaler_1", kLongestName).value_or("None")};
-  if (std::ranges::count(kUpscalers, wish.upscaler) == 0)
-    refuse("upscaler_1", "there is no upscaler '" + wish.upscaler.substr(0, 100) +
+  Upscaling requested{.upscaler = fields.text("upscaler_1", kLongestName).value_or("None")};
+  if (std::ranges::count(kUpscalers, requested.upscaler) == 0)
+    refuse("upscaler_1", "there is no upscaler '" + requested.upscaler.substr(0, 100) +
                              "' here: there are None, Lanczos and Nearest");
-  wish.factor = fields.number({"upscaling_resize"}).value_or(2);
-  if (!(wish.factor > 0)) refuse("upscaling_resize", "'upscaling_resize' should be above 0");
+  requested.factor = fields.number({"upscaling_resize"}).value_or(2);
+  if (!(requested.factor > 0)) refuse("upscaling_resize", "'upscaling_resize' should be above 0");
   const auto side = [&](const char* name) {
     return int(fields.integer({name}, 1, 1 << 16).value_or(512));
   };
   const auto mode = fields.integer({"resize_mode"}, 0, 1).value_or(0);
   if (mode == 1)
-    wish.to = {.width = side("upscaling_resize_w"), .height = side("upscaling_resize_h")};
-  wish.is_cropped = fields.flag("upscaling_crop").value_or(true);
-  return wish;
+    requested.to = {.width = side("upscaling_resize_w"), .height = side("upscaling_resize_h")};
+  requested.is_cropped = fields.flag("upscaling_crop").value_or(true);
+  return requested;
 }
 
-double factor_of(const Upscaling& wish, const Pixels& picture) {
-  if (!wish.to) return wish.factor;
-  return std::max(double(wish.to->width) / picture.width, double(wish.to->height) / picture.height);
+double factor_of(const Upscaling& requested, const Pixels& picture) {
+  if (!requested.to) return requested.factor;
+  return std::max(double(requested.to->width) / picture.width,
+                  double(requested.to->height) / picture.height);
 }
 
 Pixels by_nearest(const Pixels& picture, int width, int height) {
@@ -89,9 +90,9 @@ Pixels by_nearest(const Pixels& picture, int width, int height) {
 }
 
 // As the web UI does it, whose "None" leaves the picture as it is.
-Pixels upscaled(const Pixels& picture, const Upscaling& wish, std::int64_t most_pixels) {
-  if (wish.upscaler == "None") return picture;
-  const auto factor = factor_of(wish, picture);
+Pixels upscaled(const Pixels& picture, const Upscaling& requested, std::int64_t most_pixels) {
+  if (requested.upscaler == "None") return picture;
+  const auto factor = factor_of(requested, picture);
   const auto side = [&](int pixels) {
     return std::max(1.0, std::floor(pixels * factor / kMultiple)) * kMultiple;
   };
@@ -101,22 +102,24 @@ Pixels upscaled(const Pixels& picture, const Upscaling& wish, std::int64_t most_
                    text_of("the picture would become ", width, "x", height, ", at most ",
                            most_pixels, " pixels are made (--max-input-pixels)"),
                    "too_many_pixels", "upscaling_resize");
-  const auto made = wish.upscaler == "Nearest"
+  const auto made = requested.upscaler == "Nearest"
                         ? by_nearest(picture, int(width), int(height))
                         : resized(picture, int(width), int(height), Resampling::kLanczos);
-  const bool has_more = wish.to && wish.to->width <= made.width && wish.to->height <= made.height;
-  if (!has_more || !wish.is_cropped) return made;
-  return cropped(made, (made.width - wish.to->width) / 2, (made.height - wish.to->height) / 2,
-                 wish.to->width, wish.to->height);
+  const bool has_more =
+      requested.to && requested.to->width <= made.width && requested.to->height <= made.height;
+  if (!has_more || !requested.is_cropped) return made;
+  return cropped(made, (made.width - requested.to->width) / 2,
+                 (made.height - requested.to->height) / 2, requested.to->width,
+                 requested.to->height);
 }
 
 // One file's bytes to the other's.
-std::string upscaled_file(const std::string& bytes, const Upscaling& wish,
+std::string upscaled_file(const std::string& bytes, const Upscaling& requested,
                           const RequestBounds& bounds) {
   try {
     const auto most = std::uint64_t(bounds.max_input_pixels);
     const auto made =
-        upscaled(decode_picture(bytes, "the image", most), wish, bounds.max_input_pixels);
+        upscaled(decode_picture(bytes, "the image", most), requested, bounds.max_input_pixels);
     return encode_png(made.width, made.height, made.rgb, read_picture_text(bytes, "the image"));
   } catch (const InputError& error) {
     throw ApiError(400, error.what(), "invalid_image", "image");
@@ -133,24 +136,24 @@ std::string image_in(Fields& fields, const char* name) {
 Answer extra_single_image(const ApiContext& context, const HttpRequest& http,
                           const std::vector<std::string>&) {
   Fields fields(http.body);
-  const auto wish = read_upscaling(fields);
+  const auto requested = read_upscaling(fields);
   auto bytes = image_in(fields, "image");
-  return {.rest = [&context, wish, bytes = std::move(bytes)] {
+  return {.rest = [&context, requested, bytes = std::move(bytes)] {
     return json_answer(
-        {{"html_info", ""}, {"image", base64(upscaled_file(bytes, wish, context.bounds))}});
+        {{"html_info", ""}, {"image", base64(upscaled_file(bytes, requested, context.bounds))}});
   }};
 }
 
 Answer extra_batch_images(const ApiContext& context, const HttpRequest& http,
                           const std::vector<std::string>&) {
   Fields fields(http.body);
-  const auto wish = read_upscaling(fields);
+  const auto requested = read_upscaling(fields);
   std::vector<std::string> files;
   for (auto& one : fields.list("imageList", kMostImages)) files.push_back(image_in(one, "data"));
-  return {.rest = [&context, wish, files = std::move(files)] {
+  return {.rest = [&context, requested, files = std::move(files)] {
     auto images = Json::array();
     for (const auto& bytes : files)
-      images.push_back(base64(upscaled_file(bytes, wish, context.bounds)));
+      images.push_back(base64(upscaled_file(bytes, requested, context.bounds)));
     return json_answer({{"html_info", ""}, {"images", std::move(images)}});
   }};
 }

@@ -3,8 +3,8 @@
 namespace braid::serve {
 namespace {
 
-Order completed_order(ClientOrder wish, const RequestBounds& bounds) {
-  auto& [order, brought, adjust] = wish;
+Order completed_order(ClientOrder requested, const RequestBounds& bounds) {
+  auto& [order, brought, adjust] = requested;
   auto decoded = std::move(brought).decoded();
   order.request.pictures = std::move(decoded.pictures);
   order.files = std::move(decoded.files);
@@ -21,11 +21,11 @@ std::string client_of(const HttpRequest& http, const std::string& user) {
   return user.empty() ? http.client_address : "user " + user;
 }
 
-Answer take_order(const ApiContext& context, ClientOrder wish,
+Answer take_order(const ApiContext& context, ClientOrder requested,
                   std::function<Answer(const std::shared_ptr<Job>&)> answer) {
-  auto room = context.service.reserve(
-      {.pictures = wish.order.request.num_images, .input_bytes = wish.brought.num_bytes()});
-  const auto held = std::make_shared<ClientOrder>(std::move(wish));
+  auto room = context.service.reserve({.pictures = requested.order.request.num_images,
+                                       .input_bytes = requested.brought.num_bytes()});
+  const auto held = std::make_shared<ClientOrder>(std::move(requested));
   auto rest = [&context, held, room = std::move(room), answer = std::move(answer)]() mutable {
     const auto until_answered = std::move(room);
     context.service.require_ready();  // a server that stops must not keep clients waiting

@@ -18,7 +18,7 @@ struct ClientOrder {
 
 // `answer` says how the client hears of its job. Throws ApiError 429 if the queue has no room;
 // what is wrong with the pictures is found later, by the answer's `rest`.
-Answer take_order(const ApiContext& context, ClientOrder wish,
+Answer take_order(const ApiContext& context, ClientOrder requested,
                   std::function<Answer(const std::shared_ptr<Job>&)> answer);
 
 }  // namespace braid::serve

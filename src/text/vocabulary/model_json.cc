@@ -35,7 +35,7 @@ class Handler : public nlohmann::json_sax<Json> {
     if (target_ == Target::tree) return value(std::move(v));
     const bool is_half = depth_ == 2 && texts_.size() < 2;
     const bool is_whole = depth_ == 1 && target_ == Target::merges;
-    require(!in_object_ && (is_half || is_whole), source_, " has '", v, "' where ", wish(),
+    require(!in_object_ && (is_half || is_whole), source_, " has '", v, "' where ", expected(),
             " were expected");
     texts_.push_back(std::move(v));
     if (is_whole) split_merge();
@@ -45,7 +45,7 @@ class Handler : public nlohmann::json_sax<Json> {
 
   bool start_object(std::size_t) override {
     if (target_ == Target::tree) return open(Json::object());
-    require(target_ == Target::vocab && depth_ == 0, source_, " has an object where ", wish(),
+    require(target_ == Target::vocab && depth_ == 0, source_, " has an object where ", expected(),
             " were expected");
     in_object_ = true;
     ++depth_;
@@ -53,7 +53,7 @@ class Handler : public nlohmann::json_sax<Json> {
   }
   bool start_array(std::size_t) override {
     if (target_ == Target::tree) return open(Json::array());
-    require(depth_ < 2 && !in_object_, source_, " has a list where ", wish(), " were expected");
+    require(depth_ < 2 && !in_object_, source_, " has a list where ", expected(), " were expected");
     ++depth_;
     return true;
   }
@@ -79,13 +79,13 @@ class Handler : public nlohmann::json_sax<Json> {
   }
 
  private:
-  std::string_view wish() const {
+  std::string_view expected() const {
     return target_ == Target::vocab ? "tokens with their ids or scores" : "pairs of tokens";
   }
 
   bool value(Json v) {
     if (target_ != Target::tree && depth_ == 0 && v.is_null()) return finish();
-    require(target_ == Target::tree, source_, " has ", v.dump(), " where ", wish(),
+    require(target_ == Target::tree, source_, " has ", v.dump(), " where ", expected(),
             " were expected");
     place(std::move(v));
     return true;
@@ -115,7 +115,7 @@ class Handler : public nlohmann::json_sax<Json> {
 
   // Back to the tree, which keeps a null in place of the list.
   bool finish() {
-    require(in_object_ || texts_.empty(), source_, " has a token alone where ", wish(),
+    require(in_object_ || texts_.empty(), source_, " has a token alone where ", expected(),
             " were expected");
     texts_.clear();
     in_object_ = false;
@@ -133,7 +133,7 @@ class Handler : public nlohmann::json_sax<Json> {
 
   bool score(double v) {
     require(!in_object_ && depth_ == 2 && texts_.size() == 1 && !has_score_, source_, " has ", v,
-            " where ", wish(), " were expected");
+            " where ", expected(), " were expected");
     score_ = v;
     has_score_ = true;
     return true;
@@ -143,7 +143,7 @@ class Handler : public nlohmann::json_sax<Json> {
   bool pair() {
     const bool is_scored = target_ == Target::vocab && texts_.size() == 1 && has_score_;
     const bool is_merge = target_ == Target::merges && texts_.size() == 2;
-    require(is_scored || is_merge, source_, " has a list of another form where ", wish(),
+    require(is_scored || is_merge, source_, " has a list of another form where ", expected(),
             " were expected");
     if (is_scored) lists_.scored.push_back({std::move(texts_[0]), score_});
     if (is_merge) lists_.merges.emplace_back(std::move(texts_[0]), std::move(texts_[1]));

@@ -99,14 +99,14 @@ Recipe with_columns(Recipe recipe, const std::vector<Share>& columns) {
 class AdaptedTensors : public TensorSource {
  public:
   AdaptedTensors(std::shared_ptr<TensorSource> source, std::vector<AppliedAdapter> adapters,
-                 AdapterMode mode, std::shared_ptr<BesideWeights> beside)
+                 AdapterMode mode, std::shared_ptr<UnmergedAdapters> unmerged)
       : source_(std::move(source)),
         adapters_(std::move(adapters)),
         mode_(mode),
-        beside_(std::move(beside)),
+        unmerged_(std::move(unmerged)),
         used_(adapters_.size()) {
     for (const auto& adapter : adapters_)
-      names_.push_back(names_in(*adapter.file, beside_->part().names));
+      names_.push_back(names_in(*adapter.file, unmerged_->part().names));
   }
 
   const std::string& name() const override { return source_->name(); }
@@ -114,8 +114,8 @@ class AdaptedTensors : public TensorSource {
   std::int64_t skip(const std::string& scope) override { return source_->skip(scope); }
   std::int64_t finish() override {
     const auto bytes = source_->finish();
-    beside_->apply(adapters_);
-    report_unused(beside_->part(), adapters_, used_);
+    unmerged_->apply(adapters_);
+    report_unused(unmerged_->part(), adapters_, used_);
     return bytes;
   }
 
@@ -128,7 +128,7 @@ class AdaptedTensors : public TensorSource {
   const std::shared_ptr<TensorSource> source_;
   const std::vector<AppliedAdapter> adapters_;
   const AdapterMode mode_;
-  const std::shared_ptr<BesideWeights> beside_;
+  const std::shared_ptr<UnmergedAdapters> unmerged_;
   std::vector<AdapterNames> names_;  // by adapter
   UsedTensors used_;
 };
@@ -137,7 +137,7 @@ class AdaptedTensors : public TensorSource {
 AdapterChanges AdaptedTensors::changes_of(const AskedTensor& asked) {
   AdapterChanges all;
   if (asked.kind == AskedTensor::Kind::kTable) return all;
-  const auto& shardings = beside_->part().shardings;
+  const auto& shardings = unmerged_->part().shardings;
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const auto found = AdapterSearch{adapters_[i], names_[i], shardings}.changes_of(asked);
     all.changes.insert(all.changes.end(), found.changes.begin(), found.changes.end());
@@ -150,10 +150,10 @@ AdapterChanges AdaptedTensors::changes_of(const AskedTensor& asked) {
 // A weight with products beside it stays unchanged itself.
 std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const Delivery& delivery) {
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
-  if (!is_matrix && mode_ == AdapterMode::kBeside) beside_->watch(asked);
+  if (!is_matrix && mode_ == AdapterMode::kUnmerged) unmerged_->watch(asked);
   auto recipe = source_->find(asked, delivery);
-  if (recipe && is_matrix && mode_ == AdapterMode::kBeside)
-    recipe->beside = beside_->add(asked, delivery.wanted);
+  if (recipe && is_matrix && mode_ == AdapterMode::kUnmerged)
+    recipe->low_rank = unmerged_->add(asked, delivery.wanted);
   return recipe;
 }
 
@@ -168,9 +168,9 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
   in_float.dtype = at::kFloat;
   auto base = delivery;
   base.numbers = Quantize::kNone;
-  const bool may_stand_beside =
+  const bool may_stay_unmerged =
       mode_ == AdapterMode::kAuto && form == Quantize::kNone && changes.are_products();
-  if (!may_stand_beside) base.coded = Coded::kWidened;
+  if (!may_stay_unmerged) base.packed = PackedWeights::kWidened;
   if (!cut.columns.empty()) base.wanted.columns.clear();
   if (!cut.rows.empty()) base.wanted.rows = {{.begin = 0, .count = asked.shape[0]}};
   auto recipe = source_->find(in_float, base);
@@ -178,7 +178,7 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
   asked.stored.insert(asked.stored.end(), changes.stored.begin(), changes.stored.end());
   if (!recipe) return recipe;
   if (recipe->coding) {
-    recipe->beside = beside_->add(asked, delivery.wanted);
+    recipe->low_rank = unmerged_->add(asked, delivery.wanted);
     return recipe;
   }
   if (recipe->form == Quantize::kNone)
@@ -191,17 +191,17 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
   require(mode_ == AdapterMode::kAuto && cut.rows.empty(), name(), ": the weight of ", asked.layer,
           " is stored in 8 bits: an adapter cannot be fused into it, only stay beside it");
   auto codes = with_columns(*std::move(recipe), cut.columns);
-  codes.beside = beside_->add(asked, delivery.wanted);
+  codes.low_rank = unmerged_->add(asked, delivery.wanted);
   return codes;
 }
 
 std::optional<Recipe> AdaptedTensors::find(AskedTensor& asked, const Delivery& delivery) {
   const auto changes = changes_of(asked);
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
-  require(changes.changes.empty() || is_matrix || mode_ != AdapterMode::kBeside,
+  require(changes.changes.empty() || is_matrix || mode_ != AdapterMode::kUnmerged,
           changes.stored.empty() ? "" : changes.stored.front().file->path().string(), " changes ",
           asked.path(), ", which is not a matrix: it can only be fused");
-  return changes.changes.empty() || mode_ == AdapterMode::kBeside
+  return changes.changes.empty() || mode_ == AdapterMode::kUnmerged
              ? find_unchanged(asked, delivery)
              : find_changed(asked, delivery, changes);
 }
@@ -211,10 +211,10 @@ std::optional<Recipe> AdaptedTensors::find(AskedTensor& asked, const Delivery& d
 std::shared_ptr<TensorSource> adapted_tensors(std::shared_ptr<TensorSource> source,
                                               std::vector<AppliedAdapter> adapters,
                                               AdapterMode mode,
-                                              std::shared_ptr<BesideWeights> beside) {
-  if (adapters.empty() && mode != AdapterMode::kBeside) return source;
+                                              std::shared_ptr<UnmergedAdapters> unmerged) {
+  if (adapters.empty() && mode != AdapterMode::kUnmerged) return source;
   return std::make_shared<AdaptedTensors>(std::move(source), std::move(adapters), mode,
-                                          std::move(beside));
+                                          std::move(unmerged));
 }
 
 }  // namespace braid

@@ -6,7 +6,7 @@
 // results like stored weights: pages, codes and shares work alike.
 #pragma once
 
-#include "weights/adapters/beside_weights.h"
+#include "weights/adapters/unmerged_adapters.h"
 #include "weights/sources/source.h"
 
 namespace braid {
@@ -16,6 +16,6 @@ namespace braid {
 std::shared_ptr<TensorSource> adapted_tensors(std::shared_ptr<TensorSource> source,
                                               std::vector<AppliedAdapter> adapters,
                                               AdapterMode mode,
-                                              std::shared_ptr<BesideWeights> beside);
+                                              std::shared_ptr<UnmergedAdapters> unmerged);
 
 }  // namespace braid

@@ -27,13 +27,13 @@ void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
 }
 
 // A channel is all columns of its window.
-void give_lengths(const ColumnLengths& lengths, const Wanted& wanted, const Tensor& share) {
+void apply_column_norms(const ColumnLengths& lengths, const Wanted& wanted, const Tensor& share) {
   const auto rows = share.narrow(0, lengths.rows.begin, lengths.rows.count);
   const auto channels = rows.unflatten(1, {-1, lengths.window});
   const std::vector<std::int64_t> all_but_channels = {0, 2};
   const auto own = channels.norm(2, all_but_channels, /*keepdim=*/true).clamp_min(kLeastLength);
-  const auto wished = taken_columns(lengths.lengths_1C, wanted.columns).to(share.device());
-  channels.mul_(wished.unsqueeze(2) / own);
+  const auto target_norms = taken_columns(lengths.lengths_1C, wanted.columns).to(share.device());
+  channels.mul_(target_norms.unsqueeze(2) / own);
 }
 
 void apply(const Change& change, const Wanted& wanted, const Tensor& share) {
@@ -52,7 +52,7 @@ void apply(const Change& change, const Wanted& wanted, const Tensor& share) {
     }
     local += run.count;
   }
-  if (change.lengths) give_lengths(*change.lengths, wanted, share);
+  if (change.lengths) apply_column_norms(*change.lengths, wanted, share);
 }
 
 }  // namespace

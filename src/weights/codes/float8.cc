@@ -28,9 +28,9 @@ at::ScalarType type_of_codes(Quantize form) {
   return form == Quantize::kFloat8 ? at::kByte : at::kChar;
 }
 
-std::shared_ptr<const Coding> coding_of(Quantize form) {
-  static const auto float8 = std::make_shared<const Coding>(
-      Coding{.type = ElementType::kFloat8E4M3, .inputs = 0, .columns = {}});
+std::shared_ptr<const QuantFormat> coding_of(Quantize form) {
+  static const auto float8 = std::make_shared<const QuantFormat>(
+      QuantFormat{.type = ElementType::kFloat8E4M3, .inputs = 0, .columns = {}});
   return form == Quantize::kFloat8 ? float8 : nullptr;
 }
 

@@ -14,6 +14,6 @@ Matrix float8_rows(const Tensor& rows_NC);
 
 // The storage of this form's codes: int8 or bytes, and what the bytes encode.
 at::ScalarType type_of_codes(Quantize form);
-std::shared_ptr<const Coding> coding_of(Quantize form);
+std::shared_ptr<const QuantFormat> coding_of(Quantize form);
 
 }  // namespace braid

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "weights/codes/coded.h"
 #include "weights/codes/float8.h"
+#include "weights/codes/packed.h"
 
 namespace braid {
 namespace {

@@ -109,12 +109,12 @@ at::ScalarType dtype_of(const StoredTensor& stored) {
 
 }  // namespace
 
-bool StoredTensor::is_coded() const {
+bool StoredTensor::is_quantized() const {
   return scales || is_of_blocks(entry.type) || rotated_together ||
          arrangement == Arrangement::kTiles;
 }
 
-at::ScalarType StoredTensor::dtype() const { return is_coded() ? at::kFloat : dtype_of(*this); }
+at::ScalarType StoredTensor::dtype() const { return is_quantized() ? at::kFloat : dtype_of(*this); }
 
 Tensor StoredTensor::view() const {
   auto* const data = const_cast<std::byte*>(file->bytes().data()) + entry.begin;
@@ -244,7 +244,7 @@ std::int64_t Checkpoint::num_parameters() const {
 at::ScalarType Checkpoint::dtype() const {
   std::map<at::ScalarType, std::int64_t> parameters;
   for (const auto& [name, stored] : tensors_) {
-    const auto dtype = stored.is_coded() ? at::kBFloat16 : stored.dtype();
+    const auto dtype = stored.is_quantized() ? at::kBFloat16 : stored.dtype();
     if (at::isFloatingType(dtype) && !name.ends_with("_scale"))
       parameters[dtype] += count_of(stored.entry.shape);
   }

@@ -37,9 +37,9 @@ struct StoredTensor {
   // The dtype of its numbers; float32 if they must be decoded. Throws InputError for types LibTorch
   // cannot compute with.
   at::ScalarType dtype() const;
-  bool is_coded() const;    // not usable as a view: blocks, tiles, scales, rotations
-  Tensor view() const;      // no copy; keeps the mapping alive; read-only
-  bool is_aligned() const;  // may be used in place
+  bool is_quantized() const;  // not usable as a view: blocks, tiles, scales, rotations
+  Tensor view() const;        // no copy; keeps the mapping alive; read-only
+  bool is_aligned() const;    // may be used in place
 };
 
 using StoredByName = std::map<std::string, StoredTensor>;

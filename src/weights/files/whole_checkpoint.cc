@@ -18,7 +18,7 @@ constexpr std::array kTexts = {"cond_stage_model.", "text_encoder.", "text_encod
 // Tools that save a whole module write its name before all others.
 constexpr std::array kWrappers = {"transformer.", "net.", "dit.", "unet.", "module.", "model."};
 // Of a schedule, or of the tool that saved the model.
-const std::vector<std::string> kBeside = {
+const std::vector<std::string> kOtherParts = {
     "model_sampling.", "model.model_sampling.", "model_ema.", "denoiser.", "log_sigmas", "sigmas"};
 
 constexpr const char* kWrapper = "transformer.";
@@ -70,7 +70,7 @@ std::vector<std::string> parts_in(const Checkpoint& checkpoint) {
 
 Checkpoint denoiser_in(const Checkpoint& checkpoint) {
   if (parts_in(checkpoint).size() > 1) return checkpoint.part(denoiser_prefix(checkpoint));
-  const auto denoiser = checkpoint.without(kBeside);
+  const auto denoiser = checkpoint.without(kOtherParts);
   const auto& tensors = denoiser.tensors();
   for (const std::string prefix : kWrappers) {
     if (prefix == "model." && tensors.lower_bound("model.diffusion_model.") != tensors.end() &&

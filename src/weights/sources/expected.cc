@@ -23,7 +23,7 @@ void check_floating(const std::vector<const StoredTensor*>& parts, const std::st
 
 bool are_codes(const std::vector<const StoredTensor*>& parts) {
   return std::all_of(parts.begin(), parts.end(), [](const StoredTensor* part) {
-    return part->entry.type == ElementType::kInt8 && !part->is_coded();
+    return part->entry.type == ElementType::kInt8 && !part->is_quantized();
   });
 }
 

@@ -14,10 +14,10 @@ std::int64_t rows_of(const StoredTensor& stored) {
   return stored.entry.shape.empty() ? 1 : stored.entry.shape[0];
 }
 
-// Coded pieces are decoded in whole rows.
+// Quantized pieces are decoded in whole rows.
 BytesRead copy_piece(const Tensor& target, const Piece& piece, const std::vector<Share>& columns,
                      Upload* upload) {
-  if (!piece.stored->is_coded()) {
+  if (!piece.stored->is_quantized()) {
     const auto view = view_of(piece);
     if (!upload || !columns.empty() || view.scalar_type() != target.scalar_type())
       return copy_columns(target, view, columns);
@@ -65,7 +65,7 @@ std::vector<Share> runs_in(const Order& order, std::int64_t rows) {
   switch (order.way) {
     case Order::kSwapHalves:
       return {{.begin = rows / 2, .count = rows - rows / 2}, {.begin = 0, .count = rows / 2}};
-    case Order::kUnpair: {
+    case Order::kDeinterleave: {
       std::vector<Share> runs;
       for (std::int64_t head = 0; head < rows; head += order.head_width)
         for (const std::int64_t first : {0, 1})
@@ -150,7 +150,7 @@ Tensor view_of(const Piece& piece) {
 }
 
 Tensor numbers_of(const Piece& piece) {
-  return piece.stored->is_coded() ? decoded(piece) : view_of(piece);
+  return piece.stored->is_quantized() ? decoded(piece) : view_of(piece);
 }
 
 }  // namespace braid

@@ -27,11 +27,11 @@ std::vector<std::int64_t> shape_of(const Excerpt& from) {
   return with_extents(from.pieces.front().stored->entry.shape, rows, from.columns);
 }
 
-// The bytes that are read of the stored tensors. Coded rows are decoded whole.
+// The bytes that are read of the stored tensors. Quantized rows are decoded whole.
 std::int64_t bytes_of(const Excerpt& from) {
   std::int64_t bytes = 0;
   for (const auto& piece : from.pieces) {
-    const auto& columns = piece.stored->is_coded() ? std::vector<Share>() : from.columns;
+    const auto& columns = piece.stored->is_quantized() ? std::vector<Share>() : from.columns;
     const auto shape = with_extents(piece.stored->entry.shape, piece.rows.count, columns);
     const auto block = block_of(piece.stored->entry.type);
     bytes += c10::multiply_integers(shape) * block.bytes / block.numbers;

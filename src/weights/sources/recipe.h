@@ -1,8 +1,8 @@
 // How to build one of our tensors or matrices: kept until it is needed, or known not to be.
 #pragma once
 
-#include "weights/codes/coded.h"
 #include "weights/codes/int8_load.h"
+#include "weights/codes/packed.h"
 #include "weights/paging/page_source.h"
 #include "weights/sources/synthetic.h"
 
@@ -10,14 +10,14 @@ namespace braid {
 
 struct Recipe {
   Quantize form = Quantize::kNone;
-  std::shared_ptr<const Coding> coding = {};
+  std::shared_ptr<const QuantFormat> coding = {};
   std::int64_t bytes = 0;                           // read from files to build it
   std::vector<TensorForm> tensors;                  // the values, then their scales, if any
   std::function<std::string()> identity;            // as in PageSource
   std::function<LoadedMatrix(const Target&)> make;  // a file's codes are built in host memory
   std::function<Tensor()> in_place =
       {};  // the numbers in the mapped file, where they fit as stored
-  std::shared_ptr<const Beside> beside = {};  // for a matrix
+  std::shared_ptr<const LowRank> low_rank = {};  // for a matrix
 };
 
 // The part of stored tensors that is read: concatenated rows, and columns of these; none means all.

@@ -28,7 +28,7 @@ struct AskedTensor {
 struct Delivery {
   Wanted wanted;
   Quantize numbers = Quantize::kNone, codes = Quantize::kNone;
-  Coded coded = Coded::kWidened;
+  PackedWeights packed = PackedWeights::kWidened;
 };
 
 class TensorSource {

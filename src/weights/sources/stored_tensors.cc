@@ -37,7 +37,7 @@ struct Parts {
 std::function<Tensor()> place_of(const Excerpt& from, const AskedTensor& asked) {
   const auto& piece = from.pieces.front();
   const bool is_apart = from.pieces.size() > 1 || !from.columns.empty();
-  if (is_apart || piece.stored->is_coded() || !piece.stored->is_aligned()) return {};
+  if (is_apart || piece.stored->is_quantized() || !piece.stored->is_aligned()) return {};
   if (asked.kind == AskedTensor::Kind::kTable) return [piece] { return piece.stored->view(); };
   if (piece.stored->dtype() != asked.dtype) return {};
   return [piece] { return view_of(piece); };
@@ -57,7 +57,7 @@ class StoredTensors : public TensorSource {
   const std::string& name() const override { return checkpoint_.source(); }
 
   std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
-    const auto& [wanted, numbers, codes, coded] = delivery;
+    const auto& [wanted, numbers, codes, packed] = delivery;
     const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
     const auto parts = take(asked.path(), asked.shape, asked);
     const bool has_codes = is_matrix && are_codes(parts.stored);
@@ -76,7 +76,7 @@ class StoredTensors : public TensorSource {
     }
     if (is_matrix && numbers != Quantize::kNone)
       return recipe_of_quantizing(from, asked.dtype, numbers);
-    if (is_matrix && coded == Coded::kKept)
+    if (is_matrix && packed == PackedWeights::kKept)
       if (auto kept = recipe_of_stored(from)) return kept;
     auto recipe = recipe_of_numbers(from, asked.dtype);
     recipe.in_place = place_of(from, asked);
@@ -158,7 +158,7 @@ const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntA
   if (wanted == has || essential(wanted) != essential(has)) return stored;
   const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;
   const bool has_same_rows = !stored->scales && !has.empty() && has.back() == wanted.back();
-  if (stored->is_coded() && !is_pixel && !has_same_rows) return stored;
+  if (stored->is_quantized() && !is_pixel && !has_same_rows) return stored;
   auto reshaped = *stored;
   reshaped.entry.shape = wanted;
   return &reshaped_.insert_or_assign(tensor, std::move(reshaped)).first->second;

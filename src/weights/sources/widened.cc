@@ -30,7 +30,7 @@ std::optional<Recipe> WidenedTensors::find(AskedTensor& asked, const Delivery& d
   auto narrow = asked;
   narrow.shape[1] = widened_.stored_inputs;
   auto as_numbers = delivery;
-  as_numbers.coded = Coded::kWidened;
+  as_numbers.packed = PackedWeights::kWidened;
   auto recipe = source_->find(narrow, as_numbers);
   asked.stored = narrow.stored;
   if (!recipe) return recipe;

@@ -92,7 +92,7 @@ TEST(Flags, FillALayout) {
   const auto f = generate_flags({"a", "--tp", "2", "--layer-split", "3", "--text-encoder", "tp",
                                  "--vae", "rank0", "--devices", "cuda:0-3,cpu"});
   EXPECT_EQ(f.options.layout.tp, 2);
-  EXPECT_EQ(f.options.layout.layer_split, 3);
+  EXPECT_EQ(f.options.layout.pp, 3);
   EXPECT_EQ(f.options.layout.text, TextRanks::kShared);
   EXPECT_EQ(f.options.layout.decode, DecodeRanks::kFirst);
   EXPECT_EQ(f.options.devices, std::vector<std::string>({"cuda:0-3", "cpu"}));
@@ -265,7 +265,7 @@ TEST(Flags, NameLorasWithTheirScales) {
   EXPECT_EQ(f.options.adapters[0].scale, 1);
   EXPECT_EQ(f.options.adapters[1].file, "y=z.safetensors");
   EXPECT_EQ(f.options.adapters[1].scale, -0.5);
-  EXPECT_EQ(f.options.adapter_mode, AdapterMode::kBeside);
+  EXPECT_EQ(f.options.adapter_mode, AdapterMode::kUnmerged);
   expect_refused({"--lora", "x=y.safetensors"}, "--lora");
   expect_refused({"--lora", "=2"}, "FILE or FILE=SCALE");
   expect_refused({"--lora", "x=inf"}, "--lora");

@@ -114,7 +114,7 @@ TEST_F(Processes, RefuseALayoutForAnotherNumberOfRanks) {
   const auto ranks = finish(start(2, picture("x.png", {"--tp", "3"})));
   EXPECT_EQ(ranks[0].exit_code, 2);
   EXPECT_EQ(ranks[0].err,
-            "braid: dp 1 x cfg 1 x layers 1 x ring 1 x ulysses 1 x tp 3 = 3, but torchrun started "
+            "braid: dp 1 x cfg 1 x pp 1 x ring 1 x ulysses 1 x tp 3 = 3, but torchrun started "
             "2 ranks; if no launcher started this process, WORLD_SIZE is left over from another: "
             "BRAID_LAUNCHER=none ignores it\n");
   EXPECT_EQ(ranks[1].exit_code, 2);

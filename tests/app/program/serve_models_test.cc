@@ -152,7 +152,8 @@ TEST_F(ServeModels, AreRefusedIfNoRequestCouldRun) {
   expect_no_start({"-m", demo, "-m", klein, "--cfg-parallel", "2"},
                   "no request could run on model");
   expect_no_start({"-m", demo, "--tp", "5"}, "tp 5 cannot share");
-  expect_no_start({"-m", demo, "--layer-split", "100"}, "layers 100 needs as many blocks");
+  expect_no_start({"-m", demo, "--layer-split", "100"},
+                  "pipeline parallelism 100 needs as many blocks");
 }
 
 }  // namespace braid::serve_models_test

@@ -161,8 +161,8 @@ TEST(LayersWithAdaptersBeside, AddTheirScaledProduct) {
       const auto both = dequantize(w, dtype).to(at::kDouble) +
                         (up.to(at::kDouble) * scales.to(at::kDouble)).mm(down.to(at::kDouble));
       const auto want = at::linear(x.to(at::kDouble), both, bias.to(at::kDouble));
-      w.beside =
-          std::make_shared<const Beside>(Beside{.down_RC = down, .scales_R = scales, .up_NR = up});
+      w.low_rank = std::make_shared<const LowRank>(
+          LowRank{.down_RC = down, .scales_R = scales, .up_NR = up});
       const auto got = ops::linear(x, w, bias, scratch);
       const auto error = (got.to(at::kDouble) - want).abs().max() / want.abs().max();
       EXPECT_LT(error.item<double>(), dtype == at::kFloat ? 1e-5 : 1.0 / 64)

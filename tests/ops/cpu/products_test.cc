@@ -64,8 +64,8 @@ TEST_P(Panels, OfHalvesGiveTheirProduct) {
         const auto words = words_of(depth, k().halves_per_word);
         const auto taken = aligned(rows * words, at::kFloat).fill_(NAN);
         for (std::int64_t m = 0; m < rows; ++m)
-          k().take_halves(static_cast<const std::uint16_t*>(x.const_data_ptr()) + m * depth, depth,
-                          taken.mutable_data_ptr<float>() + m * words);
+          k().pack_a(static_cast<const std::uint16_t*>(x.const_data_ptr()) + m * depth, depth,
+                     taken.mutable_data_ptr<float>() + m * words);
         const auto panel = aligned(words * k().columns, at::kFloat).fill_(NAN);
         k().pack_halves(static_cast<const std::uint16_t*>(w.const_data_ptr()), depth, columns,
                         depth, panel.mutable_data_ptr<float>());
@@ -115,7 +115,7 @@ TEST_P(Panels, OfCodesGiveTheirExactProduct) {
 TEST_P(Panels, AreSeenToBeRightOrWrong) {
   EXPECT_TRUE(ops::are_right(k()));
   auto wrong = k();
-  wrong.take_halves = [](const std::uint16_t*, std::int64_t, float* words) { words[0] = 1; };
+  wrong.pack_a = [](const std::uint16_t*, std::int64_t, float* words) { words[0] = 1; };
   EXPECT_FALSE(ops::are_right(wrong));
   wrong = k();
   wrong.code_shift = 1;
@@ -218,8 +218,9 @@ TEST(OwnLayers, TakeWeightsThatAreTurned) {
 TEST(OwnLayers, AddWhatIsBesideThemBeforeGelu) {
   const auto numbers = [](at::IntArrayRef shape) { return draw(shape, at::kBFloat16, 20); };
   const auto x = numbers({70, 40}), rows = numbers({24, 40}), up = numbers({24, 40});
-  const Beside beside{.down_RC = at::eye(40).to(x), .scales_R = at::ones({40}).to(x), .up_NR = up};
-  const Matrix w{.values_NC = rows, .beside = std::make_shared<const Beside>(beside)};
+  const LowRank low_rank{
+      .down_RC = at::eye(40).to(x), .scales_R = at::ones({40}).to(x), .up_NR = up};
+  const Matrix w{.values_NC = rows, .low_rank = std::make_shared<const LowRank>(low_rank)};
   const auto sum = x.to(at::kDouble).mm((rows.to(at::kDouble) + up).t());
   Scratch scratch;
   EXPECT_LT(difference(ops::linear_gelu(x, w, {}, scratch), at::gelu(sum, "tanh")), 4 * kUnit);

@@ -76,7 +76,7 @@ TEST_P(CodedFiles, ComputeWhatTheirNumbersComputeInEveryLayout) {
   compare("tensor parallel in bfloat16", {.tp = 2}, {}, Dtype::kBfloat16);
   compare("ring", {.ring = 2});
   compare("Ulysses", {.ulysses = 2});
-  compare("layer split", {.layer_split = 2});
+  compare("pipeline parallelism", {.pp = 2});
 }
 
 TEST_P(CodedFiles, ComputeTheSameQuantisedAndPaged) {

@@ -75,9 +75,9 @@ const NamedLayout kLayouts[] = {
     {"Tp2Ring2", "flux2-dev", {.tp = 2, .ring = 2}},
     {"Cfg2", "klein-base", {.cfg = 2}},
     {"Cfg2Ulysses2", "klein-base", {.ulysses = 2, .cfg = 2}},
-    {"LayerSplit3", "klein", {.layer_split = 3}},
-    {"Tp2LayerSplit3", "flux2-dev", {.tp = 2, .layer_split = 3}},
-    {"Cfg2LayerSplit2", "klein-base", {.cfg = 2, .layer_split = 2}},
+    {"LayerSplit3", "klein", {.pp = 3}},
+    {"Tp2LayerSplit3", "flux2-dev", {.tp = 2, .pp = 3}},
+    {"Cfg2LayerSplit2", "klein-base", {.cfg = 2, .pp = 2}},
     {"Dp2", "klein", {.dp = 2}},
 };
 
@@ -87,7 +87,7 @@ class Flux2Layouts : public testing::TestWithParam<NamedLayout> {
   static Request request() {
     auto request = kUneven;
     const auto& layout = GetParam().layout;
-    if (layout.dp > 1 || layout.layer_split > 1) request.num_images = 3;
+    if (layout.dp > 1 || layout.pp > 1) request.num_images = 3;
     return request;
   }
   static PipelineOptions options() { return options_of(GetParam().model, GetParam().layout); }
@@ -120,8 +120,8 @@ TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
   const auto job = job_of(deploy(options), request);
   const auto degrees = degrees_of(GetParam().layout);
   const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
-                                          degrees.layers));
+    return stage_of(job.shape(),
+                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));

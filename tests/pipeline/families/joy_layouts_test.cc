@@ -33,7 +33,7 @@ const NamedLayout kMoreLayouts[] = {
     {"Tp2WholeModulation", {.tp = 2, .modulation = SharedModulation::kNo}},
     {"Ring2", {.ring = 2}},
     {"Cfg2Tp2", {.tp = 2, .cfg = 2}},
-    {"LayerSplit2", {.layer_split = 2}},
+    {"LayerSplit2", {.pp = 2}},
 };
 
 class JoyLayouts : public testing::TestWithParam<NamedLayout> {
@@ -69,7 +69,7 @@ TEST_P(JoyLayouts, MoveWhatIsPredicted) {
   const auto step = denoised(options, kPlain).step_traffic;
   const auto job = job_of(deploy(options), kPlain);
   const auto degrees = degrees_of(GetParam().layout);
-  const auto blocks = share_of(job.shape().num_blocks(), 0, degrees.layers);
+  const auto blocks = share_of(job.shape().num_blocks(), 0, degrees.pp);
   EXPECT_EQ(text_of_traffic(step),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of(job.shape(), blocks))));
 }

@@ -35,11 +35,11 @@ const NamedZImageLayout kZImageLayouts[] = {
     {"Ulysses2", {.ulysses = 2}},
     {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads
     {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
-    {"LayerSplit2", {.layer_split = 2}},
-    {"LayerSplit4", {.layer_split = 4}},
+    {"LayerSplit2", {.pp = 2}},
+    {"LayerSplit4", {.pp = 4}},
     {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
-    {"Tp2LayerSplit3", {.tp = 2, .layer_split = 3}},
-    {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
+    {"Tp2LayerSplit3", {.tp = 2, .pp = 3}},
+    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
 
 class ZImageLayouts : public testing::TestWithParam<NamedZImageLayout> {};
 INSTANTIATE_TEST_SUITE_P(All, ZImageLayouts, testing::ValuesIn(kZImageLayouts),
@@ -71,8 +71,8 @@ TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
   const auto facts = engine.generate(kZImageRequest, {}).facts;
   const auto job = job_of(deploy(options), kZImageRequest);
   const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
-                                          degrees.layers));
+    return stage_of(job.shape(),
+                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
@@ -104,7 +104,7 @@ TEST(ZImageFamily, DrawsTheSameNoiseForStochasticStepsOnAllRanks) {
   const auto one = drawn({});
   const auto plain = drawn_zimage(zimage_with(), request);
   EXPECT_GT(zimage_error(one["latents_final"], plain["latents_final"]), 0.1);
-  for (const Layout& layout : {Layout{.ring = 3}, Layout{.ulysses = 2}, Layout{.layer_split = 2},
+  for (const Layout& layout : {Layout{.ring = 3}, Layout{.ulysses = 2}, Layout{.pp = 2},
                                Layout{.dp = 2}, Layout{.tp = 2, .cfg = 2}})
     expect_zimage_equal(drawn(layout), one, request.guidance.value());
 }

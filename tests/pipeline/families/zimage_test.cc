@@ -57,7 +57,7 @@ TEST(ZImageFamily, IsGuidedAboveZeroAgainstAnEmptyPrompt) {
 TEST(ZImageFamily, RunsEveryLayoutInBfloat16) {
   const auto exact = drawn_zimage(zimage_with(), guided_zimage());
   for (const Layout& layout : {Layout{}, Layout{.tp = 2, .text = TextRanks::kShared},
-                               Layout{.ring = 2}, Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
+                               Layout{.ring = 2}, Layout{.pp = 2}, Layout{.cfg = 2}}) {
     auto options = zimage_with(layout);
     options.dtype = Dtype::kBfloat16;
     const auto got = drawn_zimage(options, guided_zimage());

@@ -29,7 +29,8 @@ const PartTensors& tensors_of(const PlanJob& job, const std::string& folder) {
 
 const RankPlaces kOneGpu = {.grid = {}, .devices = {"cuda:0"}};
 
-MemoryPlan fit_to(PlanJob job, double device, double host = 0, const RankPlaces& place = kOneGpu) {
+MemoryPlan plan_within(PlanJob job, double device, double host = 0,
+                       const RankPlaces& place = kOneGpu) {
   job.memory.budget.device = std::int64_t(device * 1e9);
   job.memory.budget.host = std::int64_t(host * 1e9);
   return plan_memory(job, place);
@@ -42,7 +43,7 @@ const char* const kSmallPicture = " or 3";
 
 std::string refusal(PlanJob job, double device, double host = 0) {
   try {
-    fit_to(std::move(job), device, host);
+    plan_within(std::move(job), device, host);
   } catch (const DoesNotFit& e) {
     std::string text = e.what();
     for (const auto& help : e.help()) text += " or " + std::to_string(int(help.remedy));
@@ -163,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 0, 2, {4, 3}}));
 
 TEST(MemoryPlan, KeepsAllWhereThereIsRoom) {
-  const auto chosen = fit_to(flux_dev(), 48);
+  const auto chosen = plan_within(flux_dev(), 48);
   EXPECT_EQ(chosen.memory.offload.transformer, OffloadMode::kNone);
   EXPECT_EQ(chosen.memory.offload.text, OffloadMode::kNone);
   EXPECT_EQ(chosen.tiling, VaeTiling::kAuto);
@@ -173,13 +174,13 @@ TEST(MemoryPlan, KeepsAllWhereThereIsRoom) {
 // A copy per prompt is accepted before a copy per step.
 TEST(MemoryPlan, TakesTheFastestThatFits) {
   const auto job = flux_dev();
-  const auto text_pages = fit_to(job, 28).memory.offload;
+  const auto text_pages = plan_within(job, 28).memory.offload;
   EXPECT_EQ(text_pages.transformer, OffloadMode::kNone);
   EXPECT_EQ(text_pages.text, OffloadMode::kBlock);
   int last = 58;
   double seconds = 0;
   for (const double memory : {24.0, 16.0, 12.0, 8.0, 6.0, 4.0}) {
-    const auto chosen = fit_to(job, memory);
+    const auto chosen = plan_within(job, memory);
     EXPECT_LE(chosen.device_peak, std::int64_t(memory * 1e9)) << memory;
     const auto& o = chosen.memory.offload;
     EXPECT_EQ(o.transformer, OffloadMode::kBlock) << memory;
@@ -206,7 +207,7 @@ TEST(MemoryPlan, CopiesFewerGroupsAheadUnlessTheirNumberIsGiven) {
   job.memory.offload.transformer = OffloadMode::kBlock;
   job.memory.offload.prefetch = 16;
   job.stated = {.transformer = true};
-  EXPECT_EQ(fit_to(job, 6).memory.offload.prefetch, 0);
+  EXPECT_EQ(plan_within(job, 6).memory.offload.prefetch, 0);
   job.stated.prefetch = true;
   EXPECT_THAT(refusal(job, 6), HasSubstr("does not fit"));
 }
@@ -216,8 +217,8 @@ TEST(MemoryPlan, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
   auto& budget = job.memory.budget;
   EXPECT_THAT(refusal(job, 6, 22), HasSubstr(kEightBits));
   budget.may_quantize = budget.may_quantize_text = true;
-  EXPECT_EQ(fit_to(job, 6).memory.quantize, Quantize::kNone);  // the host has room for all
-  const auto chosen = fit_to(job, 6, 22);
+  EXPECT_EQ(plan_within(job, 6).memory.quantize, Quantize::kNone);  // the host has room for all
+  const auto chosen = plan_within(job, 6, 22);
   EXPECT_EQ(chosen.memory.quantize, Quantize::kInt8);
   EXPECT_LE(chosen.host_peak, 22 * kGB);
   budget.may_quantize = false;
@@ -227,8 +228,8 @@ TEST(MemoryPlan, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
 TEST(MemoryPlan, UsesFilesOnlyWhereTheHostNeedsThem) {
   auto job = flux_dev();
   job.memory.offload.folder = "pages";
-  EXPECT_TRUE(fit_to(job, 6, 80).memory.offload.folder.empty());
-  const auto chosen = fit_to(job, 6, 8);
+  EXPECT_TRUE(plan_within(job, 6, 80).memory.offload.folder.empty());
+  const auto chosen = plan_within(job, 6, 8);
   EXPECT_EQ(chosen.memory.offload.folder, "pages");
   EXPECT_LE(chosen.host_peak, 8 * kGB);
 }
@@ -241,7 +242,7 @@ TEST(MemoryPlan, LeavesAloneWhatIsGiven) {
   m.offload.prefetch = 3;
   job.stated = {.transformer = true, .text = true, .prefetch = true};
   job.tiling = VaeTiling::kOff;
-  const auto chosen = fit_to(job, 40);
+  const auto chosen = plan_within(job, 40);
   EXPECT_EQ(chosen.memory.offload.transformer, OffloadMode::kSequential);
   EXPECT_EQ(chosen.memory.offload.text, OffloadMode::kModel);
   EXPECT_EQ(chosen.memory.offload.prefetch, 3);
@@ -253,8 +254,8 @@ TEST(MemoryPlan, DecodesInTilesWhereNothingElseMakesRoom) {
   auto job = flux_dev();
   job.width = job.height = 1536;  // below the size that is tiled anyway
   for (const double memory : {40.0, 12.0, 5.0})
-    EXPECT_EQ(fit_to(job, memory).tiling, VaeTiling::kAuto);
-  EXPECT_EQ(fit_to(job, 2.6).tiling, VaeTiling::kOn);
+    EXPECT_EQ(plan_within(job, memory).tiling, VaeTiling::kAuto);
+  EXPECT_EQ(plan_within(job, 2.6).tiling, VaeTiling::kOn);
   job.tiling = VaeTiling::kOff;
   EXPECT_THAT(refusal(job, 2.6), HasSubstr("needs at least"));
 }
@@ -275,9 +276,9 @@ TEST(MemoryPlan, CountsAllRanksOfADevice) {
   const Degrees two{.tp = 2};
   const RankPlaces apart{.grid = two, .devices = {"cuda:0", "cuda:1"}};
   const RankPlaces together{.grid = two, .devices = {"cuda:0", "cuda:0"}};
-  EXPECT_EQ(fit_to(job, 28, 0, apart).memory.offload.transformer, OffloadMode::kNone);
-  EXPECT_EQ(fit_to(job, 20, 0, together).memory.offload.transformer, OffloadMode::kBlock);
-  EXPECT_LE(fit_to(job, 20, 0, together).device_peak, 20 * kGB);
+  EXPECT_EQ(plan_within(job, 28, 0, apart).memory.offload.transformer, OffloadMode::kNone);
+  EXPECT_EQ(plan_within(job, 20, 0, together).memory.offload.transformer, OffloadMode::kBlock);
+  EXPECT_LE(plan_within(job, 20, 0, together).device_peak, 20 * kGB);
 }
 
 // On a CPU, pages in memory would exist twice: only files help.
@@ -285,10 +286,10 @@ TEST(MemoryPlan, OfACpuIsOfTheProcess) {
   auto job = flux_dev();
   job.is_on_host = true;
   const RankPlaces cpu{.grid = {.tp = 2}, .devices = {"cpu", "cpu"}};
-  EXPECT_EQ(fit_to(job, 48, 0, cpu).memory.offload.transformer, OffloadMode::kNone);
+  EXPECT_EQ(plan_within(job, 48, 0, cpu).memory.offload.transformer, OffloadMode::kNone);
   auto with_folder = job;
   with_folder.memory.offload.folder = "pages";
-  const auto chosen = fit_to(with_folder, 8, 0, cpu);
+  const auto chosen = plan_within(with_folder, 8, 0, cpu);
   EXPECT_EQ(chosen.memory.offload.folder, "pages");
   EXPECT_EQ(chosen.device_peak, chosen.host_peak);
   EXPECT_LE(chosen.device_peak, 8 * kGB);

@@ -26,7 +26,7 @@ TEST(MixedDevices, AreAsFastAsTheSlowestInEachRespect) {
     auto job = *named_job("flux1-dev");
     job.dtype = dtype;
     job = surveyed(std::move(job));
-    for (const auto& grid : {Degrees{.tp = 2}, Degrees{.ring = 2}, Degrees{.layers = 2}}) {
+    for (const auto& grid : {Degrees{.tp = 2}, Degrees{.ring = 2}, Degrees{.pp = 2}}) {
       const auto step = [&](const std::vector<DeviceSpec>& devices) {
         return plan_layout(job, machine_of(devices), grid).step;
       };

@@ -46,7 +46,7 @@ TEST(Memory, FitsALayoutToTheByte) {
 
 const RankPlaces kGpu = {.grid = {}, .devices = {"cuda:0"}};
 
-MemoryPlan fit_to(PlanJob job, const Budget& budget, const RankPlaces& place = kGpu) {
+MemoryPlan plan_within(PlanJob job, const Budget& budget, const RankPlaces& place = kGpu) {
   job.memory.budget = budget;
   return plan_memory(job, place);
 }
@@ -54,11 +54,11 @@ MemoryPlan fit_to(PlanJob job, const Budget& budget, const RankPlaces& place = k
 // A choice is kept as long as its own peak is within the budget, and not a byte longer.
 TEST(Budgets, AreKeptToTheByte) {
   const auto job = flux_dev_without_records();
-  const auto all_on_device = fit_to(job, {.device = 48'000'000'000});
-  const auto exact = fit_to(job, {.device = all_on_device.device_peak});
+  const auto all_on_device = plan_within(job, {.device = 48'000'000'000});
+  const auto exact = plan_within(job, {.device = all_on_device.device_peak});
   EXPECT_EQ(exact.device_peak, all_on_device.device_peak);
   EXPECT_EQ(exact.copy_seconds, 0);
-  const auto short_of_one = fit_to(job, {.device = all_on_device.device_peak - 1});
+  const auto short_of_one = plan_within(job, {.device = all_on_device.device_peak - 1});
   EXPECT_GT(short_of_one.copy_seconds, 0);
   EXPECT_LT(short_of_one.device_peak, all_on_device.device_peak);
 }
@@ -66,12 +66,12 @@ TEST(Budgets, AreKeptToTheByte) {
 TEST(Budgets, OfTheHostAreKeptToTheByte) {
   auto job = flux_dev();
   job.memory.offload.folder = "pages";
-  const auto in_memory = fit_to(job, {.device = 8'000'000'000, .host = 80'000'000'000});
+  const auto in_memory = plan_within(job, {.device = 8'000'000'000, .host = 80'000'000'000});
   ASSERT_TRUE(in_memory.memory.offload.folder.empty());
   const Budget exact{.device = 8'000'000'000, .host = in_memory.host_peak};
-  EXPECT_TRUE(fit_to(job, exact).memory.offload.folder.empty());
+  EXPECT_TRUE(plan_within(job, exact).memory.offload.folder.empty());
   const Budget short_of_one{.device = 8'000'000'000, .host = in_memory.host_peak - 1};
-  const auto other = fit_to(job, short_of_one);
+  const auto other = plan_within(job, short_of_one);
   EXPECT_LT(other.host_peak, in_memory.host_peak);
 }
 
@@ -85,8 +85,8 @@ TEST(Budgets, LetAsManyGroupsStayAsFitToTheByte) {
   for (const int resident : {1, 20, 57}) {
     o.resident = resident;
     const auto needs = predict_bytes(job, {}, 0, whole_transformer(job.shape())).peak();
-    EXPECT_EQ(fit_to(job, {.device = needs}).memory.offload.resident, resident);
-    EXPECT_EQ(fit_to(job, {.device = needs - 1}).memory.offload.resident, resident - 1);
+    EXPECT_EQ(plan_within(job, {.device = needs}).memory.offload.resident, resident);
+    EXPECT_EQ(plan_within(job, {.device = needs - 1}).memory.offload.resident, resident - 1);
   }
 }
 
@@ -98,9 +98,9 @@ TEST(Budgets, CountTheHostOfEveryRankOfAProcess) {
   job.stated = {.transformer = true, .resident = true};
   RankPlaces place{.grid = {.ring = 2}, .devices = {"cuda:0", "cuda:1"}};
   const Budget budget{.device = 40'000'000'000};
-  const auto threads = fit_to(job, budget, place);
+  const auto threads = plan_within(job, budget, place);
   place.are_threads = false;
-  const auto processes = fit_to(job, budget, place);
+  const auto processes = plan_within(job, budget, place);
   const auto rank = [&](int index) {
     auto kept = job;
     kept.memory = processes.memory;
@@ -128,8 +128,8 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
   EXPECT_THAT(refusal(job, {.ring = 4, .ulysses = 4}),
               HasSubstr("needs as many text tokens, there are 15"));
   EXPECT_EQ(refusal(job, {.ring = 5, .ulysses = 3}), "");
-  EXPECT_EQ(refusal(job, {.layers = 57}), "");
-  EXPECT_THAT(refusal(job, {.layers = 58}), HasSubstr("58 needs as many blocks, there are 57"));
+  EXPECT_EQ(refusal(job, {.pp = 57}), "");
+  EXPECT_THAT(refusal(job, {.pp = 58}), HasSubstr("58 needs as many blocks, there are 57"));
   EXPECT_EQ(refusal(job, {.tp = 24}), "");
   EXPECT_THAT(refusal(job, {.tp = 5}), HasSubstr("tp 5 cannot share the 24 heads"));
   job.num_pictures = 3;

@@ -69,7 +69,8 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
   EXPECT_EQ(reason("2xh100", {.cfg = 2}),
             "cfg 2 needs as many branches, there is 1: no negative prompt");
   EXPECT_EQ(reason("2xh100", {.dp = 2}), "dp 2 needs as many pictures, there is 1");
-  EXPECT_EQ(reason("58xh100", {.layers = 58}), "layers 58 needs as many blocks, there are 57");
+  EXPECT_EQ(reason("58xh100", {.pp = 58}),
+            "pipeline parallelism 58 needs as many blocks, there are 57");
   EXPECT_THAT(reason("4xrx-7800-xt", {.ring = 4}),
               HasSubstr("not enough memory: a rank needs 35.4 GB, its device has 16.3 GB to use"));
   job.branches = job.num_pictures = 2;
@@ -99,12 +100,8 @@ TEST(Planner, AgreesWithRunsOnWhatIsPossible) {
     for (const auto& layout : plan_layouts(job, machine_of(std::to_string(ranks) + "xb200"))) {
       const auto& g = layout.grid;
       auto with_layout = options;
-      with_layout.layout = {.tp = g.tp,
-                            .ring = g.ring,
-                            .ulysses = g.ulysses,
-                            .cfg = g.cfg,
-                            .dp = g.dp,
-                            .layer_split = g.layers};
+      with_layout.layout = {
+          .tp = g.tp, .ring = g.ring, .ulysses = g.ulysses, .cfg = g.cfg, .dp = g.dp, .pp = g.pp};
       bool runs = true;
       try {
         Engine(with_layout, {}).generate(request, {});
@@ -135,11 +132,11 @@ TEST(Planner, SharesPicturesAndBranches) {
 TEST(Planner, CountsTheBubblesOfALayerSplit) {
   auto job = surveyed({.family = make_flux_family({.flux = {.num_double = 0, .num_single = 40}})});
   auto machine = machine_of("4xb200");
-  const Degrees four{.layers = 4};
+  const Degrees four{.pp = 4};
   machine.devices.front().memory += double(bytes_of_others(surveyed(job), four, 0).text_encoders);
   for (const int pictures : {1, 4}) {
     job.num_pictures = pictures;  // a batch of one for each stage
-    const auto split = plan_layout(job, machine, {.layers = 4});
+    const auto split = plan_layout(job, machine, {.pp = 4});
     auto machine_of_one = machine;
     machine_of_one.devices.resize(1);
     auto all_at_once = job;
@@ -153,13 +150,13 @@ TEST(Planner, CountsTheBubblesOfALayerSplit) {
 TEST(Planner, PutsBlocksWhereThereIsRoom) {
   const auto job = surveyed(flux_dev());
   const auto count = [](const Stage& s) { return s.num_blocks; };
-  const auto stages = plan_stages(job, machine_of("3xrx-7800-xt"), {.layers = 3});
+  const auto stages = plan_stages(job, machine_of("3xrx-7800-xt"), {.pp = 3});
   ASSERT_EQ(stages.size(), 3u);
   EXPECT_EQ(stages[1].first_block, count(stages[0]));
   EXPECT_EQ(count(stages[0]) + count(stages[1]) + count(stages[2]), 57);
   EXPECT_LT(count(stages[0]), count(stages[1]) / 2 + 1);  // the text encoders are there
   EXPECT_TRUE(stages[0].is_first && !stages[0].is_last && stages[2].is_last);
-  const auto even = plan_stages(job, machine_of("3xcpu"), {.layers = 3});  // on one shared memory
+  const auto even = plan_stages(job, machine_of("3xcpu"), {.pp = 3});  // on one shared memory
   for (const auto& stage : even) EXPECT_EQ(count(stage), 19);
 }
 
@@ -286,7 +283,7 @@ TEST(PlannedPictures, AreKeptOnce) {
   EXPECT_EQ(kept({}, 32), 2'147'483'648);
   EXPECT_EQ(kept({.tp = 4}, 32), 2'147'483'648 / 4);
   EXPECT_EQ(kept({.ring = 2, .ulysses = 4}, 32), 2'147'483'648 / 8);
-  EXPECT_EQ(kept({.layers = 2}, 16), 2'147'483'648 / 2);
+  EXPECT_EQ(kept({.pp = 2}, 16), 2'147'483'648 / 2);
   const auto once = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
   job.pictures.seen = PicturesTaken::Seen::kInEveryStep;
   const auto always = predict_bytes(job, {}, 0, whole_transformer(job.shape()));

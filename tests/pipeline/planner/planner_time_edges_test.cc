@@ -40,7 +40,7 @@ TEST(PlannedTimeEdges, StagesHandOverTokensAndVectors) {
   const auto job = surveyed(*named_job("klein-9b-kv"));
   const double tokens = double(job.image_tokens() + job.text_tokens), hidden = 4096;
   const double ticks = 2;  // one picture, two stages
-  EXPECT_NEAR(communication(job, machine(2, kBytes), {.layers = 2})["stages"],
+  EXPECT_NEAR(communication(job, machine(2, kBytes), {.pp = 2})["pp"],
               ticks * (tokens + 5 * 3 + 1) * hidden * 2, 1);
 }
 
@@ -51,7 +51,7 @@ TEST(PlannedTimeEdges, CopiesOfAStageHideBehindItsOwnPicture) {
   job.memory.offload.transformer = OffloadMode::kBlock;
   job.num_pictures = 2;
   const auto step_at = [&](double flops) {
-    return plan_layout(job, machine(2, kBytes, flops), {.layers = 2}).step;
+    return plan_layout(job, machine(2, kBytes, flops), {.pp = 2}).step;
   };
   constexpr double kTicks = 3, kStages = 2;
   const double copies = step_at(1e30).copies;

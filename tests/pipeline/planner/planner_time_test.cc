@@ -139,7 +139,7 @@ TEST(PlannedTime, CopiesAStagesOwnBlocksForEachPicture) {
   auto job = flux_dev();
   job.memory.offload.transformer = OffloadMode::kBlock;
   job.num_pictures = 2;
-  const auto step = plan_layout(job, machine(2, kBytes, device), {.layers = 2}).step;
+  const auto step = plan_layout(job, machine(2, kBytes, device), {.pp = 2}).step;
   // two pictures pass two stages in three ticks; the longer stage has some more than half
   EXPECT_NEAR(step.copies / (3 * kCopied / 2 / host_speed(device)), 1, 0.15);
 }

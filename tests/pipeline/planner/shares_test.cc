@@ -51,15 +51,14 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
 TEST(Shares, StagesReadEveryByteOfTheTransformerOnce) {
   const auto whole = std::int64_t(files().open("transformer").num_bytes());
   for (const int stages : {1, 2, 3, 8}) {
-    const auto bytes = bytes_of_transformer({.layers = stages});
+    const auto bytes = bytes_of_transformer({.pp = stages});
     EXPECT_EQ(sum(bytes), whole) << stages << " stages";
     for (const auto mine : bytes) EXPECT_LT(mine, stages == 1 ? whole + 1 : whole * 3 / 4);
   }
 }
 
 TEST(Shares, StagesReadTheSharesOfTheirTensorParallelRanks) {
-  EXPECT_EQ(sum(bytes_of_transformer({.layers = 3, .tp = 2})),
-            sum(bytes_of_transformer({.tp = 2})));
+  EXPECT_EQ(sum(bytes_of_transformer({.pp = 3, .tp = 2})), sum(bytes_of_transformer({.tp = 2})));
 }
 
 // From tensor names alone: bytes split over `size` ranks, and bytes that all of them read.
@@ -101,7 +100,7 @@ TEST(Shares, ATensorThatNoStageKnowsIsAnErrorOnEach) {
   EXPECT_THROW(
       run_ranks({.size = 2},
                 [](const Group& world) {
-                  const auto mesh = make_mesh(world, {.layers = 2});
+                  const auto mesh = make_mesh(world, {.pp = 2});
                   auto checkpoint = files().open("transformer");
                   auto config =
                       read_flux_config(read_json_object(files().config_of("transformer")));

@@ -72,7 +72,7 @@ std::vector<Counted> run(const PlanJob& job, const FluxConfig& config, const Deg
         attend_over(mesh, job.layout.ring_form), blocks_of_rank(*job.family, mesh, at::kCPU, 1)));
     auto in = made_input(job);
     const auto at_first = traffic_of(mesh);
-    const auto made = modulate_over(mesh.stages, part)({picture_of(in, 0)});
+    const auto made = modulate_over(mesh.pp, part)({picture_of(in, 0)});
     const auto before = traffic_of(mesh);
     counted.of_modulations = traffic_between(at_first, before);
     in.modulations_BM = made.front().expand({job.batch_size, part.num_modulations});
@@ -110,7 +110,7 @@ void expect_as_predicted(const PlanJob& any_job, const FluxConfig& config, const
   const auto stages = plan_stages(job, on_cpus(grid.product()), grid);
   for (int rank = 0; rank < grid.product(); ++rank) {
     const auto& counted = ranks[std::size_t(rank)];
-    const auto& stage = stages[std::size_t(place_of(grid, rank).layers)];
+    const auto& stage = stages[std::size_t(place_of(grid, rank).pp)];
     const auto want = predict_traffic(job, grid, rank, stage);
     EXPECT_EQ(text_of_traffic(counted.traffic), text_of_traffic(want))
         << layout_name(grid) << " rank " << rank;
@@ -186,8 +186,8 @@ TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
 // The first stage embeds the timestep for all stages.
 TEST(Traffic, OfModulationsAmongStagesIsABroadcastOfConditioningVectors) {
   const MadeFile file(kManyHeads, at::kFloat);
-  const auto ranks = run(small_job(), kManyHeads, {.layers = 3}, file.path());
-  EXPECT_EQ(along(ranks.front().of_modulations, "stages"),
+  const auto ranks = run(small_job(), kManyHeads, {.pp = 3}, file.path());
+  EXPECT_EQ(along(ranks.front().of_modulations, "pp"),
             (Traffic{.broadcasts = 1, .bytes = 4 * 144}));
 }
 

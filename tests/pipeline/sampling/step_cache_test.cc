@@ -119,7 +119,7 @@ Request request_of(const Layout& layout) {
           .steps = 6,
           .max_sequence_length = 21,
           .seed = 3,
-          .num_images = layout.dp * layout.layer_split > 1 ? 3 : 1,
+          .num_images = layout.dp * layout.pp > 1 ? 3 : 1,
           .batch_size = 3};
 }
 
@@ -147,11 +147,11 @@ const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ring2", {.ring = 2}},
                                 {"Cfg2", {.cfg = 2}},
                                 {"Dp2", {.dp = 2}},
-                                {"LayerSplit3", {.layer_split = 3}}};
+                                {"LayerSplit3", {.pp = 3}}};
 const NamedLayout kMoreLayouts[] = {{"Ulysses3", {.ulysses = 3}},
-                                    {"LayerSplit8", {.layer_split = 8}},
-                                    {"Tp2Cfg2LayerSplit2", {.tp = 2, .cfg = 2, .layer_split = 2}},
-                                    {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
+                                    {"LayerSplit8", {.pp = 8}},
+                                    {"Tp2Cfg2LayerSplit2", {.tp = 2, .cfg = 2, .pp = 2}},
+                                    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
 
 class CachedLayouts : public testing::TestWithParam<NamedLayout> {};
 INSTANTIATE_TEST_SUITE_P(All, CachedLayouts, testing::ValuesIn(kLayouts),

@@ -67,13 +67,13 @@ class AdaptedModel : public testing::Test {
                      .shardings = shardings(),
                      .others = {"text_"},
                      .warn = [this](const std::string& warning) { warnings_.push_back(warning); }};
-    const auto beside = std::make_shared<BesideWeights>(std::move(part), at::kCPU);
+    const auto unmerged = std::make_shared<UnmergedAdapters>(std::move(part), at::kCPU);
     {
       const std::lock_guard lock(mutex_);  // ranks load side by side
-      beside_ = beside;
+      unmerged_ = unmerged;
     }
     return adapted_tensors(stored_tensors(Checkpoint::open_file(folder_ / "m.safetensors"), {}),
-                           open_adapters(adapters), mode, beside);
+                           open_adapters(adapters), mode, unmerged);
   }
   Weights load(const std::vector<Adapter>& adapters, const LoadOptions& options = {}) {
     return {source(adapters), options, shardings()};
@@ -104,7 +104,7 @@ class AdaptedModel : public testing::Test {
   Tensors base_;
   std::vector<std::string> warnings_;
   std::mutex mutex_;
-  std::shared_ptr<BesideWeights> beside_;  // of the last source
+  std::shared_ptr<UnmergedAdapters> unmerged_;  // of the last source
 };
 
 // Rows surrounded by rows of zeros.

@@ -35,10 +35,10 @@ class AdaptedPages : public testing::Test {
                                                 PageOptions{.resident = -1, .folder = folder}),
                         PageLevel::kBlock};
     }
-    const auto beside = std::make_shared<BesideWeights>(
+    const auto unmerged = std::make_shared<UnmergedAdapters>(
         AdaptedPart{.names = {.prefixes = {""}, .tables = {{}}}, .shardings = shardings}, at::kCPU);
     const Weights w(adapted_tensors(stored_tensors(Checkpoint::open_file(model()), {}), adapters,
-                                    AdapterMode::kAuto, beside),
+                                    AdapterMode::kAuto, unmerged),
                     options, shardings);
     const auto made = (w / "a").paged(PageLevel::kBlock).matrix("weight", {kSize, kSize});
     if (options.paging.pages) options.paging.pages->finish();

@@ -38,7 +38,7 @@ TEST_F(AdaptedTensorsTest, AreRefusedIfEmpty) {
 
 TEST_F(AdaptedTensorsTest, CanOnlyBeFused) {
   const auto file = write({{"t.table.diff", at::ones({1, 2, 3})}});
-  const Weights w(source({{.file = file}}, AdapterMode::kBeside), {});
+  const Weights w(source({{.file = file}}, AdapterMode::kUnmerged), {});
   EXPECT_THAT(message_of([&] {
                 (w / "t").tensor("table", {1, 2, 3});
               }),

@@ -200,11 +200,11 @@ TEST_F(AdapterFiles, ForFewerInputsLeaveTheOthers) {
   const auto change = at::constant_pad_nd(up.mm(down), {0, 6});
   expect_added({{.file = write(tensors)}}, {{"b.weight", change}});
   expect_added({{.file = write({{"b.diff", up.mm(down)}})}}, {{"b.weight", change}});
-  const Weights w(source({{.file = write(tensors)}}, AdapterMode::kBeside), {});
+  const Weights w(source({{.file = write(tensors)}}, AdapterMode::kUnmerged), {});
   const auto b = (w / "b").matrix("weight", {6, 16});
   for (const auto* const layer : {"a", "m", "n"}) (w / layer).skip();
   w.finish();
-  EXPECT_TRUE(at::allclose(b.beside->up_NR.mm(b.beside->down_RC), change));
+  EXPECT_TRUE(at::allclose(b.low_rank->up_NR.mm(b.low_rank->down_RC), change));
   EXPECT_THAT(refusal({{"b.lora_A.weight", at::randn({2, 9})}, {"b.lora_B.weight", up}}),
               HasSubstr("is for a weight of [6, 9]"));
   EXPECT_THAT(refusal({{"b.set_weight", at::randn({6, 10})}}), HasSubstr("[6, 10]"));
@@ -212,21 +212,21 @@ TEST_F(AdapterFiles, ForFewerInputsLeaveTheOthers) {
 
 // Only what the model has counts: trainers store notes of their own, too.
 TEST_F(AdapterFiles, OfRequestsMayNotChangeNorms) {
-  const Weights w(source({}, AdapterMode::kBeside), {});
+  const Weights w(source({}, AdapterMode::kUnmerged), {});
   const auto a = (w / "a").matrix("weight", {16, 6});
   (void)(w / "n").tensor("weight", {6});
   const auto switch_to = [&](const std::string& name, std::int64_t size) {
     const auto file = write({{"a.lora_A.weight", at::randn({3, 6})},
                              {"a.lora_B.weight", at::randn({16, 3})},
                              {name, at::ones({size})}});
-    return message_of([&] { beside_->switch_to(open_adapters({{.file = file}})); });
+    return message_of([&] { unmerged_->switch_to(open_adapters({{.file = file}})); });
   };
   for (const std::string name : {"n.diff", "n.scale", "n.scale.diff", "n.set_weight"}) {
     EXPECT_THAT(switch_to(name, 6), HasSubstr("changes biases or norms, as by '" + name + "'"));
-    EXPECT_FALSE(a.has_beside());
+    EXPECT_FALSE(a.has_low_rank());
   }
   EXPECT_EQ(switch_to("bundle_emb.sks", 5), "");
-  EXPECT_TRUE(a.has_beside());
+  EXPECT_TRUE(a.has_low_rank());
   EXPECT_THAT(warnings_.back(), HasSubstr("no use for: 'bundle_emb.sks'"));
 }
 
@@ -240,7 +240,7 @@ TEST_F(AdapterFiles, StandBesideCodes) {
   const auto got = (w / "a").matrix("weight", {16, 6});
   w.finish();
   EXPECT_TRUE(at::equal(got.values_NC, codes.values_NC));
-  EXPECT_TRUE(at::equal(got.beside->up_NR.mm(got.beside->down_RC), up.mm(down)));
+  EXPECT_TRUE(at::equal(got.low_rank->up_NR.mm(got.low_rank->down_RC), up.mm(down)));
   const Weights fused(source({{.file = file}}, AdapterMode::kFused), {});
   EXPECT_THAT(message_of([&] {
                 (fused / "a").matrix("weight", {16, 6});

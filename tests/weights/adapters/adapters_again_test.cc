@@ -21,14 +21,14 @@ class AdaptersAgain : public AdaptedModel {
   static Tensor product_of(const Tensors& pair, const std::string& layer) {
     return pair.at(layer + ".lora_B.weight").mm(pair.at(layer + ".lora_A.weight"));
   }
-  static Tensor product_of(const Beside& beside) {
-    return (beside.up_NR * beside.scales_R).mm(beside.down_RC);
+  static Tensor product_of(const LowRank& low_rank) {
+    return (low_rank.up_NR * low_rank.scales_R).mm(low_rank.down_RC);
   }
 };
 
 // Requests that alternate must not get each other's adapters, however many there were.
 TEST_F(AdaptersAgain, GiveEveryRequestItsOwn) {
-  const Weights w(source({}, AdapterMode::kBeside), {});
+  const Weights w(source({}, AdapterMode::kUnmerged), {});
   const auto a = (w / "a").matrix("weight", {16, 6});
   for (const auto* const layer : {"b", "m", "n"}) (w / layer).skip();
   std::vector<Tensors> files;
@@ -39,8 +39,9 @@ TEST_F(AdaptersAgain, GiveEveryRequestItsOwn) {
         open_adapters({{.file = write(files.back(), std::to_string(i)), .scale = 1.0 + i}}));
   }
   for (const std::size_t i : {0, 1, 0, 2, 1, 3, 0, 4, 2, 5, 6, 0, 0, 6, 1}) {
-    beside_->switch_to(sets[i]);
-    EXPECT_TRUE(at::allclose(product_of(*a.beside), (1.0 + double(i)) * product_of(files[i], "a")))
+    unmerged_->switch_to(sets[i]);
+    EXPECT_TRUE(
+        at::allclose(product_of(*a.low_rank), (1.0 + double(i)) * product_of(files[i], "a")))
         << i;
   }
   // one file at two scales, and two files in both orders
@@ -49,32 +50,32 @@ TEST_F(AdaptersAgain, GiveEveryRequestItsOwn) {
                                     swapped = {sets[1][0], sets[0][0]};
   const auto sum = product_of(files[0], "a") + 2 * product_of(files[1], "a");
   for (int time = 0; time < 2; ++time) {
-    beside_->switch_to(twice);
-    EXPECT_TRUE(at::allclose(product_of(*a.beside), 2 * product_of(files[0], "a")));
+    unmerged_->switch_to(twice);
+    EXPECT_TRUE(at::allclose(product_of(*a.low_rank), 2 * product_of(files[0], "a")));
     for (const auto& set : {both, swapped}) {
-      beside_->switch_to(set);
-      EXPECT_TRUE(at::allclose(product_of(*a.beside), sum, 1e-5, 1e-5));
+      unmerged_->switch_to(set);
+      EXPECT_TRUE(at::allclose(product_of(*a.low_rank), sum, 1e-5, 1e-5));
     }
-    beside_->switch_to({});
-    EXPECT_FALSE(a.has_beside());
+    unmerged_->switch_to({});
+    EXPECT_FALSE(a.has_low_rank());
   }
 }
 
 // Recent ones are not read again: with them, a request waits for nothing.
 TEST_F(AdaptersAgain, KeepTheLastFew) {
-  const Weights w(source({}, AdapterMode::kBeside), {.dtype = at::kBFloat16});
+  const Weights w(source({}, AdapterMode::kUnmerged), {.dtype = at::kBFloat16});
   const auto a = (w / "a").matrix("weight", {16, 6});
   std::vector<std::vector<AppliedAdapter>> sets;
   for (int i = 0; i < 4; ++i)
     sets.push_back(open_adapters({{.file = write(pair("a", 16, 6), std::to_string(i))}}));
   std::vector<Tensor> made;  // kept alive, so that no memory is used twice
   for (const auto& set : sets) {
-    beside_->switch_to(set);
-    made.push_back(a.beside->up_NR);
+    unmerged_->switch_to(set);
+    made.push_back(a.low_rank->up_NR);
   }
   for (const std::size_t i : {2, 0, 3, 1, 0}) {
-    beside_->switch_to(sets[i]);
-    EXPECT_EQ(a.beside->up_NR.const_data_ptr(), made[i].const_data_ptr()) << i;
+    unmerged_->switch_to(sets[i]);
+    EXPECT_EQ(a.low_rank->up_NR.const_data_ptr(), made[i].const_data_ptr()) << i;
   }
 }
 
@@ -87,14 +88,14 @@ TEST_F(AdaptersAgain, StandBesideSharesOfSwappedLayers) {
         {{std::string(name) + ".lora_A.weight", down}, {std::string(name) + ".lora_B.weight", up}});
     const auto whole = up.mm(down).roll({order}, {0});
     run_ranks({.size = 2}, [&, name = name](const Group& ranks) {
-      const Weights w(source({{.file = file}}, AdapterMode::kBeside), {.tensor_parallel = ranks},
+      const Weights w(source({{.file = file}}, AdapterMode::kUnmerged), {.tensor_parallel = ranks},
                       {{"m", column_parallel()}});
       const auto m = (w / "m").matrix("weight", {8, 6});
       for (const auto* const layer : {"a", "b", "n"}) (w / layer).skip();
       (void)(w / "m").tensor("bias", {8});
       w.finish();
-      EXPECT_EQ(m.beside->up_NR.size(0), 4) << name;
-      EXPECT_TRUE(at::allclose(product_of(*m.beside), take_share(whole, 0, ranks), 1e-6, 1e-6))
+      EXPECT_EQ(m.low_rank->up_NR.size(0), 4) << name;
+      EXPECT_TRUE(at::allclose(product_of(*m.low_rank), take_share(whole, 0, ranks), 1e-6, 1e-6))
           << name << " " << ranks.rank();
     });
   }
@@ -153,7 +154,7 @@ TEST_F(AdaptersAgain, AreFusedIntoStoredCodesIfTheyAreMoreThanProducts) {
   const auto up = at::randn({16, 2}), down = at::randn({2, 6}), m = at::rand({16}) + 0.5;
   Tensors tensors = {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}};
   const auto loaded = [&] {
-    const Weights w(source({{.file = write(tensors)}}), {.coded = Coded::kKept});
+    const Weights w(source({{.file = write(tensors)}}), {.packed = PackedWeights::kKept});
     const auto a = (w / "a").matrix("weight", {16, 6});
     w.finish();
     return a;
@@ -161,7 +162,7 @@ TEST_F(AdaptersAgain, AreFusedIntoStoredCodesIfTheyAreMoreThanProducts) {
   const auto beside = loaded();
   EXPECT_NE(beside.coding, nullptr);
   EXPECT_TRUE(at::equal(dequantize(beside, at::kFloat), codes.to(at::kFloat)));
-  EXPECT_TRUE(at::allclose(product_of(*beside.beside), up.mm(down)));
+  EXPECT_TRUE(at::allclose(product_of(*beside.low_rank), up.mm(down)));
   tensors["a.dora_scale"] = m;
   const auto fused = loaded();
   EXPECT_EQ(fused.coding, nullptr);

@@ -152,8 +152,8 @@ INSTANTIATE_TEST_SUITE_P(MagnitudesOf, FusedShares, testing::Bool(), [](const au
   return std::string(test.param ? "Inputs" : "Outputs");
 });
 
-Tensor product_of(const Beside& beside) {
-  return (beside.up_NR * beside.scales_R).mm(beside.down_RC);
+Tensor product_of(const LowRank& low_rank) {
+  return (low_rank.up_NR * low_rank.scales_R).mm(low_rank.down_RC);
 }
 
 // The product beside a share is a slice of that beside the whole.
@@ -167,7 +167,7 @@ TEST_F(AdaptersTest, StandBesideSharesOfEveryKind) {
   const auto a = rows_joined(4, up.mm(down), 8), b = b_up.mm(b_down);
   run_ranks({.size = 2}, [&](const Group& group) {
     const auto rank = std::size_t(group.rank());
-    const Weights w(source({{.file = file, .scale = 2}}, AdapterMode::kBeside),
+    const Weights w(source({{.file = file, .scale = 2}}, AdapterMode::kUnmerged),
                     {.tensor_parallel = group}, shardings());
     const auto a_share = (w / "a").matrix("weight", {16, 6});
     const auto b_share = (w / "b").matrix("weight", {6, 16});
@@ -175,14 +175,14 @@ TEST_F(AdaptersTest, StandBesideSharesOfEveryKind) {
       (void)(w / name).tensor("bias", base_.at(std::string(name) + ".bias").sizes());
     (void)(w / "m").matrix("weight", {8, 6});
     (void)(w / "n").tensor("weight", {6});
-    EXPECT_FALSE(a_share.has_beside());
+    EXPECT_FALSE(a_share.has_low_rank());
     w.finish();
     const auto a_want = at::cat({a.narrow(0, 0, 4).chunk(2)[rank], a.narrow(0, 4, 4).chunk(2)[rank],
                                  a.narrow(0, 8, 8).chunk(2)[rank]});
     const auto b_want =
         at::cat({b.narrow(1, 0, 8).chunk(2, 1)[rank], b.narrow(1, 8, 8).chunk(2, 1)[rank]}, 1);
-    EXPECT_TRUE(at::allclose(product_of(*a_share.beside), 2 * a_want, 1e-6, 1e-6));
-    EXPECT_TRUE(at::allclose(product_of(*b_share.beside), 2 * b_want, 1e-6, 1e-6));
+    EXPECT_TRUE(at::allclose(product_of(*a_share.low_rank), 2 * a_want, 1e-6, 1e-6));
+    EXPECT_TRUE(at::allclose(product_of(*b_share.low_rank), 2 * b_want, 1e-6, 1e-6));
   });
 }
 
@@ -192,18 +192,18 @@ TEST_F(AdaptersTest, BesideTakeEachOthersPlace) {
                    {layer + ".lora_B.weight", at::randn({rows, 2})}};
   };
   const auto of_a = pair("a", 16, 6), of_b = pair("b", 6, 16);
-  const Weights w(source({{.file = write(of_a, "a")}}, AdapterMode::kBeside), {});
+  const Weights w(source({{.file = write(of_a, "a")}}, AdapterMode::kUnmerged), {});
   const auto a = (w / "a").matrix("weight", {16, 6}), b = (w / "b").matrix("weight", {6, 16});
   (void)(w / "a").tensor("bias", {16});
   (w / "m").skip();
-  beside_->switch_to(open_adapters({{.file = folder_ / "a.safetensors"}}));
-  EXPECT_TRUE(
-      at::equal(product_of(*a.beside), of_a.at("a.lora_B.weight").mm(of_a.at("a.lora_A.weight"))));
-  EXPECT_FALSE(b.has_beside());
+  unmerged_->switch_to(open_adapters({{.file = folder_ / "a.safetensors"}}));
+  EXPECT_TRUE(at::equal(product_of(*a.low_rank),
+                        of_a.at("a.lora_B.weight").mm(of_a.at("a.lora_A.weight"))));
+  EXPECT_FALSE(b.has_low_rank());
   const auto change_b = open_adapters({{.file = write(of_b, "b"), .scale = -1}});
-  beside_->switch_to(change_b);
-  EXPECT_FALSE(a.has_beside());
-  EXPECT_TRUE(at::equal(product_of(*b.beside),
+  unmerged_->switch_to(change_b);
+  EXPECT_FALSE(a.has_low_rank());
+  EXPECT_TRUE(at::equal(product_of(*b.low_rank),
                         (-of_b.at("b.lora_B.weight")).mm(of_b.at("b.lora_A.weight"))));
 
   // Adapters that do not fit leave the current ones in place.
@@ -213,19 +213,19 @@ TEST_F(AdaptersTest, BesideTakeEachOthersPlace) {
   with_magnitude["a.dora_scale"] = at::ones({16});
   for (const auto& wrong : {with_bias, with_magnitude, pair("a", 15, 6), pair("z", 16, 6)}) {
     const auto opened = open_adapters({{.file = write(wrong, "wrong")}});
-    EXPECT_THROW(beside_->switch_to(opened), InputError);
-    EXPECT_TRUE(b.has_beside());
-    EXPECT_FALSE(a.has_beside());
+    EXPECT_THROW(unmerged_->switch_to(opened), InputError);
+    EXPECT_TRUE(b.has_low_rank());
+    EXPECT_FALSE(a.has_low_rank());
   }
-  beside_->switch_to({});
-  EXPECT_FALSE(b.has_beside());
+  unmerged_->switch_to({});
+  EXPECT_FALSE(b.has_low_rank());
 }
 
 class AdaptersOnThreads : public AdaptersTest {};
 
 // Weights are looked up on all threads at once.
 TEST_F(AdaptersOnThreads, AreRefusedForTheFirstWeightTheyDoNotFit) {
-  const Weights w(source({}, AdapterMode::kBeside), {});
+  const Weights w(source({}, AdapterMode::kUnmerged), {});
   const auto a = (w / "a").matrix("weight", {16, 6}), b = (w / "b").matrix("weight", {6, 16});
   const auto wrong = open_adapters({{.file = write({{"a.lora_A.weight", at::randn({2, 7})},
                                                     {"a.lora_B.weight", at::randn({16, 2})},
@@ -234,7 +234,7 @@ TEST_F(AdaptersOnThreads, AreRefusedForTheFirstWeightTheyDoNotFit) {
   const auto threads = at::get_num_threads();
   at::set_num_threads(2);
   for (int i = 0; i < 20; ++i)
-    EXPECT_THAT(message_of([&] { beside_->switch_to(wrong); }), testing::HasSubstr("'a'"));
+    EXPECT_THAT(message_of([&] { unmerged_->switch_to(wrong); }), testing::HasSubstr("'a'"));
   at::set_num_threads(threads);
 }
 

@@ -1,4 +1,4 @@
-// Coded weights in files decode to the numbers of the gguf package, diffusers and ComfyUI
+// Quantized weights in files decode to the numbers of the gguf package, diffusers and ComfyUI
 // (tools/parity/dump_blocks.py), whole and in shares.
 #include "weights/codes/blocks.h"
 

@@ -25,13 +25,13 @@ Checkpoint stored(const TemporaryFolder& folder, const Tensors& tensors) {
 
 struct Wish {
   Quantize form = Quantize::kNone;
-  Coded coded = Coded::kWidened;
+  PackedWeights packed = PackedWeights::kWidened;
 };
 
 Matrix loaded(const Checkpoint& checkpoint, const Names& names, const Wish& wish,
               const Group& ranks, const ShardingTable& table) {
   const Weights w(checkpoint, names,
-                  {.tensor_parallel = ranks, .quantize = wish.form, .coded = wish.coded}, table);
+                  {.tensor_parallel = ranks, .quantize = wish.form, .packed = wish.packed}, table);
   const auto made = (w / "a").matrix("weight", {kRows, kColumns});
   w.finish();
   return made;
@@ -140,7 +140,7 @@ std::vector<StoredAs> ways_to_store() {
        x,
        of_two()},
       {"swapped", {{"p.weight", x}}, x.roll({6}, {0}), fused({Order::kSwapHalves})},
-      {"paired", {{"p.weight", x}}, paired, fused({Order::kUnpair, 6})},
+      {"paired", {{"p.weight", x}}, paired, fused({Order::kDeinterleave, 6})},
       {"float4",
        {{"a.weight", pairs}, {"a.weight_scale", scales}, {"a.weight_scale_2", at::full({}, 0.25f)}},
        of_pairs.reshape({kRows, -1})}};
@@ -149,7 +149,7 @@ std::vector<StoredAs> ways_to_store() {
 }
 
 const Wish kWishes[] = {{},
-                        {.coded = Coded::kKept},
+                        {.packed = PackedWeights::kKept},
                         {.form = Quantize::kInt8},
                         {.form = Quantize::kInt8V1},
                         {.form = Quantize::kInt8Dynamic},
@@ -197,7 +197,8 @@ TEST(EveryForm, StandsForTheStoredNumbers) {
                            : wish.form == Quantize::kFloat8 ? 1.0 / 16
                                                             : 1.0 / 127;
       EXPECT_LE((off / largest).max().item<double>(), share)
-          << name << " as form " << int(wish.form) << (wish.coded == Coded::kKept ? ", kept" : "");
+          << name << " as form " << int(wish.form)
+          << (wish.packed == PackedWeights::kKept ? ", kept" : "");
     }
   }
 }
@@ -254,7 +255,7 @@ TEST(BytesOfALoad, AreThoseOfTheFile) {
                             {.on_bytes = [&](std::int64_t more) { bytes += more; },
                              .tensor_parallel = ranks,
                              .quantize = wish.form,
-                             .coded = wish.coded,
+                             .packed = wish.packed,
                              .paging = {.pages = pages, .level = PageLevel::kModel}},
                             {{"a", by_columns ? row_parallel() : column_parallel()}});
             (void)(w / "a").matrix("weight", {kRows, kColumns});

@@ -49,7 +49,7 @@ inline Eight high_halves(Eight a, Eight b) {
 }
 
 // Writes eight rows as columns, `stride` apart.
-inline void store_turned(const Eight (&r)[8], float* to, int64 stride) {
+inline void store_transposed(const Eight (&r)[8], float* to, int64 stride) {
   const Eight a = low_pairs(r[0], r[1]), b = high_pairs(r[0], r[1]);
   const Eight c = low_pairs(r[2], r[3]), d = high_pairs(r[2], r[3]);
   const Eight e = low_pairs(r[4], r[5]), f = high_pairs(r[4], r[5]);
@@ -68,10 +68,10 @@ template <int kColumns, class Row>
 void pack_eight_rows(const Row (&rows)[8], int64 depth, int64 whole, float* panel) {
   int64 c = 0;
   for (; c < whole; c += 8) {
-    Eight turned[8];
+    Eight transposed[8];
 #pragma GCC unroll 8
-    for (int r = 0; r < 8; ++r) turned[r] = rows[r].eight(c);
-    store_turned(turned, panel + c * kColumns, kColumns);
+    for (int r = 0; r < 8; ++r) transposed[r] = rows[r].eight(c);
+    store_transposed(transposed, panel + c * kColumns, kColumns);
   }
   for (; c < depth; ++c)
     for (int r = 0; r < 8; ++r) panel[c * kColumns + r] = rows[r].one(c);

@@ -34,12 +34,12 @@ inline Vector power_of_2(Vector x) {
 
 // Lane i takes the value of lane i + by.
 template <int by, class Vector, int... i>
-inline Vector turned(Vector x, std::integer_sequence<int, i...>) {
+inline Vector rotated(Vector x, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(x, x, (i + by) % int(sizeof...(i))...);
 }
 template <int by, class Vector>
-inline Vector turned(Vector x) {
-  return turned<by>(x, std::make_integer_sequence<int, kLanesOf<Vector>>());
+inline Vector rotated(Vector x) {
+  return rotated<by>(x, std::make_integer_sequence<int, kLanesOf<Vector>>());
 }
 
 template <int by, class Vector>
@@ -47,7 +47,7 @@ inline float largest_within(Vector x) {
   if constexpr (by == 0)
     return x[0];
   else
-    return largest_within<by / 2>(larger(x, turned<by>(x)));
+    return largest_within<by / 2>(larger(x, rotated<by>(x)));
 }
 template <class Vector>
 inline float largest_of(Vector x) {
@@ -59,7 +59,7 @@ inline float total_within(Vector x) {
   if constexpr (by == 0)
     return x[0];
   else
-    return total_within<by / 2>(x + turned<by>(x));
+    return total_within<by / 2>(x + rotated<by>(x));
 }
 template <class Vector>
 inline float total_of(Vector x) {

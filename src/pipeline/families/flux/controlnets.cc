@@ -123,10 +123,10 @@ Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std:
     if (are_repeated) sum.doubles = repeated(sum.doubles, num_double);
     return sum;
   };
-  const auto see = [=](int number, const Tensor& picture_13HW) {
+  const auto encode = [=](int number, const Tensor& picture_13HW) {
     const auto& [page, net] = (*nets)[std::size_t(number)];
     const auto in_use = page.use();
-    return net.see(picture_13HW);
+    return net.encode(picture_13HW);
   };
   const auto modulate = [=](const std::vector<DenoiserInput>& pictures, std::size_t control) {
     const auto& [page, net] = (*nets)[std::size_t(pictures.front().controls[control].net)];
@@ -135,7 +135,7 @@ Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std:
     for (const auto& in : pictures) conditions.push_back(net.condition(in, in.controls[control]));
     return net.modulations(conditions);
   };
-  return {.follow = follow, .see = see, .modulate = modulate};
+  return {.follow = follow, .encode = encode, .modulate = modulate};
 }
 
 ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,

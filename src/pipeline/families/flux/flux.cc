@@ -85,7 +85,7 @@ std::shared_ptr<const Family> FluxFamily::widened_by(
   auto configs = configs_;
   auto& c = configs.flux;
   configs.stored_channels = c.in_channels;
-  c.in_channels += flux_beside_channels(FluxKind::kControl, configs_.vae);
+  c.in_channels += flux_extra_channels(FluxKind::kControl, configs_.vae);
   const bool widens = std::any_of(adapters.begin(), adapters.end(), [&](const auto& adapter) {
     return inputs_of(*adapter.file, flux_adapter_names(), kFluxInput, c.hidden()) == c.in_channels;
   });
@@ -163,11 +163,11 @@ void check_fit(const FluxConfigs& c) {
   require(c.flux.text_width == c.t5.hidden, "the transformer takes embedded text of width ",
           c.flux.text_width, ", the second text encoder makes ", c.t5.hidden);
   const auto packed = 4 * c.vae.latent_channels;
-  const auto beside = flux_beside_channels(c.kind, c.vae);
-  require(c.flux.in_channels == packed + beside && c.flux.out_channels == packed,
+  const auto extra = flux_extra_channels(c.kind, c.vae);
+  require(c.flux.in_channels == packed + extra && c.flux.out_channels == packed,
           "the transformer takes ", c.flux.in_channels, " and makes ", c.flux.out_channels,
           " channels, that of a ", flux_pipeline(c.kind), " with this autoencoder takes ",
-          packed + beside, " and makes ", packed);
+          packed + extra, " and makes ", packed);
 }
 
 std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {

@@ -86,15 +86,15 @@ PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae) {
     case FluxKind::kFill:
       return {.init = PicturesTaken::Init::kMaybe,
               .strength_with_mask = 1,
-              .beside = PicturesTaken::Beside::kMasked};
+              .extra_channels = PicturesTaken::ExtraChannels::kMasked};
     case FluxKind::kControl:
       break;
   }
-  return {.beside = PicturesTaken::Beside::kControl};
+  return {.extra_channels = PicturesTaken::ExtraChannels::kControl};
 }
 
 // A token covers 2 x 2 latents; the mask contributes all pixels of a latent as channels.
-std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae) {
+std::int64_t flux_extra_channels(FluxKind kind, const VaeConfig& vae) {
   const auto latents = 4 * vae.latent_channels;
   const auto mask = 4 * vae.downscale() * vae.downscale();
   if (kind == FluxKind::kFill) return latents + mask;

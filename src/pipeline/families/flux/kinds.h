@@ -19,6 +19,6 @@ const char* flux_pipeline(FluxKind kind);  // the class in model_index.json
 std::vector<std::string> flux_kin_pipelines(FluxKind kind);
 PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae);
 // Channels per token beside those of the latents.
-std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae);
+std::int64_t flux_extra_channels(FluxKind kind, const VaeConfig& vae);
 
 }  // namespace braid

@@ -56,22 +56,23 @@ std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn
 }
 
 // Computed once for all prompts of a request, which look at the same pictures.
-SeenTogether JoyText::see(const Prompt& prompt) const {
-  if (const auto* const seen = std::any_cast<SeenTogether>(prompt.seen.get())) return *seen;
+EncodedPictures JoyText::encode_pictures(const Prompt& prompt) const {
+  if (const auto* const seen = std::any_cast<EncodedPictures>(prompt.seen.get())) return *seen;
   std::vector<Tensor> pictures;
   for (const auto& picture : prompt.pictures_13HW)
     pictures.push_back(process_(picture).to(device_));
-  auto seen = model_.network.see(pictures);
+  auto seen = model_.network.encode(pictures);
   if (prompt.seen) *prompt.seen = seen;
   return seen;
 }
 
 // The system turn is dropped. Of what is too long, Edit without a picture keeps the beginning, all
 // else the end.
-Condition JoyText::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
+Condition JoyText::encode_pictures(const Prompt& prompt, int max_sequence_length,
+                                   const Warn& warn) const {
   const auto ids = ids_of(prompt, warn);
   const auto in_use = model_.page.use();
-  const auto states = model_.network(ids, see(prompt)).slice(1, kSystemTokens);
+  const auto states = model_.network(ids, encode_pictures(prompt)).slice(1, kSystemTokens);
   const auto over = states.size(1) - max_sequence_length;
   if (over <= 0) return {.text_BTC = states.contiguous(), .pooled_BC = {}};
   const bool keeps_begin = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();

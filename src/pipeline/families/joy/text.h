@@ -21,7 +21,7 @@ class JoyText : public TextEncoders {
 
  private:
   std::vector<std::int64_t> ids_of(const Prompt& prompt, const Warn& warn) const;
-  SeenTogether see(const Prompt& prompt) const;
+  EncodedPictures encode_pictures(const Prompt& prompt) const;
 
   JoyKind kind_;
   int max_plain_tokens_;

@@ -33,14 +33,14 @@ std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize f
          round_up(rows * scale, alignment);
 }
 
-// Of adapters beside the tensor: what multiplies the share's columns, scales, what makes its rows.
-std::int64_t beside_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
+// Bytes of unmerged LoRA factors next to this shard: A, scales, B.
+std::int64_t low_rank_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
   const bool stays_in_codes =
       t.kind == PlannedTensor::Kind::kCodes || (is_kept_coded(t) && !is_quantised(t, form));
-  if (!t.is_always_beside && !stays_in_codes) return 0;
+  if (!t.is_always_unmerged && !stays_in_codes) return 0;
   const auto rows = rows_of(t, share.tp, share.tp_rank),
              columns = columns_of(t, share.tp, share.tp_rank);
-  return t.beside_rank * (columns + 1 + rows) * t.element_bytes;
+  return t.low_rank_rank * (columns + 1 + rows) * t.element_bytes;
 }
 
 // As ops::gpu::linear_of_stored() decodes it.
@@ -125,7 +125,7 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
       pages.decoded = std::max(pages.decoded, in_numbers);
       pages.panel = std::max(pages.panel, panel_bytes(t, share));
     }
-    pages.outside += beside_bytes(t, share, form.quantize);
+    pages.outside += low_rank_bytes(t, share, form.quantize);
     const auto group = group_of(t, part, share, form);
     if (group < 0) {
       pages.outside += bytes_of(t, share, form.quantize, 1);

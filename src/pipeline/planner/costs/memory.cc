@@ -45,7 +45,7 @@ std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCo
   const auto e = job.element_bytes();
   const auto keys_values = 2 * shape.num_kv_heads * shape.head_width;
   return (2 * e + 1) * shape.hidden +
-         (std::int64_t(kind.widest) * (4 + e) - keys_values * e) / grid.tp;
+         (std::int64_t(kind.widest_output) * (4 + e) - keys_values * e) / grid.tp;
 }
 
 // For the kind of block that needs most.
@@ -53,8 +53,8 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
   std::int64_t most = 0;
   for (const auto& kind : job.shape().blocks) {
     if (kind.count == 0) continue;
-    const auto numbers =
-        std::int64_t(kind.live.of_heads(s.heads, job.shape().num_heads)) * job.element_bytes();
+    const auto numbers = std::int64_t(kind.peak_elements.of_heads(s.heads, job.shape().num_heads)) *
+                         job.element_bytes();
     most = std::max({most, numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0});
   }
   return s.batch * s.tokens.all() * most;

@@ -121,7 +121,7 @@ double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const 
   const double e = double(job_.element_bytes());
   double bytes = 0;
   for (const auto& kind : blocks) {
-    double of_token = mine(kind.moved) * e;
+    double of_token = mine(kind.traffic_elements) * e;
     if (job_.memory.quantize != Quantize::kNone) of_token += mine(kind.activated) * e;
     if (quantises_tokens_) of_token += mine(kind.inputs) * (e + 1);
     bytes += double(kind.count) * of_token * double(tokens.of(kind));
@@ -242,7 +242,7 @@ double Step::shift(const Traffic& ring) const {
 }
 
 double Step::handover(double items) const {
-  const auto& link = link_along(strides_of(grid_).layers, grid_.layers);
+  const auto& link = link_along(strides_of(grid_).pp, grid_.pp);
   const double vectors =
       evaluations() / items * double(share_.tokens.all() + job_.shape().state_vectors);
   return link.latency + vectors * hidden() * double(job_.element_bytes()) / link.speed;
@@ -293,7 +293,7 @@ double Step::seconds_along(const std::string& axis, const Traffic& t) const {
 std::vector<std::pair<std::string, double>> Step::communication() const {
   std::vector<std::pair<std::string, double>> seconds;
   for (const auto& [axis, traffic] : predict_traffic(job_, grid_, 0))
-    if (traffic != Traffic{} && axis != "stages")
+    if (traffic != Traffic{} && axis != "pp")
       seconds.emplace_back(axis, seconds_along(axis, traffic));
   return seconds;
 }
@@ -327,10 +327,9 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   if (!job.records_steps())
     time.gaps = std::max(time.gaps, step.host_calls() - time.compute - time.memory);
   time.communication = step.communication();
-  // Stages of a layer split share out the pictures, and wait for each other.
-  const double following =
-      step.following() * std::ceil(double(job.batch_size) / double(grid.layers));
-  if (grid.layers == 1) {
+  // Stages of pipeline parallelism share out the pictures, and wait for each other.
+  const double following = step.following() * std::ceil(double(job.batch_size) / double(grid.pp));
+  if (grid.pp == 1) {
     time.compute += following;
     const auto evaluations = double(share_of_step(job, grid, 0).branches);
     time.copies = exposed(job, evaluations * step.copies(stages.front()), time.total());
@@ -341,13 +340,13 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   const double whole = time.total();
   const double items = double(job.branches / grid.cfg * items_of_batch(job, grid));
   const double tick = whole / items * largest_part(job, stages);
-  time.compute = time.compute / grid.layers + following;
-  time.memory /= grid.layers;
-  time.gaps /= grid.layers;
-  for (auto& [axis, seconds] : time.communication) seconds /= grid.layers;
-  const double ticks = items + grid.layers - 1;
-  time.bubbles = ticks * tick - whole / grid.layers;
-  time.communication.emplace_back("stages", ticks * step.handover(items));
+  time.compute = time.compute / grid.pp + following;
+  time.memory /= grid.pp;
+  time.gaps /= grid.pp;
+  for (auto& [axis, seconds] : time.communication) seconds /= grid.pp;
+  const double ticks = items + grid.pp - 1;
+  time.bubbles = ticks * tick - whole / grid.pp;
+  time.communication.emplace_back("pp", ticks * step.handover(items));
   double longest = 0;
   for (const auto& stage : stages) longest = std::max(longest, step.copies(stage));
   time.copies = ticks * exposed(job, longest, tick);

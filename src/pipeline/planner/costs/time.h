@@ -31,7 +31,7 @@ struct Machine {
 //                  tree, and its bytes over the link speed: 2 (n - 1) / n of an all_reduce's,
 //                  (n - 1) times an all_gather's own part, (n - 1) / n of an all_to_all's; a
 //                  shift counts only for what the overlapping attention does not hide
-//   bubbles        with a layer split: time stages wait for each other
+//   bubbles        with pipeline parallelism: time stages wait for each other
 //   copies         of offloaded weights, once per evaluation over the host's link or from its disk:
 //                  what is not hidden by the rest, or all of it if nothing is copied ahead
 struct StepTime {
@@ -41,7 +41,7 @@ struct StepTime {
   double total() const;
 };
 
-// `stages` are the block ranges of the grid's layer split; a single one without.
+// `stages` are the block ranges of the grid's pipeline parallelism; a single one without.
 StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages);
 

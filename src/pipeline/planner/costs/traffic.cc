@@ -85,7 +85,7 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank) {
 }
 
 std::int64_t items_of_batch(const PlanJob& job, const Degrees& grid) {
-  return grid.layers == 1 ? 1 : job.batch_size;
+  return grid.pp == 1 ? 1 : job.batch_size;
 }
 
 namespace {
@@ -122,7 +122,7 @@ void add_blocks(BlockTraffic& sum, const PlanJob& job, const Degrees& grid, cons
 
 // The pictures of a batch whose ControlNets a rank evaluates: stages share them.
 Share pictures_followed(const PlanJob& job, const Degrees& grid, int rank) {
-  return share_of(job.batch_size, place_of(grid, rank).layers, grid.layers);
+  return share_of(job.batch_size, place_of(grid, rank).pp, grid.pp);
 }
 
 // Each ControlNet runs once for all branches: it sees no references, and with modes one extra
@@ -150,7 +150,7 @@ void add_controlnets(BlockTraffic& sum, const PlanJob& job, const Degrees& grid,
 Traffic residuals_of(const PlanJob& job, const Degrees& grid, int rank, const StepShare& s) {
   if (job.family->parts(Part::Role::kControl).empty()) return {};
   const auto mine = pictures_followed(job, grid, rank).count * s.tokens.image;
-  return {.broadcasts = 2 * std::min(job.batch_size, grid.layers),
+  return {.broadcasts = 2 * std::min(job.batch_size, grid.pp),
           .bytes = mine * job.shape().residuals * job.shape().hidden * job.element_bytes()};
 }
 
@@ -173,9 +173,9 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
   if (grid.ring * grid.ulysses > 1)
     context = {.all_gathers = s.branches, .bytes = velocities(s.tokens.image)};
   if (grid.cfg > 1) cfg = {.all_gathers = 1, .bytes = velocities(job.image_tokens())};
-  if (grid.layers > 1) {
+  if (grid.pp > 1) {
     stages = {.broadcasts = 1,
-              .shifts = t.items + grid.layers - 1,
+              .shifts = t.items + grid.pp - 1,
               .bytes = stage.is_last ? velocities(s.tokens.image)
                                      : t.pictures * (s.tokens.all() + shape.state_vectors) *
                                            shape.hidden * t.element};
@@ -188,7 +188,7 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
           {"ulysses", blocks.ulysses},
           {"ring", blocks.ring},
           {"context", context},
-          {"stages", stages},
+          {"pp", stages},
           {"cfg", cfg},
           {"dp", {}},
           {"replica", {}},

@@ -18,8 +18,8 @@ namespace braid {
 // and each step
 //   cfg      1 all_gather of the velocities
 //   world    1 broadcast of a byte: whether to stop
-// With a layer split over P stages, a step's pictures and branches are n items that follow each
-// other, and collectives inside blocks count once per item:
+// With pipeline parallelism over P stages, a step's pictures and branches are n items that follow
+// each other, and collectives inside blocks count once per item:
 //   stages   n + P - 1 shifts: every item, its tokens and what else a part hands on; 1 broadcast of
 //            the velocities
 // ControlNets, each following a picture, add the collectives inside their blocks: one evaluation
@@ -32,11 +32,11 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
 // The bytes along tp that belong to all_reduces, for a whole transformer.
 std::int64_t reduced_bytes(const PlanJob& job, const Degrees& grid, int rank);
 
-// A whole transformer, without layer split.
+// A whole transformer, without pipeline parallelism.
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank);
 
 // How often a rank's pictures pass through its blocks per evaluation: all at once, or one by one
-// through the stages of a layer split.
+// through the stages of pipeline parallelism.
 std::int64_t items_of_batch(const PlanJob& job, const Degrees& grid);
 
 StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank);

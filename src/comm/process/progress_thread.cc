@@ -1,4 +1,4 @@
-#include "comm/process/courier.h"
+#include "comm/process/progress_thread.h"
 
 #include <algorithm>
 
@@ -10,19 +10,19 @@ std::size_t size_of(const Tensor& x) { return std::size_t(x.numel()) * x.element
 
 }  // namespace
 
-class Courier::Delivery {
+class ProgressThread::Delivery {
  public:
   std::vector<Parcel> parcels;  // keeps the memory alive
   std::vector<int> open;        // peers of what is posted and not done
   std::size_t left = 0;
 };
 
-Courier::Courier(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate)
+ProgressThread::ProgressThread(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate)
     : wire_(std::move(wire)),
       fate_(std::move(fate)),
       rank_(wire_->rank()),
       size_(wire_->size()),
-      roster_(*wire_, fate_),
+      membership_(*wire_, fate_),
       bytes_sent_(std::size_t(size_)) {
   thread_ = std::thread([this] {
     try {
@@ -34,8 +34,8 @@ Courier::Courier(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate)
   });
 }
 
-Courier::~Courier() {
-  if (!fate_->is_lost()) say_goodbye();
+ProgressThread::~ProgressThread() {
+  if (!fate_->is_lost()) announce_exit();
   {
     const std::scoped_lock lock(mutex_);
     is_ending_ = true;
@@ -45,8 +45,8 @@ Courier::~Courier() {
   fate_->is_lost() ? wire_->abandon() : wire_->close();
 }
 
-std::shared_ptr<Courier::Delivery> Courier::start(int channel, const std::vector<Parcel>& sends,
-                                                  const std::vector<Parcel>& receives) {
+std::shared_ptr<ProgressThread::Delivery> ProgressThread::start(
+    int channel, const std::vector<Parcel>& sends, const std::vector<Parcel>& receives) {
   auto delivery = std::make_shared<Delivery>();
   delivery->parcels = sends;
   delivery->parcels.insert(delivery->parcels.end(), receives.begin(), receives.end());
@@ -67,12 +67,12 @@ std::shared_ptr<Courier::Delivery> Courier::start(int channel, const std::vector
   return delivery;
 }
 
-void Courier::wait(Delivery& delivery, Patience patience) {
+void ProgressThread::wait(Delivery& delivery, Patience patience) {
   using Clock = std::chrono::steady_clock;
   auto end = Clock::now() + fate_->deadline();
   const auto awaits_those_who_left = [&] {
     return std::any_of(delivery.open.begin(), delivery.open.end(),
-                       [&](int peer) { return roster_.has_left(peer); });
+                       [&](int peer) { return membership_.has_left(peer); });
   };
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kGlance, [&] { return delivery.left == 0; })) {
@@ -86,7 +86,7 @@ void Courier::wait(Delivery& delivery, Patience patience) {
 }
 
 // Requires the lock.
-std::string Courier::awaited_by(const Delivery& delivery) {
+std::string ProgressThread::awaited_by(const Delivery& delivery) {
   auto ranks = delivery.open;
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
@@ -95,14 +95,14 @@ std::string Courier::awaited_by(const Delivery& delivery) {
   return names;
 }
 
-int Courier::new_channel() {
+int ProgressThread::new_channel() {
   constexpr int kMostChannels = 1 << 28;
   check(num_channels_ < kMostChannels, "the groups of a world of processes have had ",
         num_channels_, " subgroups, the most that are possible");
   return kWorldChannel + ++num_channels_;
 }
 
-std::vector<Ending> Courier::end_run(Ending mine) {
+std::vector<Ending> ProgressThread::end_run(Ending mine) {
   mine.num_channels = num_channels_;
   auto endings = meet(mine);
   const auto went_well = [](const Ending& e) { return e.kind == Ending::Kind::kWell; };
@@ -114,12 +114,12 @@ std::vector<Ending> Courier::end_run(Ending mine) {
   return endings;
 }
 
-std::vector<Ending> Courier::meet(const Ending& mine) {
-  say({.kind = Roster::Saying::Kind::kEnding, .ending = mine});
-  return roster_.await_endings(mine);
+std::vector<Ending> ProgressThread::meet(const Ending& mine) {
+  say({.kind = Membership::StatusMessage::Kind::kEnding, .ending = mine});
+  return membership_.await_endings(mine);
 }
 
-void Courier::drop_what_is_under_way(const std::vector<Ending>& endings) {
+void ProgressThread::drop_what_is_under_way(const std::vector<Ending>& endings) {
   std::unique_lock lock(mutex_);
   to_drop_ = endings;
   wire_->wake();
@@ -128,48 +128,48 @@ void Courier::drop_what_is_under_way(const std::vector<Ending>& endings) {
 }
 
 // Sayings come after the orders given before them.
-void Courier::take_orders() {
+void ProgressThread::take_orders() {
   std::vector<Order> orders;
-  std::vector<Roster::Saying> sayings;
+  std::vector<Membership::StatusMessage> messages;
   {
     const std::scoped_lock lock(mutex_);
     orders.swap(orders_);
-    sayings.swap(sayings_);
+    messages.swap(status_messages_);
   }
   for (const auto& order : orders) post(order);
-  for (const auto& saying : sayings) roster_.tell(saying, bytes_sent_);
+  for (const auto& status : messages) membership_.tell(status, bytes_sent_);
 }
 
-void Courier::work() {
+void ProgressThread::work() {
   while (true) {
     take_orders();
     go_on();
-    roster_.keep_watch();
+    membership_.keep_watch();
     const auto epoch = fate_->epoch();  // read first: it increases when the failure is forgotten
     if (fate_->failed()) react(epoch);
     const std::scoped_lock lock(mutex_);
     if (!to_drop_.empty()) drop();
-    is_silent_ = sayings_.empty() && roster_.is_silent();
+    is_silent_ = status_messages_.empty() && membership_.is_silent();
     if (is_silent_) changed_.notify_all();
     if (is_ending_) return;
   }
 }
 
 // A lost peer may have said why just before, so everything it sent is heard first.
-void Courier::go_on() {
+void ProgressThread::go_on() {
   std::vector<Wire::Lost> lost;
   bool is_heard = false;
   while (!is_heard) {
     const auto events = wire_->poll(std::chrono::milliseconds(lost.empty() ? 5 : 0));
     for (const auto ticket : events.done)
-      if (!roster_.finish(ticket)) finish(ticket);
+      if (!membership_.finish(ticket)) finish(ticket);
     lost.insert(lost.end(), events.lost.begin(), events.lost.end());
     is_heard = lost.empty() || events.done.empty();
   }
-  for (const auto& peer : lost) roster_.lose(peer.peer, peer.why);
+  for (const auto& peer : lost) membership_.lose(peer.peer, peer.why);
 }
 
-void Courier::post(const Order& order) {
+void ProgressThread::post(const Order& order) {
   const auto& message = order.message;
   posted_[order.is_send ? wire_->send(message) : wire_->receive(message)] = order;
   if (order.is_send) bytes_sent_[std::size_t(message.peer)] += message.size;
@@ -177,7 +177,7 @@ void Courier::post(const Order& order) {
   order.delivery->open.push_back(message.peer);
 }
 
-void Courier::finish(Wire::Ticket ticket) {
+void ProgressThread::finish(Wire::Ticket ticket) {
   const auto it = posted_.find(ticket);
   if (it == posted_.end()) return;
   const auto order = std::move(it->second);
@@ -189,7 +189,7 @@ void Courier::finish(Wire::Ticket ticket) {
 }
 
 // Requires the lock. Sends end by themselves: the others drop them too.
-void Courier::drop() {
+void ProgressThread::drop() {
   if (!is_dropping_)
     for (int peer = 0; peer < size_; ++peer)
       if (peer != rank_) wire_->drop(peer, to_drop_[std::size_t(peer)].bytes_sent);
@@ -200,12 +200,12 @@ void Courier::drop() {
   changed_.notify_all();
 }
 
-void Courier::on_failure(std::function<void()> action) {
+void ProgressThread::on_failure(std::function<void()> action) {
   const std::scoped_lock lock(mutex_);
   on_failure_ = std::move(action);
 }
 
-void Courier::react(std::uint64_t epoch) {
+void ProgressThread::react(std::uint64_t epoch) {
   if (epoch < next_reaction_) return;
   next_reaction_ = epoch + 1;
   std::function<void()> action;
@@ -216,17 +216,17 @@ void Courier::react(std::uint64_t epoch) {
   if (action) action();
 }
 
-void Courier::say(Roster::Saying saying) {
+void ProgressThread::say(Membership::StatusMessage status) {
   {
     const std::scoped_lock lock(mutex_);
-    sayings_.push_back(std::move(saying));
+    status_messages_.push_back(std::move(status));
     is_silent_ = false;
   }
   wire_->wake();
 }
 
-void Courier::tell_loss(int culprit, const std::exception_ptr& cause) {
-  using Kind = Roster::Saying::Kind;
+void ProgressThread::tell_loss(int culprit, const std::exception_ptr& cause) {
+  using Kind = Membership::StatusMessage::Kind;
   say({.kind = is_gone(cause) ? Kind::kGone : Kind::kLoss,
        .ending = {.sentence = message_of(cause)},
        .culprit = culprit});
@@ -234,11 +234,11 @@ void Courier::tell_loss(int culprit, const std::exception_ptr& cause) {
   changed_.wait_for(lock, std::chrono::seconds(1), [&] { return is_silent_; });
 }
 
-void Courier::say_goodbye() {
-  say({.kind = Roster::Saying::Kind::kGoodbye});
+void ProgressThread::announce_exit() {
+  say({.kind = Membership::StatusMessage::Kind::kGoodbye});
   const auto end = std::chrono::steady_clock::now() + fate_->deadline();
   std::unique_lock lock(mutex_);
-  while (!(is_silent_ && roster_.have_all_left()) && !fate_->is_lost() &&
+  while (!(is_silent_ && membership_.have_all_left()) && !fate_->is_lost() &&
          std::chrono::steady_clock::now() < end)
     changed_.wait_for(lock, kGlance);
 }

@@ -1,6 +1,6 @@
 // What ranks tell each other about themselves: endings, losses, goodbyes and signs of life. The
 // rosters of three ranks, pumped by one thread, so that nothing depends on time but the watch.
-#include "comm/process/roster.h"
+#include "comm/process/membership.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,12 +10,12 @@
 
 #include "comm/worlds.h"
 
-namespace braid::roster_test {
+namespace braid::membership_test {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using Kind = Roster::Saying::Kind;
+using Kind = Membership::StatusMessage::Kind;
 
 // Counts control messages by receiver, and can damage them.
 class WatchedWire : public SocketWire {
@@ -34,12 +34,12 @@ class WatchedWire : public SocketWire {
 
 struct Rank {
   Rank(int rank, const std::vector<int>& sockets, std::chrono::milliseconds deadline)
-      : wire(rank, sockets), fate(std::make_shared<Fate>(deadline)), roster(wire, fate) {}
+      : wire(rank, sockets), fate(std::make_shared<Fate>(deadline)), membership(wire, fate) {}
 
   void pump() {
-    for (const auto ticket : wire.poll(0us).done) EXPECT_TRUE(roster.finish(ticket));
+    for (const auto ticket : wire.poll(0us).done) EXPECT_TRUE(membership.finish(ticket));
   }
-  void tell(const Roster::Saying& saying) { roster.tell(saying, {0, 0, 0}); }
+  void tell(const Membership::StatusMessage& status) { membership.tell(status, {0, 0, 0}); }
   void end(Ending ending) { tell({.kind = Kind::kEnding, .ending = std::move(ending)}); }
   std::string failure() const {
     return failure_of([&] { fate->check(); });
@@ -47,7 +47,7 @@ struct Rank {
 
   WatchedWire wire;
   std::shared_ptr<Fate> fate;
-  Roster roster;
+  Membership membership;
 };
 
 class Rosters : public testing::Test {
@@ -74,7 +74,7 @@ TEST_F(Rosters, HandOverTheEndingsOfOneRunAfterTheOther) {
   rank(1).end({.kind = Ending::Kind::kCancelled, .sentence = "stopped"});
   rank(2).end({.kind = Ending::Kind::kRefused, .sentence = "no such size"});
   pump();
-  const auto first = rank(0).roster.await_endings({.sentence = "mine"});
+  const auto first = rank(0).membership.await_endings({.sentence = "mine"});
   ASSERT_EQ(first.size(), 3u);
   EXPECT_EQ(first[0].sentence, "mine");
   EXPECT_EQ(first[1].kind, Ending::Kind::kFailed);
@@ -82,19 +82,19 @@ TEST_F(Rosters, HandOverTheEndingsOfOneRunAfterTheOther) {
   EXPECT_EQ(first[1].num_channels, 3);
   EXPECT_EQ(first[2].kind, Ending::Kind::kWell);
   EXPECT_EQ(first[2].sentence, "");
-  const auto second = rank(0).roster.await_endings({});
+  const auto second = rank(0).membership.await_endings({});
   EXPECT_EQ(second[1].kind, Ending::Kind::kCancelled);
   EXPECT_EQ(second[2].kind, Ending::Kind::kRefused);
 }
 
 // Each peer must know how much to drop of what was sent to it, not to another.
 TEST_F(Rosters, TellEachRankTheBytesThatWereSentToIt) {
-  rank(1).roster.tell({.kind = Kind::kEnding}, {10, 20, 1ull << 40});
+  rank(1).membership.tell({.kind = Kind::kEnding}, {10, 20, 1ull << 40});
   rank(0).end({});
   rank(2).end({});
   pump();
-  EXPECT_EQ(rank(0).roster.await_endings({})[1].bytes_sent, 10u);
-  EXPECT_EQ(rank(2).roster.await_endings({})[1].bytes_sent, 1ull << 40);
+  EXPECT_EQ(rank(0).membership.await_endings({})[1].bytes_sent, 10u);
+  EXPECT_EQ(rank(2).membership.await_endings({})[1].bytes_sent, 1ull << 40);
 }
 
 TEST_F(Rosters, CutASentenceThatIsTooLong) {
@@ -102,7 +102,7 @@ TEST_F(Rosters, CutASentenceThatIsTooLong) {
   rank(1).end({.kind = Ending::Kind::kFailed, .sentence = long_one});
   rank(2).end({.sentence = long_one.substr(0, 992)});
   pump();
-  const auto endings = rank(0).roster.await_endings({});
+  const auto endings = rank(0).membership.await_endings({});
   EXPECT_EQ(endings[1].sentence, long_one.substr(0, 992));
   EXPECT_EQ(endings[2].sentence, long_one.substr(0, 992));
 }
@@ -115,13 +115,13 @@ TEST_F(Rosters, TakeNoSentenceBeyondItsMessage) {
     rank(1).end({.sentence = "short"});
     rank(2).end({});
     pump();
-    const auto sentence = rank(0).roster.await_endings({})[1].sentence;
+    const auto sentence = rank(0).membership.await_endings({})[1].sentence;
     EXPECT_EQ(sentence.size(), length < 0 ? 0u : 992u);
   }
 }
 
 TEST_F(Rosters, EndARunWithTheFailureOfAnotherRank) {
-  rank(0).roster.begin_run();
+  rank(0).membership.begin_run();
   rank(1).end({});
   pump();
   EXPECT_EQ(rank(0).failure(), "") << "it ended well";
@@ -137,7 +137,7 @@ TEST_F(Rosters, KeepAFailureForTheRunThatItBelongsTo) {
   rank(1).end({.kind = Ending::Kind::kFailed, .sentence = "out of paint"});
   pump();
   EXPECT_EQ(rank(0).failure(), "");
-  rank(0).roster.begin_run();
+  rank(0).membership.begin_run();
   EXPECT_EQ(rank(0).failure(), "rank 1 failed: out of paint");
 }
 
@@ -158,22 +158,22 @@ TEST_F(Rosters, SayWhoWasLostAndWhetherItCanSpeak) {
 TEST_F(Rosters, DoNotMissARankThatSaidGoodbye) {
   rank(1).tell({.kind = Kind::kGoodbye});
   pump();
-  EXPECT_TRUE(rank(0).roster.has_left(1));
-  EXPECT_FALSE(rank(0).roster.has_left(2));
-  EXPECT_FALSE(rank(0).roster.have_all_left());
-  rank(0).roster.lose(1, "its process has ended");
+  EXPECT_TRUE(rank(0).membership.has_left(1));
+  EXPECT_FALSE(rank(0).membership.has_left(2));
+  EXPECT_FALSE(rank(0).membership.have_all_left());
+  rank(0).membership.lose(1, "its process has ended");
   EXPECT_EQ(rank(0).failure(), "");
   rank(2).tell({.kind = Kind::kGoodbye});
   pump();
-  EXPECT_TRUE(rank(0).roster.have_all_left());
+  EXPECT_TRUE(rank(0).membership.have_all_left());
   EXPECT_EQ(rank(0).failure(), "");
 }
 
 TEST_F(Rosters, MissARankThatDidNotSayGoodbye) {
-  rank(0).roster.lose(2, "its process has ended");
+  rank(0).membership.lose(2, "its process has ended");
   EXPECT_EQ(rank(0).failure(), "rank 2 failed: its process has ended");
   EXPECT_TRUE(is_gone(rank(0).fate->cause()));
-  const auto await = [&] { (void)rank(0).roster.await_endings({}); };
+  const auto await = [&] { (void)rank(0).membership.await_endings({}); };
   EXPECT_EQ(failure_of(await), "the world was lost");
 }
 
@@ -182,7 +182,7 @@ TEST_F(Rosters, LoseTheWorldIfARankLeavesWithoutEndingTheRun) {
   rank(2).end({});
   rank(1).tell({.kind = Kind::kGoodbye});
   pump();
-  auto await = std::async(std::launch::async, [&] { (void)rank(0).roster.await_endings({}); });
+  auto await = std::async(std::launch::async, [&] { (void)rank(0).membership.await_endings({}); });
   EXPECT_EQ(failure_of([&] { await.get(); }), "the world was lost");
   EXPECT_EQ(rank(0).failure(), "rank 1 failed: it has left the others");
 }
@@ -193,17 +193,17 @@ TEST_F(Rosters, LetARankLeaveThatHasEndedTheRun) {
     rank(r).tell({.kind = Kind::kGoodbye});
   }
   pump();
-  EXPECT_EQ(rank(0).roster.await_endings({})[2].sentence, "done");
+  EXPECT_EQ(rank(0).membership.await_endings({})[2].sentence, "done");
   EXPECT_EQ(rank(0).failure(), "");
 }
 
 TEST_F(Rosters, WaitForNoMessageToALostRank) {
   rank(0).end({});
-  EXPECT_FALSE(rank(0).roster.is_silent());
-  rank(0).roster.lose(1, "it hangs");
-  EXPECT_FALSE(rank(0).roster.is_silent()) << "rank 2 can still hear it";
-  rank(0).roster.lose(2, "it hangs too");
-  EXPECT_TRUE(rank(0).roster.is_silent());
+  EXPECT_FALSE(rank(0).membership.is_silent());
+  rank(0).membership.lose(1, "it hangs");
+  EXPECT_FALSE(rank(0).membership.is_silent()) << "rank 2 can still hear it";
+  rank(0).membership.lose(2, "it hangs too");
+  EXPECT_TRUE(rank(0).membership.is_silent());
   rank(0).end({});
   EXPECT_EQ(rank(0).wire.num_sent[1] + rank(0).wire.num_sent[2], 2) << "nothing more is sent";
 }
@@ -233,7 +233,7 @@ TEST_F(WatchedRosters, LoseTheSilentRankAloneAndNotBeforeTheDeadline) {
   while (!rank(0).fate->failed() && std::chrono::steady_clock::now() < began + 30s) {
     for (const int r : {0, 1}) {
       rank(r).pump();
-      rank(r).roster.keep_watch();
+      rank(r).membership.keep_watch();
     }
     std::this_thread::sleep_for(5ms);
   }
@@ -247,9 +247,9 @@ TEST_F(WatchedRosters, LoseTheSilentRankAloneAndNotBeforeTheDeadline) {
 
 // As if the machine had been suspended: the others could not be heard.
 TEST_F(WatchedRosters, ForgiveSilenceWhileTheySlept) {
-  rank(0).roster.keep_watch();
+  rank(0).membership.keep_watch();
   std::this_thread::sleep_for(kDeadline + 50ms);
-  rank(0).roster.keep_watch();
+  rank(0).membership.keep_watch();
   EXPECT_EQ(rank(0).failure(), "");
 }
 
@@ -258,10 +258,10 @@ TEST_F(WatchedRosters, WatchNoRankThatHasLeft) {
   pump();
   const auto end = std::chrono::steady_clock::now() + kDeadline + 100ms;
   while (std::chrono::steady_clock::now() < end) {
-    rank(0).roster.keep_watch();
+    rank(0).membership.keep_watch();
     std::this_thread::sleep_for(5ms);
   }
   EXPECT_EQ(rank(0).failure(), "");
 }
 
-}  // namespace braid::roster_test
+}  // namespace braid::membership_test

@@ -1,5 +1,5 @@
 // A matrix product with the weight on the left, read in place: only x, which is smaller, is packed
-// in panels, once for all threads. For kernels that are `turned`.
+// in panels, once for all threads. For kernels that are `transposed`.
 #pragma once
 
 #include "ops/cpu/blocked_product.h"
@@ -9,7 +9,7 @@ namespace braid::ops::cpu {
 // [tokens inputs] times transposed [outputs inputs]; see Product. All functions are called by
 // several threads at once, each for different parts.
 template <class Word>
-struct TurnedProduct {
+struct TransposedProduct {
   const ProductKernels* kernels;
   std::int64_t tokens, outputs, inputs;
   const Word* first;  // initial sums of each output; null: 0
@@ -19,7 +19,7 @@ struct TurnedProduct {
   std::function<void(std::int64_t token, Range outputs, Word* sums)> finish;
 };
 
-void run(const TurnedProduct<float>& product);
-void run(const TurnedProduct<std::int32_t>& product);
+void run(const TransposedProduct<float>& product);
+void run(const TransposedProduct<std::int32_t>& product);
 
 }  // namespace braid::ops::cpu

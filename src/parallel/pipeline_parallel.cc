@@ -1,4 +1,4 @@
-#include "parallel/layer_split.h"
+#include "parallel/pipeline_parallel.h"
 
 #include <ATen/ATen.h>
 
@@ -43,9 +43,9 @@ std::vector<Tensor> send_through(const Group& stages, const PredictPart& part,
 // Per stage, the memory of its fullest rank.
 std::vector<StageMemory> gather_memory(const Mesh& mesh, const StageMemory& mine) {
   const auto row = at::tensor(
-      {std::int64_t(mesh.stages.rank()), std::int64_t(mine.is_host), mine.free_bytes}, at::kLong);
+      {std::int64_t(mesh.pp.rank()), std::int64_t(mine.is_host), mine.free_bytes}, at::kLong);
   const auto rows = mesh.world.all_gather(row.unsqueeze(0), 0);
-  std::vector<StageMemory> stages(std::size_t(mesh.stages.size()), {false, INT64_MAX});
+  std::vector<StageMemory> stages(std::size_t(mesh.pp.size()), {false, INT64_MAX});
   for (std::int64_t r = 0; r < rows.size(0); ++r) {
     auto& stage = stages[std::size_t(rows[r][0].item<std::int64_t>())];
     stage.is_host |= rows[r][1].item<std::int64_t>() != 0;
@@ -56,7 +56,7 @@ std::vector<StageMemory> gather_memory(const Mesh& mesh, const StageMemory& mine
 
 }  // namespace
 
-PredictAll layer_split(Group stages, PredictPart part) {
+PredictAll pipeline_parallel(Group stages, PredictPart part) {
   if (stages.size() == 1) return one_by_one([=](const DenoiserInput& in) { return part(in, {}); });
   return [=](const std::vector<DenoiserInput>& inputs) {
     const auto made = send_through(stages, part, items_of(inputs));
@@ -91,15 +91,15 @@ std::vector<Share> runs_in_proportion(const std::vector<std::int64_t>& sizes,
 Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_sizes,
                      const std::function<StageMemory()>& measure) {
   const auto count = std::int64_t(block_sizes.size());
-  const auto num_stages = mesh.stages.size();
+  const auto num_stages = mesh.pp.size();
   if (num_stages == 1) return {.begin = 0, .count = count};
-  require(num_stages <= count, "layer split over ", num_stages, " ranks needs as many blocks, the ",
-          "transformer has ", count);
+  require(num_stages <= count, "pipeline parallelism over ", num_stages,
+          " ranks needs as many blocks, the ", "transformer has ", count);
   mesh.world.await();
   const auto memory = gather_memory(mesh, measure());
   const bool all_host = std::all_of(memory.begin(), memory.end(),
                                     [](const StageMemory& stage) { return stage.is_host; });
-  const auto stage = mesh.stages.rank();
+  const auto stage = mesh.pp.rank();
   if (all_host) return share_of(count, stage, num_stages);
   std::vector<double> capacities;
   for (const auto& m : memory)

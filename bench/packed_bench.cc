@@ -7,7 +7,7 @@
 #include <ctime>
 #include <vector>
 
-#include "ops/cpu/coded.h"
+#include "ops/cpu/packed.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "weights/codes/int8.h"
@@ -18,9 +18,9 @@ namespace {
 // Codes from bytes 0 .. 7: all scales are small numbers.
 Matrix coded_rows(ElementType type, std::int64_t rows, std::int64_t columns) {
   const auto block = block_of(type);
-  const Coding coding{.type = type, .inputs = columns};
+  const QuantFormat coding{.type = type, .inputs = columns};
   return {.values_NC = at::randint(0, 8, {rows, columns / block.numbers * block.bytes}, at::kByte),
-          .coding = std::make_shared<const Coding>(coding)};
+          .coding = std::make_shared<const QuantFormat>(coding)};
 }
 
 double seconds_on(clockid_t clock) {

@@ -24,7 +24,7 @@ class CodedRows {
   template <class Number>
   void read(std::int64_t row, Range numbers, Number* out) const;
 
-  const Coding* coding_;
+  const QuantFormat* coding_;
   const std::uint8_t* bytes_;
   std::int64_t stride_;
   const float* scales_;

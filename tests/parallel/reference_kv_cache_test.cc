@@ -5,7 +5,7 @@
 #include "comm/thread.h"
 #include "parallel/layout.h"
 
-namespace braid::kept_keys_test {
+namespace braid::reference_kv_cache_test {
 
 constexpr int kBlocks = 2;
 
@@ -38,7 +38,7 @@ Tensor with_all_keys(const Qkv& x, const Qkv& kept) {
 }
 
 // Every part of a model numbers its blocks from 0.
-void evaluate(KeptKeys& kept, const std::function<void(int block)>& run) {
+void evaluate(ReferenceKvCache& kept, const std::function<void(int block)>& run) {
   const auto part = kept.counted([&](const DenoiserInput&, const Tensor& state) {
     for (int i = 0; i < kBlocks; ++i) run(i);
     return state;
@@ -52,24 +52,24 @@ TEST_P(KeptKeysOverRanks, AreAttendedToByAllPictures) {
   const auto& [degrees, form] = GetParam();
   run_ranks({.size = degrees.product()}, [&, degrees = degrees, form = form](const Group& world) {
     const auto mesh = make_mesh(world, degrees);
-    KeptKeys kept;
+    ReferenceKvCache kept;
     const auto attend = attend_over(mesh, form, &kept);
     const auto expect_near = [](const Tensor& got, const Tensor& want) {
       EXPECT_LT((got - want).abs().max().item<double>(), 2e-6);
     };
-    kept.set_use(KeptKeys::Use::kKeep);
+    kept.set_use(ReferenceKvCache::Use::kKeep);
     evaluate(kept, [&](int i) {
       const auto x = reference(i);
       expect_near(attended(attend, x, mesh), ops::attention(x.q, x.k, x.v));
     });
-    kept.set_use(KeptKeys::Use::kAttend);
+    kept.set_use(ReferenceKvCache::Use::kAttend);
     for (int step = 0; step < 2; ++step)
       evaluate(kept, [&](int i) {
         expect_near(attended(attend, picture(i), mesh), with_all_keys(picture(i), reference(i)));
       });
     const auto all_bytes = world.all_reduce(at::full({1}, kept.bytes(), at::kLong));
     EXPECT_EQ(all_bytes.item<std::int64_t>(), kBlocks * 2 * 6 * 13 * 8 * 4);
-    kept.set_use(KeptKeys::Use::kNone);
+    kept.set_use(ReferenceKvCache::Use::kNone);
     EXPECT_EQ(kept.bytes(), 0);
     evaluate(kept, [&](int i) {
       const auto x = picture(i);
@@ -87,10 +87,10 @@ INSTANTIATE_TEST_SUITE_P(Layouts, KeptKeysOverRanks,
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 
 // They were traded when they were kept.
-TEST(KeptKeys, AreNotTradedForHeadsAgain) {
+TEST(ReferenceKvCache, AreNotTradedForHeadsAgain) {
   run_ranks({.size = 2}, [](const Group& world) {
     const auto mesh = make_mesh(world, {.ulysses = 2});
-    KeptKeys kept;
+    ReferenceKvCache kept;
     const auto attend = attend_over(mesh, RingForm::kShift, &kept);
     const auto bytes_of_a_step = [&] {
       const auto before = mesh.ulysses.traffic().bytes;
@@ -98,11 +98,11 @@ TEST(KeptKeys, AreNotTradedForHeadsAgain) {
       return mesh.ulysses.traffic().bytes - before;
     };
     const auto without = bytes_of_a_step();
-    kept.set_use(KeptKeys::Use::kKeep);
+    kept.set_use(ReferenceKvCache::Use::kKeep);
     evaluate(kept, [&](int i) { attended(attend, reference(i), mesh); });
-    kept.set_use(KeptKeys::Use::kAttend);
+    kept.set_use(ReferenceKvCache::Use::kAttend);
     EXPECT_EQ(bytes_of_a_step(), without);
   });
 }
 
-}  // namespace braid::kept_keys_test
+}  // namespace braid::reference_kv_cache_test

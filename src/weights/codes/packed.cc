@@ -1,4 +1,4 @@
-#include "weights/codes/coded.h"
+#include "weights/codes/packed.h"
 
 #include <ATen/ATen.h>
 
@@ -21,7 +21,8 @@ bool can_stay(const Piece& piece, const Piece& first) {
 }
 
 // Selects the whole blocks that contain the columns, and the columns among their numbers.
-void cut_to_blocks(const std::vector<Share>& columns, Block block, KeptRows& kept, Coding& coding) {
+void cut_to_blocks(const std::vector<Share>& columns, Block block, KeptRows& kept,
+                   QuantFormat& coding) {
   std::int64_t at = 0;  // position among the kept blocks' numbers
   bool is_exact = true;
   for (const auto& run : columns) {
@@ -68,13 +69,13 @@ std::optional<KeptRows> kept_as_stored(const std::vector<Piece>& pieces,
   }
   const auto& entry = pieces.front().stored->entry;
   const auto block = block_of(entry.type);
-  Coding coding{.type = entry.type,
-                .inputs = columns.empty() ? entry.shape[1] : total_count(columns),
-                .columns = {}};
+  QuantFormat coding{.type = entry.type,
+                     .inputs = columns.empty() ? entry.shape[1] : total_count(columns),
+                     .columns = {}};
   cut_to_blocks(columns, block, kept, coding);
   kept.row_bytes =
       columns.empty() ? entry.shape[1] / block.numbers * block.bytes : total_count(kept.bytes);
-  kept.coding = std::make_shared<const Coding>(std::move(coding));
+  kept.coding = std::make_shared<const QuantFormat>(std::move(coding));
   return kept;
 }
 

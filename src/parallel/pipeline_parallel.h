@@ -11,7 +11,7 @@ namespace braid {
 // pictures; each picture of each guidance branch is an item. At tick t, stage s works on item t -
 // s, so with several items all stages are busy. Every stage gets every velocity, bit-identical to
 // one rank computing the same items.
-PredictAll layer_split(Group stages, PredictPart part);
+PredictAll pipeline_parallel(Group stages, PredictPart part);
 
 // Memory available for a stage's blocks.
 struct StageMemory {

@@ -1,4 +1,4 @@
-#include "weights/adapters/beside_weights.h"
+#include "weights/adapters/unmerged_adapters.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -37,8 +37,8 @@ Tensor placed_rows(const Change& change, const Tensor& up_NR, const std::vector<
   return placed;
 }
 
-Beside joined(const std::vector<Beside>& products) {
-  if (products.size() < 2) return products.empty() ? Beside() : products.front();
+LowRank joined(const std::vector<LowRank>& products) {
+  if (products.size() < 2) return products.empty() ? LowRank() : products.front();
   std::vector<Tensor> downs, scales, ups;
   for (const auto& [down, scale, up] : products) {
     downs.push_back(down);
@@ -58,15 +58,16 @@ bool may_change_vector(AdapterRole role, const StoredTensor& stored) {
 
 }  // namespace
 
-std::shared_ptr<const Beside> BesideWeights::add(const AskedTensor& asked, const Wanted& wanted) {
-  auto beside = std::make_shared<Beside>();
-  places_.push_back({.asked = asked, .wanted = wanted, .beside = beside});
-  return beside;
+std::shared_ptr<const LowRank> UnmergedAdapters::add(const AskedTensor& asked,
+                                                     const Wanted& wanted) {
+  auto low_rank = std::make_shared<LowRank>();
+  places_.push_back({.asked = asked, .wanted = wanted, .low_rank = low_rank});
+  return low_rank;
 }
 
 // In the load's dtype. If that is the file's and the device a CPU, the mapped file is used in
 // place.
-Beside BesideWeights::product_of(const Change& change, const Place& place) const {
+LowRank UnmergedAdapters::product_of(const Change& change, const Place& place) const {
   const auto options = at::TensorOptions(place.asked.dtype).device(device_);
   const auto& [down, up] = *change.delta.product;
   const auto scale = change.scale * change.delta.factor;
@@ -75,10 +76,10 @@ Beside BesideWeights::product_of(const Change& change, const Place& place) const
           .up_NR = placed_rows(change, up, place.wanted.rows).to(options)};
 }
 
-BesideWeights::Made BesideWeights::made_for(const Place& place,
-                                            const std::vector<AppliedAdapter>& adapters,
-                                            const std::vector<AdapterNames>& names) const {
-  std::vector<Beside> products;
+UnmergedAdapters::Made UnmergedAdapters::made_for(const Place& place,
+                                                  const std::vector<AppliedAdapter>& adapters,
+                                                  const std::vector<AdapterNames>& names) const {
+  std::vector<LowRank> products;
   UsedTensors used(adapters.size());
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     const auto found =
@@ -88,26 +89,26 @@ BesideWeights::Made BesideWeights::made_for(const Place& place,
       require(change.is_product(), adapters[i].file->source(), " changes the weight of ",
               place.asked.layer,
               " by more than a product of low rank: ", "it can only be fused into numbers");
-      if (!place.beside.expired()) products.push_back(product_of(change, place));
+      if (!place.low_rank.expired()) products.push_back(product_of(change, place));
     }
   }
-  return {.beside = joined(products), .used = std::move(used), .error = {}};
+  return {.low_rank = joined(products), .used = std::move(used), .error = {}};
 }
 
-BesideWeights::Made BesideWeights::made_or_error(const Place& place,
-                                                 const std::vector<AppliedAdapter>& adapters,
-                                                 const std::vector<AdapterNames>& names) const {
+UnmergedAdapters::Made UnmergedAdapters::made_or_error(
+    const Place& place, const std::vector<AppliedAdapter>& adapters,
+    const std::vector<AdapterNames>& names) const {
   try {
     return made_for(place, adapters, names);
   } catch (...) {
-    return {.beside = {}, .used = {}, .error = std::current_exception()};
+    return {.low_rank = {}, .used = {}, .error = std::current_exception()};
   }
 }
 
 // On all threads: a request that brings an adapter of its own waits until every number of the file
 // was read. The first weight's error is thrown, whichever thread was first.
-std::vector<Beside> BesideWeights::made(const std::vector<AppliedAdapter>& adapters,
-                                        UsedTensors& used) const {
+std::vector<LowRank> UnmergedAdapters::made(const std::vector<AppliedAdapter>& adapters,
+                                            UsedTensors& used) const {
   std::vector<AdapterNames> names;
   for (const auto& adapter : adapters) names.push_back(names_in(*adapter.file, part_.names));
   std::vector<Made> made(places_.size());
@@ -120,26 +121,26 @@ std::vector<Beside> BesideWeights::made(const std::vector<AppliedAdapter>& adapt
   at::parallel_for(0, std::int64_t(places_.size()), 1, make);
 
   used.assign(adapters.size(), {});
-  std::vector<Beside> products;
-  for (auto& [beside, of_place, error] : made) {
+  std::vector<LowRank> products;
+  for (auto& [low_rank, of_place, error] : made) {
     if (error) std::rethrow_exception(error);
-    products.push_back(std::move(beside));
+    products.push_back(std::move(low_rank));
     for (std::size_t i = 0; i < adapters.size(); ++i) used[i].merge(of_place[i]);
   }
   return products;
 }
 
-void BesideWeights::put(const std::vector<Beside>& products) {
+void UnmergedAdapters::put(const std::vector<LowRank>& products) {
   for (std::size_t i = 0; i < products.size(); ++i)
-    if (const auto beside = places_[i].beside.lock()) *beside = products[i];
+    if (const auto low_rank = places_[i].low_rank.lock()) *low_rank = products[i];
 }
 
-void BesideWeights::apply(const std::vector<AppliedAdapter>& adapters) {
+void UnmergedAdapters::apply(const std::vector<AppliedAdapter>& adapters) {
   UsedTensors used;
   put(made(adapters, used));
 }
 
-void BesideWeights::switch_to(const std::vector<AppliedAdapter>& adapters) {
+void UnmergedAdapters::switch_to(const std::vector<AppliedAdapter>& adapters) {
   const auto kept = std::find_if(kept_.begin(), kept_.end(),
                                  [&](const Kept& k) { return k.adapters == adapters; });
   if (kept != kept_.end()) {
@@ -155,7 +156,7 @@ void BesideWeights::switch_to(const std::vector<AppliedAdapter>& adapters) {
   if (kept_.size() > kMostKept) kept_.pop_back();
 }
 
-void BesideWeights::check_switchable(const AppliedAdapter& adapter) const {
+void UnmergedAdapters::check_switchable(const AppliedAdapter& adapter) const {
   const auto& modules = adapter.file->modules();
   const bool may_change = std::any_of(modules.begin(), modules.end(), [](const auto& module) {
     const auto& tensors = module.second.tensors;

@@ -40,12 +40,12 @@ class Fork {
   bool is_joined_ = false;
 };
 
-class Branches {
+class TwoStreams {
  public:
   // Without a stream, one after the other.
-  explicit Branches(std::optional<c10::Stream> second = {}) : second_(second) {}
+  explicit TwoStreams(std::optional<c10::Stream> second = {}) : second_(second) {}
 
-  bool are_beside() const { return second_.has_value(); }
+  bool runs_concurrently() const { return second_.has_value(); }
 
   // {first(), second()}; neither may read what the other makes.
   template <class First, class Second>

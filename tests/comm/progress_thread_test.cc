@@ -1,4 +1,4 @@
-#include "comm/process/courier.h"
+#include "comm/process/progress_thread.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 #include "comm/process/socket_wire.h"
 
-namespace braid::courier_test {
+namespace braid::progress_thread_test {
 
 // Couriers of ranks 1 and 2; rank 0 is silent.
 class TwoOfThree : public testing::Test {
@@ -48,7 +48,7 @@ class TwoOfThree : public testing::Test {
   std::shared_ptr<Fate> fate_of_one_ = std::make_shared<Fate>(std::chrono::minutes(1)),
                         fate_of_two_ = std::make_shared<Fate>(std::chrono::minutes(1));
   Pair zero_{};
-  std::optional<Courier> one_, two_;
+  std::optional<ProgressThread> one_, two_;
 };
 
 // Then the second rank must speak for the first, whichever rank it learned this from.
@@ -60,4 +60,4 @@ TEST_F(TwoOfThree, HearWhetherTheFirstCanStillSpeak) {
   EXPECT_FALSE(is_gone(told<WorldLost>("waited 10 s for rank 2")));
 }
 
-}  // namespace braid::courier_test
+}  // namespace braid::progress_thread_test

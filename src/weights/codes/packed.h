@@ -10,7 +10,7 @@ namespace braid {
 
 // The layout of some rows and columns in memory, before they are loaded.
 struct KeptRows {
-  std::shared_ptr<const Coding> coding;
+  std::shared_ptr<const QuantFormat> coding;
   std::int64_t rows, row_bytes;
   std::vector<Share> bytes;  // kept byte runs of a stored row; none: all
   bool has_scales;

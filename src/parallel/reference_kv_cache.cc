@@ -1,4 +1,4 @@
-#include "parallel/kept_keys.h"
+#include "parallel/reference_kv_cache.h"
 
 #include <ATen/ATen.h>
 
@@ -13,12 +13,12 @@ Tensor with_kept(const Tensor& x_BGLD, const Tensor& kept_1GLD) {
 
 }  // namespace
 
-void KeptKeys::set_use(Use use) {
+void ReferenceKvCache::set_use(Use use) {
   use_ = use;
   if (use != Use::kAttend) blocks_.clear();
 }
 
-Attend KeptKeys::around(Attend inner) {
+Attend ReferenceKvCache::around(Attend inner) {
   return [this, inner = std::move(inner)](const Tensor& q, const Tensor& k, const Tensor& v) {
     if (use_ == Use::kNone) return inner(q, k, v);
     if (use_ == Use::kAttend) {
@@ -31,14 +31,14 @@ Attend KeptKeys::around(Attend inner) {
   };
 }
 
-PredictPart KeptKeys::counted(PredictPart part) {
+PredictPart ReferenceKvCache::counted(PredictPart part) {
   return [this, part = std::move(part)](const DenoiserInput& in, const Tensor& state) {
     next_ = 0;
     return part(in, state);
   };
 }
 
-std::int64_t KeptKeys::bytes() const {
+std::int64_t ReferenceKvCache::bytes() const {
   std::int64_t sum = 0;
   for (const auto& block : blocks_) sum += std::int64_t(block.k_1GLD.nbytes() * 2);
   return sum;

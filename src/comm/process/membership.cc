@@ -1,4 +1,4 @@
-#include "comm/process/roster.h"
+#include "comm/process/membership.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,8 +20,8 @@ bool is_gone(const std::exception_ptr& failure) {
   }
 }
 
-struct Roster::Control {
-  Saying::Kind kind;
+struct Membership::Control {
+  StatusMessage::Kind kind;
   Ending::Kind ending;
   std::int32_t culprit, num_channels;
   std::uint64_t bytes_sent;
@@ -29,18 +29,19 @@ struct Roster::Control {
   char sentence[kLongestSentence];
 };
 
-struct Roster::Peer {
+struct Membership::Peer {
   int rank;
   Control heard{};  // buffer for this peer's next message
   Wire::Ticket listening = 0;
   Clock::time_point last_heard = Clock::now();
   bool is_lost = false;
-  std::map<Wire::Ticket, std::unique_ptr<Control>> saying;
+  std::map<Wire::Ticket, std::unique_ptr<Control>> status;
   bool has_left = false;
   std::deque<Ending> endings;  // not yet asked for
 };
 
-Roster::Roster(Wire& wire, std::shared_ptr<Fate> fate) : wire_(wire), fate_(std::move(fate)) {
+Membership::Membership(Wire& wire, std::shared_ptr<Fate> fate)
+    : wire_(wire), fate_(std::move(fate)) {
   interval_ = std::min<Clock::duration>(std::chrono::seconds(1), fate_->deadline() / 4);
   last_watch_ = last_sign_ = Clock::now();
   for (int r = 0; r < wire.size(); ++r) {
@@ -50,25 +51,25 @@ Roster::Roster(Wire& wire, std::shared_ptr<Fate> fate) : wire_(wire), fate_(std:
   }
 }
 
-Roster::~Roster() = default;
+Membership::~Membership() = default;
 
-bool Roster::is_other(const Peer& peer) const { return peer.rank != wire_.rank(); }
+bool Membership::is_other(const Peer& peer) const { return peer.rank != wire_.rank(); }
 
-void Roster::listen_to(Peer& peer) {
+void Membership::listen_to(Peer& peer) {
   peer.listening = wire_.receive(
       {peer.rank, Wire::kControl, reinterpret_cast<std::byte*>(&peer.heard), sizeof(Control)});
 }
 
-void Roster::tell(const Saying& saying, const std::vector<std::uint64_t>& bytes_sent) {
-  const auto& ending = saying.ending;
+void Membership::tell(const StatusMessage& status, const std::vector<std::uint64_t>& bytes_sent) {
+  const auto& ending = status.ending;
   for (const auto& peer : peers_) {
     const bool is_needless =
-        saying.kind == Saying::Kind::kAlive && (peer->has_left || !peer->saying.empty());
+        status.kind == StatusMessage::Kind::kAlive && (peer->has_left || !peer->status.empty());
     if (!is_other(*peer) || peer->is_lost || is_needless) continue;
     auto control = std::make_unique<Control>();
-    *control = {.kind = saying.kind,
+    *control = {.kind = status.kind,
                 .ending = ending.kind,
-                .culprit = saying.culprit,
+                .culprit = status.culprit,
                 .num_channels = ending.num_channels,
                 .bytes_sent = bytes_sent[std::size_t(peer->rank)],
                 .length = std::int32_t(std::min(ending.sentence.size(), kLongestSentence)),
@@ -76,39 +77,39 @@ void Roster::tell(const Saying& saying, const std::vector<std::uint64_t>& bytes_
     std::memcpy(control->sentence, ending.sentence.data(), std::size_t(control->length));
     auto* const bytes = reinterpret_cast<std::byte*>(control.get());
     const auto ticket = wire_.send({peer->rank, Wire::kControl, bytes, sizeof(Control)});
-    peer->saying[ticket] = std::move(control);
+    peer->status[ticket] = std::move(control);
   }
 }
 
-bool Roster::finish(Wire::Ticket ticket) {
+bool Membership::finish(Wire::Ticket ticket) {
   for (const auto& peer : peers_) {
     if (peer->listening == ticket && is_other(*peer)) {
       hear(*peer);
       return true;
     }
-    if (peer->saying.erase(ticket) > 0) return true;
+    if (peer->status.erase(ticket) > 0) return true;
   }
   return false;
 }
 
-void Roster::hear(Peer& peer) {
+void Membership::hear(Peer& peer) {
   peer.last_heard = Clock::now();
   const auto& heard = peer.heard;
   const auto length = std::clamp<std::int32_t>(heard.length, 0, kLongestSentence);
   const std::string sentence(heard.sentence, std::size_t(length));
-  if (heard.kind == Saying::Kind::kGone)
+  if (heard.kind == StatusMessage::Kind::kGone)
     fate_->fail(heard.culprit, std::make_exception_ptr(RankIsGone(sentence)));
-  if (heard.kind == Saying::Kind::kLoss)
+  if (heard.kind == StatusMessage::Kind::kLoss)
     fate_->fail(heard.culprit, std::make_exception_ptr(WorldLost(sentence)));
   {
     const std::scoped_lock lock(mutex_);
-    peer.has_left = heard.kind == Saying::Kind::kGoodbye;
-    if (heard.kind == Saying::Kind::kEnding) {
+    peer.has_left = heard.kind == StatusMessage::Kind::kGoodbye;
+    if (heard.kind == StatusMessage::Kind::kEnding) {
       peer.endings.push_back({.kind = heard.ending,
                               .sentence = sentence,
                               .num_channels = heard.num_channels,
                               .bytes_sent = heard.bytes_sent});
-      if (is_running_) heed(peer);
+      if (is_running_) apply(peer);
     }
   }
   changed_.notify_all();
@@ -116,20 +117,20 @@ void Roster::hear(Peer& peer) {
 }
 
 // If this rank has not finished the run in which the peer failed.
-void Roster::heed(const Peer& peer) {
+void Membership::apply(const Peer& peer) {
   const auto& ending = peer.endings.front();
   if (ending.kind != Ending::Kind::kWell)
     fate_->fail(peer.rank, std::make_exception_ptr(Error(ending.sentence)));
 }
 
-void Roster::begin_run() {
+void Membership::begin_run() {
   const std::scoped_lock lock(mutex_);
   is_running_ = true;
   for (const auto& peer : peers_)
-    if (!peer->endings.empty()) heed(*peer);
+    if (!peer->endings.empty()) apply(*peer);
 }
 
-std::vector<Ending> Roster::await_endings(const Ending& mine) {
+std::vector<Ending> Membership::await_endings(const Ending& mine) {
   const auto has_told = [&](const auto& peer) {
     return !is_other(*peer) || !peer->endings.empty();
   };
@@ -152,13 +153,13 @@ std::vector<Ending> Roster::await_endings(const Ending& mine) {
 
 // A rank silent for a deadline is declared dead. Time during which this process itself did not run
 // (a suspended machine) does not count.
-void Roster::keep_watch() {
+void Membership::keep_watch() {
   const auto now = Clock::now();
   const bool overslept = now - last_watch_ > fate_->deadline() / 2;
   last_watch_ = now;
   if (now - last_sign_ > interval_) {
     last_sign_ = now;
-    tell({.kind = Saying::Kind::kAlive}, std::vector<std::uint64_t>(peers_.size()));
+    tell({.kind = StatusMessage::Kind::kAlive}, std::vector<std::uint64_t>(peers_.size()));
   }
   for (const auto& peer : peers_) {
     if (!is_other(*peer) || peer->has_left || peer->is_lost) continue;
@@ -169,7 +170,7 @@ void Roster::keep_watch() {
   }
 }
 
-void Roster::lose(int rank, const std::string& why) {
+void Membership::lose(int rank, const std::string& why) {
   auto& peer = *peers_[std::size_t(rank)];
   if (peer.has_left) return;
   peer.is_lost = true;
@@ -177,17 +178,17 @@ void Roster::lose(int rank, const std::string& why) {
   changed_.notify_all();
 }
 
-bool Roster::is_silent() const {
-  const auto was_told = [](const auto& peer) { return peer->saying.empty() || peer->is_lost; };
+bool Membership::is_silent() const {
+  const auto was_told = [](const auto& peer) { return peer->status.empty() || peer->is_lost; };
   return std::all_of(peers_.begin(), peers_.end(), was_told);
 }
 
-bool Roster::has_left(int peer) const {
+bool Membership::has_left(int peer) const {
   const std::scoped_lock lock(mutex_);
   return peers_[std::size_t(peer)]->has_left;
 }
 
-bool Roster::have_all_left() const {
+bool Membership::have_all_left() const {
   const std::scoped_lock lock(mutex_);
   return std::all_of(peers_.begin(), peers_.end(),
                      [&](const auto& peer) { return !is_other(*peer) || peer->has_left; });

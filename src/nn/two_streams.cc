@@ -1,4 +1,4 @@
-#include "nn/branches.h"
+#include "nn/two_streams.h"
 
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

@@ -33,19 +33,19 @@ struct Ending {
 };
 
 // Called only by the wire's thread, except where marked.
-class Roster {
+class Membership {
  public:
-  Roster(Wire& wire, std::shared_ptr<Fate> fate);
-  ~Roster();
+  Membership(Wire& wire, std::shared_ptr<Fate> fate);
+  ~Membership();
 
   // What this rank tells the others.
-  struct Saying {
+  struct StatusMessage {
     enum class Kind : std::int32_t { kAlive, kEnding, kLoss, kGone, kGoodbye } kind;
     Ending ending = {};
     int culprit = 0;  // of a loss
   };
   // `bytes_sent[r]` goes to rank r.
-  void tell(const Saying& saying, const std::vector<std::uint64_t>& bytes_sent);
+  void tell(const StatusMessage& status, const std::vector<std::uint64_t>& bytes_sent);
   // Whether `ticket` was a control message, which has then been processed.
   bool finish(Wire::Ticket ticket);
   void lose(int peer, const std::string& why);
@@ -70,7 +70,7 @@ class Roster {
 
   void listen_to(Peer& peer);
   void hear(Peer& peer);
-  void heed(const Peer& peer);
+  void apply(const Peer& peer);
   bool is_other(const Peer& peer) const;
 
   Wire& wire_;

@@ -10,15 +10,15 @@
 
 namespace braid {
 
-class BesideWeights {
+class UnmergedAdapters {
  public:
-  BesideWeights(AdaptedPart part, at::Device device) : part_(std::move(part)), device_(device) {}
+  UnmergedAdapters(AdaptedPart part, at::Device device) : part_(std::move(part)), device_(device) {}
 
   const AdaptedPart& part() const { return part_; }
 
   // Registers a weight being loaded, without products yet. If nobody keeps the result, the weight
   // is another rank's; its adapters are still checked here.
-  std::shared_ptr<const Beside> add(const AskedTensor& asked, const Wanted& wanted);
+  std::shared_ptr<const LowRank> add(const AskedTensor& asked, const Wanted& wanted);
 
   // Registers a bias or norm being loaded: adapters of requests may not change it.
   void watch(const AskedTensor& vector) { vectors_.push_back(vector); }
@@ -35,11 +35,11 @@ class BesideWeights {
   struct Place {
     AskedTensor asked;
     Wanted wanted;
-    std::weak_ptr<Beside> beside;
+    std::weak_ptr<LowRank> low_rank;
   };
   // What adapters put beside one weight, and the tensors they used.
   struct Made {
-    Beside beside;
+    LowRank low_rank;
     UsedTensors used;
     std::exception_ptr error;  // if they do not fit
   };
@@ -47,9 +47,9 @@ class BesideWeights {
                 const std::vector<AdapterNames>& names) const;
   Made made_or_error(const Place& place, const std::vector<AppliedAdapter>& adapters,
                      const std::vector<AdapterNames>& names) const;
-  Beside product_of(const Change& change, const Place& place) const;
-  std::vector<Beside> made(const std::vector<AppliedAdapter>& adapters, UsedTensors& used) const;
-  void put(const std::vector<Beside>& products);
+  LowRank product_of(const Change& change, const Place& place) const;
+  std::vector<LowRank> made(const std::vector<AppliedAdapter>& adapters, UsedTensors& used) const;
+  void put(const std::vector<LowRank>& products);
   void check_switchable(const AppliedAdapter& adapter) const;
 
   const AdaptedPart part_;
@@ -58,7 +58,7 @@ class BesideWeights {
   std::vector<AskedTensor> vectors_;
   struct Kept {
     std::vector<AppliedAdapter> adapters;
-    std::vector<Beside> products;  // by place
+    std::vector<LowRank> products;  // by place
   };
   std::vector<Kept> kept_;  // most recently used first
 };

@@ -1,5 +1,5 @@
 // Layer split on a toy denoiser: what arrives where, and that stages work simultaneously.
-#include "parallel/layer_split.h"
+#include "parallel/pipeline_parallel.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "comm/thread.h"
 
-namespace braid::layer_split_test {
+namespace braid::pipeline_parallel_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -38,7 +38,7 @@ TEST_P(Stages, EveryPictureGoesThroughAllInOrderAndComesBackToAll) {
   const int num_stages = GetParam();
   for (const int num_pictures : {1, 2, 3, 7}) {
     run_ranks({.size = num_stages}, [&](const Group& world) {
-      const auto predict = layer_split(world, digits(world.rank()));
+      const auto predict = pipeline_parallel(world, digits(world.rank()));
       const auto a = input_of(num_pictures, 1), b = input_of(num_pictures, 50);
       const auto got = predict({a, b});
       ASSERT_EQ(got.size(), 2u);
@@ -79,7 +79,7 @@ TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
       }
       return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
-    (void)layer_split(world, part)({input_of(kStages, 0)});
+    (void)pipeline_parallel(world, part)({input_of(kStages, 0)});
     EXPECT_EQ(item, kStages);
   });
   EXPECT_EQ(most, kStages);
@@ -94,7 +94,7 @@ TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
       if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(900));
       return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
-    EXPECT_EQ(layer_split(world, part)({input_of(1, 7)}).size(), 1u);
+    EXPECT_EQ(pipeline_parallel(world, part)({input_of(1, 7)}).size(), 1u);
   });
 }
 
@@ -105,7 +105,7 @@ TEST(LayerSplit, AStageThatFailsEndsAll) {
         if (world.rank() == 1) throw std::runtime_error("out of paint");
         return in.noise.x_BLC;
       };
-      (void)layer_split(world, part)({input_of(3, 0)});
+      (void)pipeline_parallel(world, part)({input_of(3, 0)});
     });
   };
   EXPECT_THROW(run(), std::runtime_error);
@@ -119,7 +119,7 @@ TEST(LayerSplit, BranchesOfOnePictureAreItems) {
       ++calls[std::size_t(world.rank())];
       return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
-    (void)layer_split(world, part)({input_of(1, 0), input_of(1, 1)});
+    (void)pipeline_parallel(world, part)({input_of(1, 0), input_of(1, 1)});
   });
   EXPECT_THAT(calls, ElementsAre(2, 2));
 }
@@ -153,7 +153,7 @@ TEST(BlocksOfRank, AreByFreeMemoryOnDevicesAndEqualOnCpus) {
   for (const bool is_host : {false, true}) {
     std::vector<std::int64_t> blocks(2);
     run_ranks({.size = 2}, [&](const Group& world) {
-      const auto mesh = make_mesh(world, {.layers = 2});
+      const auto mesh = make_mesh(world, {.pp = 2});
       const StageMemory mine{.is_host = is_host, .free_bytes = world.rank() == 0 ? 30 : 10};
       blocks[std::size_t(world.rank())] =
           blocks_of_rank(mesh, std::vector<std::int64_t>(8, 1), [&] { return mine; }).count;
@@ -166,7 +166,7 @@ TEST(BlocksOfRank, CountTheFullestRankOfAStage) {
   for (const int fullest : {0, 1}) {
     std::vector<std::int64_t> blocks(4);
     run_ranks({.size = 4}, [&](const Group& world) {
-      const auto mesh = make_mesh(world, {.layers = 2, .tp = 2});
+      const auto mesh = make_mesh(world, {.pp = 2, .tp = 2});
       const StageMemory mine{.is_host = false, .free_bytes = world.rank() == fullest ? 10 : 30};
       blocks[std::size_t(world.rank())] =
           blocks_of_rank(mesh, std::vector<std::int64_t>(8, 1), [&] { return mine; }).count;
@@ -179,7 +179,7 @@ TEST(BlocksOfRank, CountTheFullestRankOfAStage) {
 TEST(BlocksOfRank, WaitForARankThatTakesLongToSayWhatIsFree) {
   const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(300)};
   run_ranks(impatient, [](const Group& world) {
-    const auto mesh = make_mesh(world, {.layers = 2});
+    const auto mesh = make_mesh(world, {.pp = 2});
     if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(700));
     EXPECT_EQ(blocks_of_rank(mesh, {1, 1}, [] { return StageMemory{true, 1}; }).count, 1);
   });
@@ -188,7 +188,7 @@ TEST(BlocksOfRank, WaitForARankThatTakesLongToSayWhatIsFree) {
 TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
   try {
     run_ranks({.size = 3}, [&](const Group& world) {
-      const auto mesh = make_mesh(world, {.layers = 3});
+      const auto mesh = make_mesh(world, {.pp = 3});
       (void)blocks_of_rank(mesh, {1, 1}, [] { return StageMemory{true, 1}; });
     });
     FAIL();
@@ -197,4 +197,4 @@ TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
   }
 }
 
-}  // namespace braid::layer_split_test
+}  // namespace braid::pipeline_parallel_test

@@ -2,15 +2,15 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "ops/cpu/coded.h"
 #include "ops/cpu/linear.h"
+#include "ops/cpu/packed.h"
 #include "ops/kernels/blocks.h"
 #include "ops/ops.h"
 #include "random_blocks.h"
 #include "weights/codes/blocks.h"
 #include "weights/codes/int8.h"
 
-namespace braid::coded_test {
+namespace braid::packed_test {
 
 const ElementType kKept[] = {ElementType::kQ4_0,       ElementType::kQ4_1,      ElementType::kQ5_0,
                              ElementType::kQ5_1,       ElementType::kQ8_0,      ElementType::kQ2_K,
@@ -18,7 +18,7 @@ const ElementType kKept[] = {ElementType::kQ4_0,       ElementType::kQ4_1,      
                              ElementType::kQ6_K,       ElementType::kIq4Nl,     ElementType::kIq4Xs,
                              ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
 
-TEST(Coded, LoopsDecodeAsTheDefinitionDoes) {
+TEST(PackedMatrix, LoopsDecodeAsTheDefinitionDoes) {
   for (const auto type : kKept) {
     for (const auto& matrix :
          {coded(type, 5, 1024), wanting(coded(type, 5, 1024), {{3, 300}, {512, 7}, {700, 324}})})
@@ -31,7 +31,7 @@ TEST(Coded, LoopsDecodeAsTheDefinitionDoes) {
   }
 }
 
-TEST(Coded, EveryFloat8IsTheNumberThatLibTorchMakesOfIt) {
+TEST(PackedMatrix, EveryFloat8IsTheNumberThatLibTorchMakesOfIt) {
   const auto all = at::arange(256, at::kByte);
   for (const auto& [decode, dtype] :
        {std::pair(ops::block_kernels().to_float32.e4m3, at::kFloat8_e4m3fn),
@@ -42,7 +42,7 @@ TEST(Coded, EveryFloat8IsTheNumberThatLibTorchMakesOfIt) {
   }
 }
 
-TEST(Coded, MultiplyAsTheirNumbersDo) {
+TEST(PackedMatrix, MultiplyAsTheirNumbersDo) {
   Scratch scratch;
   for (const auto type : kKept)
     for (const std::int64_t tokens : {1, 3, 40})
@@ -61,4 +61,4 @@ TEST(Coded, MultiplyAsTheirNumbersDo) {
       }
 }
 
-}  // namespace braid::coded_test
+}  // namespace braid::packed_test

@@ -1,5 +1,5 @@
 // What `braid info` says of a model and free memory.
-#include "app/commands/fit_here.h"
+#include "app/commands/plan_here.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "pipeline/deployment.h"
 
-namespace braid::fit_here_test {
+namespace braid::plan_here_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -21,15 +21,15 @@ PipelineOptions demo() {
 TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
   const auto deployment = deploy(demo());
   Budget budget{.device = 2'000'000'000};
-  EXPECT_THAT(fit_here(deployment, budget), HasSubstr("of the 2.00 GB that cpu has free, with "));
+  EXPECT_THAT(plan_here(deployment, budget), HasSubstr("of the 2.00 GB that cpu has free, with "));
   auto options = demo();
   options.memory.budget = budget;
   budget.device = deploy(options).memory_plan->device_peak - 1;
-  const auto said = fit_here(deployment, budget);
+  const auto said = plan_here(deployment, budget);
   EXPECT_THAT(said, StartsWith("takes "));
   EXPECT_THAT(said, HasSubstr(" of temporary files and --memory "));
   budget.device = 1'000'000;
-  EXPECT_THAT(fit_here(deployment, budget), StartsWith("does not fit: "));
+  EXPECT_THAT(plan_here(deployment, budget), StartsWith("does not fit: "));
 }
 
 // Of a container, say: the run would be killed without a word.
@@ -51,4 +51,4 @@ TEST(ShortageHere, IsToldBeforeAPictureBegins) {
   EXPECT_FALSE(shortage_here(deployment, large, 600'000'000)) << "the budget decides";
 }
 
-}  // namespace braid::fit_here_test
+}  // namespace braid::plan_here_test

@@ -1,4 +1,4 @@
-#include "app/commands/fit_here.h"
+#include "app/commands/plan_here.h"
 
 #include <limits>
 
@@ -23,7 +23,7 @@ std::string flags_of_budget(const Memory& m) {
 
 }  // namespace
 
-std::string fit_here(Deployment deployment, const Budget& budget) {
+std::string plan_here(Deployment deployment, const Budget& budget) {
   auto& asked = deployment.options.memory;
   asked.budget = budget;
   const auto taken = [&](const MemoryPlan& plan) {

@@ -1,4 +1,4 @@
-#include "ops/cpu/coded.h"
+#include "ops/cpu/packed.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -13,7 +13,7 @@
 
 namespace braid {
 
-class KeptKeys {
+class ReferenceKvCache {
  public:
   enum class Use { kNone, kKeep, kAttend };
 

@@ -1,4 +1,4 @@
-#include "ops/cpu/turned_product.h"
+#include "ops/cpu/transposed_product.h"
 
 #include <ATen/Parallel.h>
 
@@ -25,9 +25,9 @@ int per_word(const ProductKernels& k, float) { return k.halves_per_word; }
 int per_word(const ProductKernels& k, std::int32_t) { return k.codes_per_word; }
 
 template <class Word>
-class Turned {
+class Transposed {
  public:
-  explicit Turned(const TurnedProduct<Word>& p)
+  explicit Transposed(const TransposedProduct<Word>& p)
       : p_(p),
         k_(*p.kernels),
         words_(round_up(blocks_in(p.inputs, per_word(k_, Word())), ProductKernels::kRun)),
@@ -44,7 +44,7 @@ class Turned {
   // One thread's memory.
   struct Memory {
     Buffer<Word> rows, sums, finished;
-    explicit Memory(const Turned& t)
+    explicit Memory(const Transposed& t)
         : rows(t.rows_ * t.depth_stride()),
           sums(t.rows_ * t.tokens_),
           finished(kTurnedAtOnce * t.finished_stride()) {}
@@ -66,7 +66,7 @@ class Turned {
     return memory.sums.at((token - column) * rows_ + column);
   }
 
-  static std::int64_t rows_of_task(const TurnedProduct<Word>& p) {
+  static std::int64_t rows_of_task(const TransposedProduct<Word>& p) {
     const auto tasks = kTasksPerThread * at::get_num_threads();
     std::int64_t rows = p.kernels->block_rows;
     while (rows > kFewestRows && blocks_in(p.outputs, rows) < tasks) rows /= 2;
@@ -123,7 +123,7 @@ class Turned {
     }
   }
 
-  const TurnedProduct<Word>& p_;
+  const TransposedProduct<Word>& p_;
   const ProductKernels& k_;
   std::int64_t words_, tokens_, rows_;  // per row of x; per task
   Buffer<Word> panels_;
@@ -131,11 +131,11 @@ class Turned {
 
 }  // namespace
 
-void run(const TurnedProduct<float>& product) {
-  if (product.tokens > 0) Turned<float>(product).run();
+void run(const TransposedProduct<float>& product) {
+  if (product.tokens > 0) Transposed<float>(product).run();
 }
-void run(const TurnedProduct<std::int32_t>& product) {
-  if (product.tokens > 0) Turned<std::int32_t>(product).run();
+void run(const TransposedProduct<std::int32_t>& product) {
+  if (product.tokens > 0) Transposed<std::int32_t>(product).run();
 }
 
 }  // namespace braid::ops::cpu

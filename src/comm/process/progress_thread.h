@@ -1,5 +1,5 @@
 // Carries messages for a process while it computes: its own thread polls the wire. It also carries
-// the ranks' status messages, which its Roster handles.
+// the ranks' status messages, which its Membership handles.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,12 +7,12 @@
 #include <functional>
 #include <thread>
 
-#include "comm/process/roster.h"
+#include "comm/process/membership.h"
 #include "comm/transport.h"
 
 namespace braid {
 
-class Courier {
+class ProgressThread {
  public:
   // The group of all ranks. Higher channels are for subgroups.
   static constexpr int kWorldChannel = Wire::kControl + 1;
@@ -23,11 +23,11 @@ class Courier {
   };
   class Delivery;
 
-  Courier(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate);
+  ProgressThread(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate);
   // Unless the world is lost, waits up to a deadline for the others to finish too.
-  ~Courier();
-  Courier(const Courier&) = delete;
-  Courier& operator=(const Courier&) = delete;
+  ~ProgressThread();
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -40,12 +40,12 @@ class Courier {
   // Returns the same number on all ranks after equally many calls. Throws Error when none are left.
   int new_channel();
 
-  void begin_run() { roster_.begin_run(); }
+  void begin_run() { membership_.begin_run(); }
   // Collective: returns how the run ended for each rank, `mine` for this one. If it failed for any,
   // messages in flight have been dropped and all may start afresh. Waits without a deadline while
   // all ranks live. Throws WorldLost.
   std::vector<Ending> end_run(Ending mine);
-  // Runs on the courier's thread as soon as a run is known to have failed, so that this rank does
+  // Runs on the progress thread as soon as a run is known to have failed, so that this rank does
   // not wait for ranks that have left the run.
   void on_failure(std::function<void()> action);
 
@@ -67,8 +67,8 @@ class Courier {
   void finish(Wire::Ticket ticket);
   void react(std::uint64_t epoch);
   void drop();
-  void say(Roster::Saying saying);  // callable from any thread
-  void say_goodbye();
+  void say(Membership::StatusMessage status);  // callable from any thread
+  void announce_exit();
   std::vector<Ending> meet(const Ending& mine);
   void drop_what_is_under_way(const std::vector<Ending>& endings);
   std::string awaited_by(const Delivery& delivery);
@@ -76,19 +76,19 @@ class Courier {
   std::unique_ptr<Wire> wire_;
   std::shared_ptr<Fate> fate_;
   int rank_, size_;
-  Roster roster_;
+  Membership membership_;
   int num_channels_ = 0;  // of subgroups
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Order> orders_;
-  std::vector<Roster::Saying> sayings_;
+  std::vector<Membership::StatusMessage> status_messages_;
   bool is_silent_ = true;  // everything said has been sent
   bool is_ending_ = false;
   std::function<void()> on_failure_;
   std::vector<Ending> to_drop_;  // endings of the ranks whose messages should be dropped, if any
 
-  // Only used by the courier's thread.
+  // Only used by the progress thread.
   std::map<Wire::Ticket, Order> posted_;
   std::vector<std::uint64_t> bytes_sent_;  // to each rank, without control messages
   std::uint64_t next_reaction_ = 0;        // first epoch whose failure is not yet handled
