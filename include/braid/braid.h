@@ -23,6 +23,7 @@
 #include "braid/model_info.h"
 #include "braid/numbers.h"
 #include "braid/request.h"
+#include "braid/sampling.h"
 
 namespace braid {
 
@@ -63,6 +64,9 @@ struct PipelineOptions {
   Layout layout = {};
   Memory memory = {};
   CacheOptions cache = {};
+  // Host memory, in bytes, for embedded prompts and encoded pictures: requests that bring the same
+  // ones again need no text encoder. 0: none is kept.
+  std::int64_t condition_cache = std::int64_t(256) << 20;
 };
 
 class BRAID_API Pipeline {

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "braid/sampling.h"
+
 namespace braid {
 
 // What a request's guidance scale means to a family, and whether a negative prompt is used.
@@ -20,6 +22,7 @@ struct ModelInfo {
   int width = 0, height = 0, steps = 0;  // pixels
   double guidance = 0;
   int max_sequence_length = 0;
+  Sampler sampler = Sampler::kEuler;
   // Limits.
   int size_multiple = 16, largest_side = 0;  // pixels
   int max_text_tokens = 0;

@@ -8,6 +8,7 @@
 
 #include "braid/adapter.h"
 #include "braid/inputs.h"
+#include "braid/sampling.h"
 
 namespace braid {
 
@@ -32,7 +33,8 @@ struct Request {
   double cfg_norm_cap = 0;      // caps its length at this multiple of the unguided one's; 0: off
   double cfg_until = 1;         // 0 to 1: fraction of the way from noise to picture that it runs
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
-  std::optional<int> steps = {};
+  std::optional<int> steps = {};               // overruled by lists of noise levels
+  Sampling sampling = {};
   std::optional<double> guidance = {};          // the model's own scale; ignored if it has none
   std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; for some models up to 4096
   std::uint64_t seed = 0;                       // picture k of the request starts from seed + k

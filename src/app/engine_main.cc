@@ -50,6 +50,8 @@ int run(int argc, char** argv, bool& is_verbose) {
   if (const auto* const flags = std::get_if<PlanFlags>(&line)) return plan(*flags);
   if (const auto* const flags = std::get_if<BenchFlags>(&line)) return bench_transformer(*flags);
   if (const auto* const flags = std::get_if<ServeFlags>(&line)) return serve_pictures(*flags);
+  if (const auto* const flags = std::get_if<PullFlags>(&line)) return pull_model(*flags);
+  if (const auto* const flags = std::get_if<ModelsFlags>(&line)) return list_models(*flags);
   const auto& flags = std::get<GenerateFlags>(line);
   is_verbose = flags.verbosity == Verbosity::kVerbose;
   return generate(flags, began);

@@ -21,33 +21,12 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// "~" is the user's home, as Python's expanduser has it.
-fs::path expanded(const std::string& path) {
-  const bool is_at_home = path == "~" || path.starts_with("~/");
-  return is_at_home ? fs::path(variable("HOME") + path.substr(1)) : fs::path(path);
-}
-
 // Letters, digits, '-', '_' and '.', as the hub allows them.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.front() != '.' && name.front() != '-' && name.size() <= 96 &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return std::isalnum(c) || c == '-' || c == '_' || c == '.';
          });
-}
-
-// "org/name" of "models--org--name", or "name" of "models--name"; empty for other folders.
-std::string repository_of_folder(const std::string& folder) {
-  if (!folder.starts_with(kFolderPrefix)) return "";
-  auto name = folder.substr(kFolderPrefix.size());
-  if (const auto between = name.find(kBetween); between != name.npos)
-    name.replace(between, kBetween.size(), "/");
-  return name;
-}
-
-std::string folder_of_repository(std::string repository) {
-  if (const auto slash = repository.find('/'); slash != repository.npos)
-    repository.replace(slash, 1, kBetween);
-  return std::string(kFolderPrefix) + repository;
 }
 
 fs::path without_slash(const fs::path& path) {
@@ -101,8 +80,20 @@ fs::path snapshot_in(const fs::path& repository, const std::string& revision) {
     });
   if (same.empty() && revision.empty() && all.size() == 1) return all.front();
   require(same.size() == 1, repository.string(), " has no revision ", wanted,
-          "; snapshots that were downloaded: ", names_of(all));
+          "; snapshots that were downloaded: ", names_of(all), "; 'braid pull' loads others");
   return same.front();
+}
+
+// The branch or tag, main first, that stands for a commit; empty if none does.
+std::string ref_of(const fs::path& repository, const std::string& commit) {
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  const auto refs = repository / kRefs;
+  for (const auto& entry : fs::recursive_directory_iterator(refs, unreadable))
+    if (entry.is_regular_file(unreadable) && first_line(entry.path()) == commit)
+      names.push_back(entry.path().lexically_relative(refs).string());
+  if (std::find(names.begin(), names.end(), kMain) != names.end()) return std::string(kMain);
+  return names.empty() ? "" : *std::min_element(names.begin(), names.end());
 }
 
 // Where `path` lies in a cache: the repository's folder, and how many components follow it.
@@ -130,10 +121,33 @@ std::optional<InCache> place_in_cache(const fs::path& path) {
 
 fs::path hub_cache() {
   for (const char* const name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
-    if (const auto cache = variable(name); !cache.empty()) return expanded(cache);
-  if (const auto home = variable("HF_HOME"); !home.empty()) return expanded(home) / "hub";
+    if (const auto cache = variable(name); !cache.empty()) return expanded_home(cache);
+  return hub_home() / "hub";
+}
+
+fs::path hub_home() {
+  if (const auto home = variable("HF_HOME"); !home.empty()) return expanded_home(home);
   const auto caches = variable("XDG_CACHE_HOME");
-  return expanded(caches.empty() ? "~/.cache" : caches) / "huggingface" / "hub";
+  return expanded_home(caches.empty() ? "~/.cache" : caches) / "huggingface";
+}
+
+fs::path expanded_home(const std::string& path) {
+  const bool is_at_home = path == "~" || path.starts_with("~/");
+  return is_at_home ? fs::path(variable("HOME") + path.substr(1)) : fs::path(path);
+}
+
+std::string repository_of_folder(const std::string& folder) {
+  if (!folder.starts_with(kFolderPrefix)) return "";
+  auto name = folder.substr(kFolderPrefix.size());
+  if (const auto between = name.find(kBetween); between != name.npos)
+    name.replace(between, kBetween.size(), "/");
+  return name;
+}
+
+std::string folder_of_repository(std::string repository) {
+  if (const auto slash = repository.find('/'); slash != repository.npos)
+    repository.replace(slash, 1, kBetween);
+  return std::string(kFolderPrefix) + repository;
 }
 
 std::optional<HubName> hub_name(const std::string& name) {
@@ -164,8 +178,30 @@ fs::path find_in_hub(const HubName& name, const fs::path& cache) {
   if (!is_folder(folder)) return {};
   const auto snapshot = snapshot_in(folder, name.revision);
   if (name.inside.empty()) return snapshot;
-  require(is_there(snapshot / name.inside), snapshot.string(), " has no ", name.inside.string());
+  require(is_there(snapshot / name.inside), snapshot.string(), " has no ", name.inside.string(),
+          ": 'braid pull ", name.repository, "/", name.inside.string(), "' loads it");
   return snapshot / name.inside;
+}
+
+std::vector<CachedRevision> revisions_in_hub(const fs::path& cache) {
+  constexpr std::size_t kShownDigits = 8;
+  std::vector<CachedRevision> found;
+  for (const auto& folder : folders_in(cache)) {
+    const auto repository = repository_of_folder(folder.filename().string());
+    if (repository.empty()) continue;
+    const auto snapshots = folders_in(folder / kSnapshots);
+    for (const auto& snapshot : snapshots) {
+      const auto commit = snapshot.filename().string();
+      const auto ref = ref_of(folder, commit);
+      const bool is_plain = ref == kMain || (ref.empty() && snapshots.size() == 1);
+      const auto revision = ref.empty() ? commit.substr(0, kShownDigits) : ref;
+      found.push_back(
+          {.name = is_plain ? repository : repository + "@" + revision, .snapshot = snapshot});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return found;
 }
 
 fs::path snapshot_of(const fs::path& path) {

@@ -1,17 +1,25 @@
 // Hugging Face's cache of downloaded repositories:
 // HUB/models--ORG--NAME/{refs/REVISION, snapshots/COMMIT/files}.
-// Only files that are there are looked up; nothing is downloaded.
+// Only files that are there are looked up; net/hub downloads them.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace braid {
 
 // The folder that huggingface_hub uses: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub,
 // XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub, the first that is set.
 std::filesystem::path hub_cache();
+
+// The folder around it, where huggingface_hub keeps its token: HF_HOME,
+// XDG_CACHE_HOME/huggingface or ~/.cache/huggingface.
+std::filesystem::path hub_home();
+
+// The path with "~" replaced by the user's home, as Python's expanduser has it.
+std::filesystem::path expanded_home(const std::string& path);
 
 // A name in the cache: "org/name", "org/name@revision", "org/name/file.gguf".
 struct HubName {
@@ -26,6 +34,17 @@ std::optional<HubName> hub_name(const std::string& name);
 // The path that a name stands for in the cache; empty if the cache lacks the repository. Throws
 // InputError if it has the repository, but not the revision or the file.
 std::filesystem::path find_in_hub(const HubName& name, const std::filesystem::path& cache);
+
+// A snapshot of a cache under the name that finds it.
+struct CachedRevision {
+  std::string name;  // "org/name" for main or the only one; else "org/name@revision"
+  std::filesystem::path snapshot;
+};
+std::vector<CachedRevision> revisions_in_hub(const std::filesystem::path& cache);  // by name
+
+// "models--org--name" for "org/name", and back: empty for other folders.
+std::string folder_of_repository(std::string repository);
+std::string repository_of_folder(const std::string& folder);
 
 // The folder of the snapshot, if `path` is a repository's folder in a cache ("models--org--name")
 // or the folder "snapshots" in it; otherwise `path`. Throws InputError if there is none.

@@ -1,14 +1,11 @@
 #include "base/sha256.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstdint>
 
 namespace braid {
 namespace {
 
-constexpr std::size_t kBlock = 64;  // bytes
 using State = std::array<std::uint32_t, 8>;
 
 // The first 32 fractional bits of the square roots (8) or cube roots (64) of the first primes.
@@ -26,17 +23,11 @@ std::array<std::uint32_t, count> fractions_of_primes(Root root) {
   return out;
 }
 
-std::uint32_t word_at(const char* bytes) {
-  std::uint32_t word = 0;
-  for (int i = 0; i < 4; ++i) word = word << 8 | std::uint8_t(bytes[i]);
-  return word;
-}
-
 // Names follow section 6.2.2 of the standard.
 void add_block(State& state, const char* bytes) {
   static const auto k = fractions_of_primes<64>([](double n) { return std::cbrt(n); });
   std::array<std::uint32_t, 64> w{};
-  for (std::size_t t = 0; t < 16; ++t) w[t] = word_at(bytes + 4 * t);
+  for (std::size_t t = 0; t < 16; ++t) w[t] = big_endian_word(bytes + 4 * t);
   for (std::size_t t = 16; t < 64; ++t) {
     const auto s0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ w[t - 15] >> 3;
     const auto s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ w[t - 2] >> 10;
@@ -63,19 +54,21 @@ void add_block(State& state, const char* bytes) {
 
 }  // namespace
 
+Sha256::Sha256() : state_(fractions_of_primes<8>([](double n) { return std::sqrt(n); })) {}
+
+void Sha256::add(std::string_view bytes) {
+  blocks_.add(bytes, [this](const char* block) { add_block(state_, block); });
+}
+
+std::string Sha256::hex() {
+  blocks_.finish([this](const char* block) { add_block(state_, block); });
+  return hex_digits(state_);
+}
+
 std::string sha256_hex(std::string_view bytes) {
-  auto state = fractions_of_primes<8>([](double n) { return std::sqrt(n); });
-  const auto bits = std::uint64_t(bytes.size()) * 8;
-  for (; bytes.size() >= kBlock; bytes.remove_prefix(kBlock)) add_block(state, bytes.data());
-  std::string tail(bytes);
-  tail += '\x80';
-  while (tail.size() % kBlock != kBlock - 8) tail += '\0';
-  for (int shift = 56; shift >= 0; shift -= 8) tail += char(bits >> shift);
-  for (std::size_t at = 0; at < tail.size(); at += kBlock) add_block(state, tail.data() + at);
-  std::string hex;
-  for (const auto word : state)
-    for (int shift = 28; shift >= 0; shift -= 4) hex += "0123456789abcdef"[word >> shift & 15];
-  return hex;
+  Sha256 digest;
+  digest.add(bytes);
+  return digest.hex();
 }
 
 }  // namespace braid

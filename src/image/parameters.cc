@@ -10,11 +10,16 @@ namespace {
 using Name = std::pair<std::string_view, std::string_view>;
 
 // Our names, and the web UI's. The first one starts the line and identifies it.
-constexpr std::array kNames = {
-    Name("steps", "Steps"),         Name("guidance", "CFG scale"),
-    Name("seed", "Seed"),           Name("size", "Size"),
-    Name("model", "Model"),         Name("strength", "Denoising strength"),
-    Name("mask_blur", "Mask blur"), Name("software", "Version")};
+constexpr std::array kNames = {Name("steps", "Steps"),
+                               Name("guidance", "CFG scale"),
+                               Name("seed", "Seed"),
+                               Name("size", "Size"),
+                               Name("model", "Model"),
+                               Name("strength", "Denoising strength"),
+                               Name("mask_blur", "Mask blur"),
+                               Name("sampler", "Sampler"),
+                               Name("schedule", "Schedule type"),
+                               Name("software", "Version")};
 constexpr std::string_view kNegative = "Negative prompt: ";
 
 std::string_view translated(std::string_view key, std::string_view Name::*from,

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/error.h"
 #include "parallel/map_shared.h"
 
 namespace braid {
@@ -25,7 +26,8 @@ Autoencoder::Autoencoder(const Loading& loading)
     : files_(loading.deployment.files),
       family_(loading.deployment.family),
       mesh_(loading.mesh),
-      like_(at::TensorOptions(loading.options.dtype).device(loading.device())),
+      encoding_(picture_encoding(loading)),
+      like_(encoding_.like),
       decoders_(ranks_that_decode(loading)),
       decoder_(mesh_.world.rank() < decoders_.size() ? load_decoder(loading) : std::nullopt) {}
 
@@ -74,9 +76,9 @@ Tensor Autoencoder::colors_of(const Tensor& tokens_BNC, PictureSize size) const 
 }
 
 std::vector<Tensor> Autoencoder::encode_with(
-    const std::vector<Tensor>& pictures,
+    const std::vector<Tensor>& pictures, const std::string& how,
     const std::function<Tensor(const Vae&, const Tensor&)>& encode) const {
-  return encode_on_first(mesh_, like_, pictures, [&]() -> EncodePicture {
+  return encoding_.encode(pictures, how, [&]() -> EncodePicture {
     const auto& part = family_->part(Part::Role::kDecoder);
     const Weights weights(source_of_part(*family_, part, files_.get(), {}).tensors,
                           {.dtype = like_.dtype().toScalarType(), .device = like_.device()});
@@ -88,10 +90,11 @@ std::vector<Tensor> Autoencoder::encode_with(
 
 std::vector<VaeMoments> Autoencoder::encode(const std::vector<Tensor>& pictures,
                                             Tiles tiles) const {
-  const auto joined = encode_with(pictures, [&](const Vae& vae, const Tensor& picture) {
+  const auto encode = [&](const Vae& vae, const Tensor& picture) {
     const auto moments = vae.encode(picture, tiles);
     return at::cat({moments.mean, moments.logvar}, 1);
-  });
+  };
+  const auto joined = encode_with(pictures, text_of("moments ", int(tiles)), encode);
   std::vector<VaeMoments> made;
   for (const auto& both : joined) {
     const auto halves = both.chunk(2, 1);
@@ -102,9 +105,10 @@ std::vector<VaeMoments> Autoencoder::encode(const std::vector<Tensor>& pictures,
 
 std::vector<Tensor> Autoencoder::encode_means(const std::vector<Tensor>& pictures,
                                               Tiles tiles) const {
-  return encode_with(pictures, [&](const Vae& vae, const Tensor& picture) {
+  const auto encode = [&](const Vae& vae, const Tensor& picture) {
     return vae.from_encoder(vae.encode(picture, tiles).mean);
-  });
+  };
+  return encode_with(pictures, text_of("means ", int(tiles)), encode);
 }
 
 }  // namespace braid

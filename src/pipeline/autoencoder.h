@@ -30,7 +30,7 @@ class Autoencoder {
 
  private:
   std::vector<Tensor> encode_with(
-      const std::vector<Tensor>& pictures,
+      const std::vector<Tensor>& pictures, const std::string& how,
       const std::function<Tensor(const Vae&, const Tensor&)>& encode) const;
   void decode_together(const Tensor& latents, Tiles tiles,
                        const std::function<void(const Tensor&)>& on_picture) const;
@@ -38,6 +38,7 @@ class Autoencoder {
   std::shared_ptr<const ModelFiles> files_;
   std::shared_ptr<const Family> family_;
   Mesh mesh_;
+  PictureEncoding encoding_;
   at::TensorOptions like_;  // dtype and device of its latents
   Group decoders_;          // the ranks that hold the decoder
   std::optional<Paged<Vae>> decoder_;

@@ -108,7 +108,8 @@ std::optional<std::int64_t> free_gpu_bytes(const std::string& name) {
 }
 
 StageMemory free_memory(at::Device device, int num_ranks) {
-  if (device.is_cpu()) return {.is_host = true, .free_bytes = free_host_bytes() / num_ranks};
+  if (device.is_cpu() || device.is_meta())
+    return {.is_host = true, .free_bytes = free_host_bytes() / num_ranks};
   const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
   (void)total;
   return {.is_host = false, .free_bytes = std::int64_t(free) / num_ranks};

@@ -159,7 +159,9 @@ const Model& Engine::model() const {
 }
 
 Settings Engine::settle(const Request& request, const Hooks& hooks) const {
-  return braid::settle(request, model().family().description().limits, hooks.warning);
+  const auto& limits = model().family().description().limits;
+  if (!request.adapters) return braid::settle(request, limits, hooks.warning);
+  return braid::settle(with_sampling_of_adapters(request), limits, hooks.warning);
 }
 
 std::string Engine::share(const std::string& text) const {
@@ -198,6 +200,7 @@ ModelInfo info_of(const Description& description) {
           .steps = d.steps,
           .guidance = d.guidance,
           .max_sequence_length = d.max_sequence_length,
+          .sampler = d.sampling.sampler.value_or(limits.sampling.usual),
           .size_multiple = limits.size_multiple,
           .largest_side = limits.largest_side,
           .max_text_tokens = limits.max_text_tokens,

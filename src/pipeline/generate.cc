@@ -11,6 +11,7 @@
 #include "pipeline/previews.h"
 #include "pipeline/sampling/denoise.h"
 #include "pipeline/sampling/noise.h"
+#include "pipeline/sampling/solver.h"
 #include "pipeline/sampling/step_pace.h"
 
 namespace braid {
@@ -42,7 +43,7 @@ class Run {
   Condition condition_of(Batch batch, Batch round) const;
   Picture picture_of(const Tensor& decoded, int number) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
-  void note_full_steps(Batch mine);
+  void note_full_steps(Batch mine, int evaluations);
 
   const Model& model_;
   const Settings& settings_;
@@ -166,7 +167,8 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
                  .set_step = std::bind_front(&Family::set_step, &family),
                  .guidance = settings_.true_guidance,
                  .unguided = model_.mesh().cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
-                                                          : DenoiseJob::Unguided::kOneBranch};
+                                                          : DenoiseJob::Unguided::kOneBranch,
+                 .sampler = settings_.sampling.sampler};
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
@@ -223,7 +225,7 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   const bool has_pictures = job.latents_BNC.size(0) > 0;
   std::optional<OncePerPicture> once;
   if (has_pictures) {
-    once.emplace(model_.denoisers(), branches_of_steps(job, schedule));
+    once.emplace(model_.denoisers(), branches_of_evaluations(job, schedule));
     modulate_controls(job, schedule, model_.denoisers().controls());
   }
   const auto before = traffic_of(model_.mesh());
@@ -244,21 +246,21 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 
-// One row per picture, 1 at its full steps, from all ranks that draw pictures of their own.
-void Run::note_full_steps(Batch mine) {
-  auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
+// One row per picture, 1 at its full evaluations, from all ranks that draw pictures of their own.
+void Run::note_full_steps(Batch mine, int evaluations) {
+  auto rows = at::zeros({mine.count, evaluations}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
     for (const int step : model_.denoisers().full_steps(i)) rows[i][step] = 1;
   for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
     facts_.full_steps.emplace_back();
-    for (int step = 0; step < settings_.steps_taken(); ++step)
+    for (int step = 0; step < evaluations; ++step)
       if (row[step].item<std::int64_t>() == 1) facts_.full_steps.back().push_back(step);
   }
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto whole = model_.family().schedule(settings_.steps, settings_.size(),
-                                              settings_.starts_from_noise_alone());
+  const auto whole = model_.family().schedule_as(
+      settings_.sampling, settings_.steps, settings_.size(), settings_.starts_from_noise_alone());
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
   if (round.first == 0) start_->encode_references();
@@ -266,7 +268,9 @@ std::vector<Picture> Run::draw(Batch round) {
   check_same_start(job, schedule, model_.mesh().replica);
   model_.denoisers().begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
-  if (model_.denoisers().has_cache()) note_full_steps(my_share(round));
+  if (model_.denoisers().has_cache())
+    note_full_steps(my_share(round),
+                    int(evaluations_of(*settings_.sampling.sampler, schedule).size()));
   const auto of_round = [&](const Tensor& x) { return gather_pictures(model_.mesh(), x); };
   const auto latents = of_round(mine.latents_BNC);
   record("prompt_embeds", of_round(condition.text_BTC));
@@ -287,6 +291,7 @@ std::vector<Picture> Run::draw(Batch round) {
 RunFacts Run::facts() && {
   facts_.phases.finish();
   facts_.graph = model_.denoisers().graph_use();
+  facts_.encoded = model_.encoded_use();
   return std::move(facts_);
 }
 

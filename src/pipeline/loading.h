@@ -4,6 +4,7 @@
 
 #include "nn/attention.h"
 #include "nn/denoiser_part.h"
+#include "pipeline/encoded_cache.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/model_weights.h"
 
@@ -22,6 +23,8 @@ struct Loading {
   std::shared_ptr<ModelWeights> weights;
   std::shared_ptr<OffloadedParts> offloaded;
   LoadOptions options;  // dtype, device, second stream, and who is told of bytes
+  // What encoders made for earlier requests; used on the first rank.
+  std::shared_ptr<EncodedCache> encoded = std::make_shared<EncodedCache>(0);
   Interposed interposed = {};
 
   const Family& family() const { return *deployment.family; }
@@ -39,12 +42,18 @@ struct LoadHooks {
 // For this rank of the mesh, in the deployment's dtype.
 Loading loading_on(const Mesh& mesh, const Deployment& deployment, const LoadHooks& hooks = {});
 
-// Runs an encoder of pictures, which `load` builds, on the first rank alone: it is needed at most
-// once per request, and in between takes no memory. All ranks get what it makes of each picture
-// [1 3 H W]. Collective over the world.
+// Encodes pictures [1 3 H W] on the first rank alone, with an encoder that `load` builds: it is
+// needed at most once per request, for pictures that are not in the cache, and in between takes no
+// memory. `how` names what is made of them. All ranks get the results. Collective over the world.
 using EncodePicture = std::function<Tensor(const Tensor& picture_13HW)>;
-std::vector<Tensor> encode_on_first(const Mesh& mesh, const at::TensorOptions& like,
-                                    const std::vector<Tensor>& pictures,
-                                    const std::function<EncodePicture()>& load);
+struct PictureEncoding {
+  Mesh mesh;
+  at::TensorOptions like;  // dtype and device of the encoder
+  std::shared_ptr<EncodedCache> encoded;
+
+  std::vector<Tensor> encode(const std::vector<Tensor>& pictures, const std::string& how,
+                             const std::function<EncodePicture()>& load) const;
+};
+PictureEncoding picture_encoding(const Loading& loading);
 
 }  // namespace braid

@@ -33,6 +33,7 @@ Model::Model(const Loading& loading, const Warn& warn, std::shared_ptr<const Byt
       device_(loading.device()),
       recorded_step_(loading.asked().memory.recorded_step),
       weights_(loading.weights),
+      encoded_(loading.encoded),
       bytes_read_(std::move(bytes_read)),
       autoencoder_(loading),
       encoders_(loading, warn),

@@ -23,6 +23,8 @@ class Model {
   const BytesRead& bytes_read() const { return *bytes_read_; }  // of the files, by this rank
 
   const Encoders& encoders() const { return encoders_; }
+  // Of prompts and pictures; on the first rank.
+  const EncodedUse& encoded_use() const { return encoded_->use(); }
   const Denoisers& denoisers() const { return denoisers_; }
   const Autoencoder& autoencoder() const { return autoencoder_; }
 
@@ -47,6 +49,7 @@ class Model {
   at::Device device_;
   RecordedStep recorded_step_;
   std::shared_ptr<ModelWeights> weights_;
+  std::shared_ptr<const EncodedCache> encoded_;
   std::shared_ptr<const BytesRead> bytes_read_;
   Autoencoder autoencoder_;
   Encoders encoders_;

@@ -4,10 +4,11 @@
 
 namespace braid {
 
-ModelWeights::ModelWeights(const Deployment& d, at::Device device, const Warn& warn)
+ModelWeights::ModelWeights(const Deployment& d, at::Device device, const Warn& warn, Around around)
     : files_(d.files),
       family_(d.family),
       modulation_(d.options.layout.modulation),
+      around_(std::move(around)),
       adapted_{.adapters = files_ ? files_->adapters : open_adapters(d.options.adapters),
                .mode = d.options.adapter_mode,
                .warn = warn,
@@ -17,6 +18,7 @@ Weights ModelWeights::of(const Part& part, const LoadOptions& load,
                          const std::function<ShardingTable(ShardingTable)>& change) {
   auto source = source_of_part(*family_, part, files_.get(), adapted_);
   if (source.unmerged) unmerged_.push_back(source.unmerged);
+  if (around_) source.tensors = around_(std::move(source.tensors), load);
   ShardingTable shardings;
   if (part.sharding)
     shardings = part.sharding({.ranks = load.tensor_parallel.size(), .modulation = modulation_});

@@ -9,6 +9,7 @@
 #include "braid/hooks.h"
 #include "comm/axis_traffic.h"
 #include "comm/world.h"
+#include "pipeline/encoded_cache.h"
 #include "pipeline/graphs/step_graph.h"
 #include "pipeline/memory/peaks.h"
 #include "pipeline/phase_log.h"
@@ -32,7 +33,9 @@ struct RunFacts {
   Settings settings = {};  // the request as it ran
   PhaseLog phases = {};    // after loading
   MeasuredPeaks peaks = {};
-  GraphUse graph = {};  // of all runs since the model was loaded
+  // Of all runs since the model was loaded:
+  GraphUse graph = {};
+  EncodedUse encoded = {};  // prompts and pictures of earlier requests that were known
   // By picture, with a cache: the steps that were evaluated in full, counted from 0.
   std::vector<std::vector<int>> full_steps = {};
   TrafficByAxis step_traffic = {};  // that the first rank sent to the others in the first step

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "pipeline/pictures/check_pictures.h"
+#include "pipeline/sampling/named_sampling.h"
 #include "text/unicode/unicode.h"
 
 namespace braid {
@@ -161,11 +162,20 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   return drawn;
 }
 
+void settle_steps(const Request& r, const RequestLimits& limits, const Warn& warn, Settings& s) {
+  within("number of steps", r.steps.value_or(limits.defaults.steps), 1, kMaxSteps);
+  const auto settled = settle_sampling(r.sampling, limits.defaults.sampling, r.steps,
+                                       limits.defaults.steps, limits.sampling, warn);
+  s.sampling = settled.sampling;
+  s.steps = settled.steps;
+  s.num_steps = settled.num_steps;
+}
+
 // How much noise is added to the picture, and where it is redrawn. The steps are settled.
 void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings& s) {
   s.strength =
       pictures.strength.value_or(pictures.mask ? taken.strength_with_mask : taken.strength);
-  s.first_step = first_step_of(s.steps, *s.strength);
+  s.first_step = first_step_of(s.num_steps, *s.strength);
   s.mask_blur = pictures.mask_blur;
   s.padding_crop = pictures.padding_crop;
 }
@@ -194,6 +204,14 @@ bool is_tiled(VaeTiling tiling, PictureSize size) {
   return std::int64_t(size.width) * size.height > kAutoTilingPixels;
 }
 
+Request with_sampling_of_adapters(Request request) {
+  if (!request.adapters) return request;
+  const auto named = sampling_of_adapters(open_adapters(*request.adapters));
+  request.sampling = joined_sampling(request.sampling, named.sampling);
+  if (!request.steps) request.steps = named.steps;
+  return request;
+}
+
 Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_or_none) {
   const Warn warn = warn_or_none ? warn_or_none : [](const std::string&) {};
   const auto& d = limits.defaults;
@@ -211,7 +229,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
-  s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
+  settle_steps(r, limits, warn, s);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
   s.reference_cache = r.pictures.reference_cache;
@@ -235,6 +253,7 @@ Request completed(const Request& request, const Settings& s) {
   all.width = s.width;
   all.height = s.height;
   all.steps = s.steps;
+  all.sampling = s.sampling;
   all.guidance = s.guidance;
   all.max_sequence_length = s.max_sequence_length;
   all.true_cfg = s.negative ? s.true_cfg : 1;

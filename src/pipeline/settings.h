@@ -23,13 +23,15 @@ struct Settings {
   TrueGuidance true_guidance = {};
   double true_cfg = 1;  // its scale, unless it is the model's own guidance
   int width = 0, height = 0, steps = 0;
+  int num_steps = 0;       // of the grid, which may have fewer levels than `steps`
+  Sampling sampling = {};  // settled: with its sampler
   double guidance = 0;
   int max_sequence_length = 0;
   std::uint64_t seed = 0;
   int num_images = 1, batch_size = 1;
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::optional<double> strength = {};  // set exactly if pictures start from another one
-  int first_step = 0;                   // of `steps`; earlier ones are skipped
+  int first_step = 0;                   // of `num_steps`; earlier ones are skipped
   std::vector<FollowedPicture> followed = {};
   double mask_blur = 0;
   std::optional<int> padding_crop = {};
@@ -37,7 +39,7 @@ struct Settings {
   std::vector<double> reference_scales = {};  // of references appended to the prompt
 
   bool starts_from_noise_alone() const { return !strength && followed.empty(); }
-  int steps_taken() const { return steps - first_step; }
+  int steps_taken() const { return num_steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height}; }
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }
@@ -56,6 +58,9 @@ int pictures_per_round(const Settings& settings, const Degrees& degrees);
 
 // Whether a picture is decoded in tiles.
 bool is_tiled(VaeTiling tiling, PictureSize size);
+
+// With what the request's own adapters' files name, unless it says otherwise. Throws InputError.
+Request with_sampling_of_adapters(Request request);
 
 // Rounds sizes down to the family's multiple, with a warning.
 // Throws InputError naming the field, its range and the value.

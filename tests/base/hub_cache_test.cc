@@ -87,6 +87,20 @@ TEST_F(HubCache, NamesTheRevisionsThatItHas) {
   EXPECT_EQ(found("org/A-1.dev"), snapshot(kSecond)) << "the only one";
 }
 
+TEST_F(HubCache, ListsItsRevisions) {
+  const fs::path only = folder_ / "models--org--B" / "snapshots" / kSecond;
+  fs::create_directories(only);
+  fs::create_directories(folder_ / "datasets--org--C" / "snapshots" / kFirst);
+  std::map<std::string, fs::path> found;
+  for (const auto& revision : revisions_in_hub(folder_.path()))
+    found[revision.name] = revision.snapshot;
+  EXPECT_EQ(found, (std::map<std::string, fs::path>{{"org/A-1.dev", snapshot(kFirst)},
+                                                    {"org/A-1.dev@pr/7", snapshot(kSecond)},
+                                                    {"org/B", only}}));
+  for (const auto& [name, path] : found) EXPECT_EQ(this->found(name), path);
+  EXPECT_TRUE(revisions_in_hub(folder_ / "nowhere").empty());
+}
+
 TEST_F(HubCache, PathsAreNoNames) {
   for (const char* const path :
        {"model", "/org/name", "./a/b", "../a", "a/../b", "org/name/../../x", "a b/c", "org/", "",

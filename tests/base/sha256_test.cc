@@ -32,4 +32,15 @@ TEST(Sha256, CountsAllBitsOfAnyBytes) {
   EXPECT_EQ(sha256_hex(all), "40aff2e9d2d8922e47afd4648e6967497158785fbd1da870e7110266bf944880");
 }
 
+TEST(Sha256, TakesPiecesOfAnySize) {
+  const std::string bytes(1000, 'a');
+  for (const std::size_t piece : {1, 7, 63, 64, 65, 128, 999, 1000}) {
+    Sha256 digest;
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      digest.add(std::string_view(bytes).substr(at, piece));
+    EXPECT_EQ(digest.hex(), "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3")
+        << piece;
+  }
+}
+
 }  // namespace braid::sha256_test

@@ -66,4 +66,26 @@ TEST(OncePerPicture, ModulatesAllStepsOfAllPictures) {
                             once.completed(steps[1])[0].modulations_BM));
 }
 
+// As Heun's, which evaluates a level at the end of a step and again at the beginning of the next.
+TEST(OncePerPicture, ModulatesNeighboursOfALevelTogether) {
+  const c10::InferenceMode no_autograd;
+  const auto deployment =
+      deploy({.model = BRAID_SOURCE_DIR "/models/demo", .dtype = Dtype::kFloat32});
+  const auto probe = probe_of({.width = 32, .height = 32, .max_sequence_length = 8}, deployment);
+  const auto denoisers = denoisers_of(Mesh(), deployment);
+  const auto steps_at = [&](const std::vector<float>& timesteps) {
+    std::vector<std::vector<DenoiserInput>> steps;
+    for (const auto timestep : timesteps)
+      steps.push_back(
+          {inputs_of(probe, 1, at::kCPU, {.number = int(steps.size()), .timestep = timestep})});
+    return steps;
+  };
+  const auto heun = steps_at({1000, 750, 750, 250, 250}), euler = steps_at({1000, 750, 250});
+  const OncePerPicture of_heun(*denoisers, heun), of_euler(*denoisers, euler);
+  EXPECT_EQ(of_heun.bytes().modulations, of_euler.bytes().modulations);
+  for (const auto& [evaluation, step] : {std::pair(0u, 0u), {1, 1}, {2, 1}, {3, 2}, {4, 2}})
+    EXPECT_TRUE(at::equal(of_heun.completed(heun[evaluation]).front().modulations_BM,
+                          of_euler.completed(euler[step]).front().modulations_BM));
+}
+
 }  // namespace braid::denoisers_test

@@ -50,6 +50,25 @@ TEST_F(OpenAiFields, ThatMeanNothingHereAreAcceptedWithAWarning) {
   }
 }
 
+TEST_F(OpenAiFields, MayNameTheSampling) {
+  const auto answer = generate({{"sampler", "er_sde"}, {"schedule", "beta"}, {"shift", 3}});
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  EXPECT_EQ(engine_.last().sampling.sampler, Sampler::kErSde);
+  EXPECT_EQ(engine_.last().sampling.schedule, SigmaSchedule::kBeta);
+  EXPECT_EQ(engine_.last().sampling.shift, 3);
+  ASSERT_EQ(status_of(generate({{"sampler_name", "Heun"}, {"sigmas", {1, 0.5}}})), 200);
+  EXPECT_EQ(engine_.last().sampling.sampler, Sampler::kHeun);
+  EXPECT_EQ(engine_.last().sampling.sigmas, (std::vector<double>{1, 0.5}));
+  ASSERT_EQ(status_of(generate({{"scheduler", "simple"}, {"base_sigmas", json::array()}})), 200);
+  EXPECT_EQ(engine_.last().sampling.schedule, SigmaSchedule::kSimple);
+  EXPECT_THAT(generate({{"sampler", "ddim"}}),
+              HasSubstr("'sampler' should be one of euler, euler_ancestral, heun, dpm_2, dpmpp_2m, "
+                        "res_multistep, er_sde, lcm, it is 'ddim'"));
+  EXPECT_THAT(generate({{"scheduler", "turbo"}}),
+              HasSubstr("'scheduler' should be one of model, simple, beta, karras, exponential"));
+  EXPECT_EQ(status_of(generate({{"sigmas", "1,0.5"}})), 400);
+}
+
 TEST_F(OpenAiFields, HaveAllPublishedQualities) {
   for (const auto* const quality :
        {"auto", "low", "medium", "high", "xhigh", "max", "standard", "hd"})

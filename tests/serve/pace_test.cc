@@ -29,6 +29,14 @@ TEST(Pace, GrowsWithThePixelsOfSizesThatWereNotSeen) {
   EXPECT_DOUBLE_EQ(*pace.seconds_of(guided), 4);
 }
 
+TEST(Pace, CountsTheEvaluationsOfASampler) {
+  Pace pace;
+  pace.step_took(request_of(512, 10), 1, 2.0);
+  auto heun = request_of(512, 1);
+  heun.sampling.sampler = Sampler::kHeun;
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(heun), 4);
+}
+
 TEST(Pace, CountsRoundsOfPicturesThatAreMadeTogether) {
   Pace pace;
   pace.step_took(request_of(512, 10, 4), 2, 2.0);

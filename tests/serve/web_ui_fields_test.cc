@@ -108,8 +108,8 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
 // They must not fail, as each request of these clients has them.
 TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
   const auto answer =
-      ask({{"sampler_name", "DPM++ 2M"},
-           {"scheduler", "Karras"},
+      ask({{"sampler_name", "DDIM CFG++"},
+           {"scheduler", "Align Your Steps"},
            {"negative_prompt", "blurry"},
 
            {"override_settings",
@@ -118,9 +118,54 @@ TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
   ASSERT_EQ(status_of(answer), 200) << answer;
   const json wanted = {
       "the negative prompt is not used: that takes a 'cfg_scale' above 1",
-      "the sampler is Euler, not 'DPM++ 2M'", "the scheduler is the model's own, not 'Karras'",
+      "the sampler is the model's own: there is no 'DDIM CFG++' here, but euler, euler_ancestral, "
+      "heun, dpm_2, dpmpp_2m, res_multistep, er_sde, lcm",
+      "the schedule is the model's own: there is no 'Align Your Steps' here, but model, simple, "
+      "beta, karras, exponential",
       "the setting 'CLIP_stop_at_last_layers' is not used", "the setting 'sd_vae' is not used"};
   EXPECT_EQ(json_of(answer)["warnings"], wanted);
+}
+
+TEST_F(WebUiFields, NameSamplersAndSchedules) {
+  const auto taken = [&](const json& wish) {
+    const auto answer = ask(wish);
+    EXPECT_EQ(status_of(answer), 200) << answer;
+    EXPECT_FALSE(json_of(answer).contains("warnings")) << answer;
+    return engine_.last().sampling;
+  };
+  const std::vector<std::pair<std::string, Sampler>> names = {
+      {"Euler", Sampler::kEuler},
+      {"Euler a", Sampler::kEulerAncestral},
+      {"euler_ancestral", Sampler::kEulerAncestral},
+      {"Heun", Sampler::kHeun},
+      {"DPM2", Sampler::kDpm2},
+      {"DPM++ 2M", Sampler::kDpmpp2m},
+      {"dpmpp_2m", Sampler::kDpmpp2m},
+      {"k_euler_a", Sampler::kEulerAncestral},
+      {"Res Multistep", Sampler::kResMultistep},
+      {"res_multistep", Sampler::kResMultistep},
+      {"ER SDE", Sampler::kErSde},
+      {"er_sde", Sampler::kErSde},
+      {"LCM", Sampler::kLcm}};
+  for (const auto& [name, sampler] : names) {
+    const auto s = taken({{"sampler_name", name}});
+    EXPECT_EQ(s.sampler, sampler) << name;
+    EXPECT_FALSE(s.schedule.has_value()) << name;
+  }
+  EXPECT_EQ(taken({{"scheduler", "Beta"}}).schedule, SigmaSchedule::kBeta);
+  EXPECT_EQ(taken({{"scheduler", "Simple"}}).schedule, SigmaSchedule::kSimple);
+  EXPECT_EQ(taken({{"scheduler", "Automatic"}}).schedule, std::nullopt);
+  const auto both = taken({{"sampler_name", "DPM++ 2M Karras"}});
+  EXPECT_EQ(both.sampler, Sampler::kDpmpp2m);
+  EXPECT_EQ(both.schedule, SigmaSchedule::kKarras);
+}
+
+TEST_F(WebUiFields, SayWhichSamplerWasTaken) {
+  const auto answer = json_of(ask({{"sampler_name", "Euler a"}, {"scheduler", "beta"}}));
+  EXPECT_EQ(answer["parameters"]["sampler_name"], "Euler a");
+  EXPECT_EQ(answer["parameters"]["scheduler"], "Beta");
+  EXPECT_THAT(answer["info"].get<std::string>(),
+              HasSubstr("Sampler: Euler a, Schedule type: Beta, Seed"));
 }
 
 }  // namespace braid::serve::web_ui_fields_test

@@ -2,7 +2,7 @@
 
     base < comm < weights < ops < nn < {models, parallel} < pipeline < serve < app
 
-text and image see only base. Folders in the same braces do not see each other.
+text and image see only base, net sees these and base. Folders in the same braces do not see each other.
 """
 
 import re
@@ -11,16 +11,21 @@ from pathlib import Path
 ORDER = [["base"], ["comm"], ["weights"], ["ops"], ["nn"], ["models", "parallel"], ["pipeline"],
          ["serve"], ["app"]]
 ASIDE = {"text", "image"}  # see base; seen by the pipeline and above
-FOLDERS = {folder for level in ORDER for folder in level} | ASIDE
+NET = {"net"}  # seen above the pipeline: what computes asks no other machine
+FOLDERS = {folder for level in ORDER for folder in level} | ASIDE | NET
 
 
 def visible_from(folder):
     """The folders that `folder` may include and link."""
     if folder in ASIDE:
         return {"base"}
+    if folder in NET:
+        return {"base"} | ASIDE
     level = next(i for i, names in enumerate(ORDER) if folder in names)
     below = {name for names in ORDER[:level] for name in names}
-    return below | ASIDE if level >= ORDER.index(["pipeline"]) else below
+    if level > ORDER.index(["pipeline"]):
+        return below | ASIDE | NET
+    return below | ASIDE if level == ORDER.index(["pipeline"]) else below
 
 
 def check_includes(sources):

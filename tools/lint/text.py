@@ -5,7 +5,7 @@ import re
 # Vendor and version choices live here; everything else of the library is chosen at link time.
 MAY_TEST = {"src/base/gpu_runtime.cu", "src/ops/gpu/gpu.cu"}
 MAY_PRINT = {"app", "serve"}
-TORCH_FREE = {"base", "text", "image"}
+TORCH_FREE = {"base", "text", "image", "net"}
 
 _CONDITION = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif)\b")
 _PRINT = re.compile(

@@ -228,4 +228,6 @@ run_live() {
     touch "$venv/complete"
   fi
   "$venv/bin/python" tools/parity/live.py || stop 1 "Braid and diffusers differ"
+  "$venv/bin/python" -B tools/hub/exchange.py "$build/bin/braid" ||
+    stop 1 "Braid and Hugging Face's library do not read each other's caches"
 }

@@ -23,4 +23,9 @@ int bench_transformer(const BenchFlags& flags);
 // Prints the path of the new model.
 int convert_model(const ConvertFlags& flags);
 
+// Loads a repository's files from the hub and prints where they are.
+int pull_model(const PullFlags& flags);
+// Lists the models of Hugging Face's cache, of ComfyUI's folders, and those that come with Braid.
+int list_models(const ModelsFlags& flags);
+
 }  // namespace braid

@@ -48,18 +48,11 @@ OrderedJson info_of(const InfoFlags& flags) {
   return machine_info();
 }
 
-// The free memory of this machine, all of which a model may take.
-Budget budget_here(const std::string& device) {
-  return {.device = free_bytes_of(device),
-          .host = device == "cpu" ? 0 : free_bytes_of("cpu"),
-          .may_quantize = true,
-          .may_quantize_text = true};
-}
-
 std::string summary(const Deployment& deployment) {
   const auto budget = budget_here(deployment.places.devices.front());
   return model_summary(model_info(deployment)) + "  here              it " +
-         plan_here(deployment, budget) + "\n  (--verbose or --json: the whole configuration)\n";
+         plan_here(deployment, budget).sentence +
+         "\n  (--verbose or --json: the whole configuration)\n";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "app/flags/memory_words.h"
+#include "app/machine/machine_info.h"
 #include "app/print/readable.h"
 #include "base/error.h"
 
@@ -23,7 +24,14 @@ std::string flags_of_budget(const Memory& m) {
 
 }  // namespace
 
-std::string plan_here(Deployment deployment, const Budget& budget) {
+Budget budget_here(const std::string& device) {
+  return {.device = free_bytes_of(device),
+          .host = device == "cpu" ? 0 : free_bytes_of("cpu"),
+          .may_quantize = true,
+          .may_quantize_text = true};
+}
+
+Fit plan_here(Deployment deployment, const Budget& budget) {
   auto& asked = deployment.options.memory;
   asked.budget = budget;
   const auto taken = [&](const MemoryPlan& plan) {
@@ -34,17 +42,19 @@ std::string plan_here(Deployment deployment, const Budget& budget) {
   try {
     const auto plan = plan_memory(deployment, {});
     const auto flags = flags_of(plan.memory);
-    return taken(plan) + (flags.empty() ? "" : ", with " + flags);
+    return {.fits = true, .sentence = taken(plan) + (flags.empty() ? "" : ", with " + flags)};
   } catch (const DoesNotFit& refusal) {
     if (!files_would_help(refusal))
-      return std::string("does not fit: ") + refusal.what() + help_sentence(refusal, "generate");
+      return {.sentence = std::string("does not fit: ") + refusal.what() +
+                          help_sentence(refusal, "generate")};
   }
   asked.offload.folder = "pages";
   const auto plan = plan_memory(deployment, {});
   auto memory = plan.memory;
   memory.budget = budget;
-  return taken(plan) + ", with " + readable_bytes(double(plan.files)) + " of temporary files and" +
-         flags_of_budget(memory);
+  return {.fits = true,
+          .sentence = taken(plan) + ", with " + readable_bytes(double(plan.files)) +
+                      " of temporary files and" + flags_of_budget(memory)};
 }
 
 std::optional<std::string> shortage_here(const Deployment& deployment, const Request& request,

@@ -28,6 +28,7 @@ Request request_of(const PlanFlags& f, const RequestLimits& limits) {
           .width = f.width,
           .height = f.height,
           .steps = f.steps,
+          .sampling = f.sampling,
           .guidance = f.guidance,
           .max_sequence_length = f.text_tokens,
           .num_images = f.num_pictures,

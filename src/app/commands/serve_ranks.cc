@@ -95,6 +95,21 @@ PicturesIn put_together(const Json& told, std::string_view bytes) {
   return pictures;
 }
 
+Json sampling_json(const Sampling& sampling) {
+  const auto& [sampler, schedule, sigmas, base_sigmas, shift] = sampling;
+  return {sampler ? Json(int(*sampler)) : Json(), schedule ? Json(int(*schedule)) : Json(), sigmas,
+          base_sigmas, or_null(shift)};
+}
+
+Sampling sampling_of(const Json& json) {
+  Sampling s{.sigmas = json.at(2).get<std::vector<double>>(),
+             .base_sigmas = json.at(3).get<std::vector<double>>(),
+             .shift = if_any<double>(json.at(4))};
+  if (!json.at(0).is_null()) s.sampler = Sampler(json.at(0).get<int>());
+  if (!json.at(1).is_null()) s.schedule = SigmaSchedule(json.at(1).get<int>());
+  return s;
+}
+
 // A failure here caused by another rank is reported by that rank.
 void draw_along(const Engine& engine, const Request& request) {
   try {
@@ -110,8 +125,8 @@ void draw_along(const Engine& engine, const Request& request) {
 // A field added to Request does not compile here until it is sent to the other ranks.
 std::string bytes_of_request(const Request& request) {
   const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
-               height, steps, guidance, max_length, seed, num_images, batch_size, tiling, latents,
-               pictures, adapters] = request;
+               height, steps, sampling, guidance, max_length, seed, num_images, batch_size, tiling,
+               latents, pictures, adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
   std::string pixels;
   const Json all = {prompts,
@@ -125,6 +140,7 @@ std::string bytes_of_request(const Request& request) {
                     or_null(width),
                     or_null(height),
                     or_null(steps),
+                    sampling_json(sampling),
                     or_null(guidance),
                     or_null(max_length),
                     seed,
@@ -152,6 +168,7 @@ Request request_of_bytes(const std::string& bytes) {
           .width = if_any<int>(field()),
           .height = if_any<int>(field()),
           .steps = if_any<int>(field()),
+          .sampling = sampling_of(field()),
           .guidance = if_any<double>(field()),
           .max_sequence_length = if_any<int>(field()),
           .seed = field(),

@@ -124,6 +124,7 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
     const auto& limits = family->description().limits;
     require(num_branches(request, limits) >= cfg, "this server's ranks share the branches of ",
             "guidance: ask for a negative prompt and a true guidance scale above 1");
+    request = with_sampling_of_adapters(std::move(request));
     return completed(request, settle(request, limits, hooks.warning));
   };
   const auto generate = [engines, index](const Request& request, const Hooks& hooks) {

@@ -40,6 +40,24 @@ void add_negative(PngText& text, const Settings& settings) {
   if (guidance.until < 1) text.emplace_back("cfg_until", decimal(guidance.until));
 }
 
+std::string list_of(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) text += (text.empty() ? "" : ",") + decimal(number);
+  return text;
+}
+
+// What differs from Euler and the scheduler's levels.
+void add_sampling(PngText& text, const Sampling& s) {
+  if (const auto sampler = s.sampler.value_or(Sampler::kEuler); sampler != Sampler::kEuler)
+    text.emplace_back("sampler", sampling_name(kSamplers, sampler));
+  if (const auto schedule = s.schedule.value_or(SigmaSchedule::kModel);
+      schedule != SigmaSchedule::kModel)
+    text.emplace_back("schedule", sampling_name(kSigmaSchedules, schedule));
+  if (!s.sigmas.empty()) text.emplace_back("sigmas", list_of(s.sigmas));
+  if (!s.base_sigmas.empty()) text.emplace_back("base_sigmas", list_of(s.base_sigmas));
+  if (s.shift) text.emplace_back("shift", decimal(*s.shift));
+}
+
 // Names and contents of the files, numbered where there may be several of a role.
 void add_inputs(PngText& text, const Settings& settings, const std::vector<InputFile>& inputs) {
   int reference = 0, control = 0;
@@ -75,6 +93,7 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   add_negative(text, settings);
   text.emplace_back("seed", std::to_string(picture.seed));
   text.emplace_back("steps", std::to_string(settings.steps));
+  add_sampling(text, settings.sampling);
   text.emplace_back("guidance", decimal(settings.guidance));
   text.emplace_back("size", std::to_string(picture.width) + "x" + std::to_string(picture.height));
   text.emplace_back("max_sequence_length", std::to_string(settings.max_sequence_length));

@@ -39,6 +39,9 @@ std::string words_of(const CacheOptions& cache);  // "first-block:0.1"
 // True classifier-free guidance.
 void add_guidance_flags(FlagReader& read, Request& request);
 
+// The sampler and the noise levels.
+void add_sampling_flags(FlagReader& read, Sampling& sampling);
+
 // Pictures that a request brings.
 void add_input_picture_flags(FlagReader& read, PictureFlags& flags);
 // Those of them that matter where pictures only count as tokens, by number and size.
@@ -83,5 +86,12 @@ extern const char* const kConvertExamples;
 void add_convert_flags(FlagReader& read, ConvertFlags& flags);
 // Throws InputError unless there is something to convert and a place for it.
 void check_together(const ConvertFlags& flags);
+
+// `braid pull` and `braid models`.
+extern const char* const kPullExamples;
+void add_pull_flags(FlagReader& read, PullFlags& flags);
+void add_models_flags(FlagReader& read, ModelsFlags& flags);
+// Throws InputError unless a repository is named.
+void check_together(const PullFlags& flags);
 
 }  // namespace braid

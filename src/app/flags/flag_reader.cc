@@ -83,10 +83,10 @@ std::string wrapped(std::string help) {
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& first) {
   require(!first.starts_with('-'), "unknown flag ", in_quotes(first), suggestion(app, first),
           ": a command comes first, as in braid generate \"a red circle\"");
-  throw InputError(
-      text_of("unknown command ", in_quotes(first),
-              ": the commands are generate, serve, verify, bench, plan, convert and "
-              "info, as in braid generate \"a red circle\"; braid help COMMAND tells more"));
+  throw InputError(text_of(
+      "unknown command ", in_quotes(first),
+      ": the commands are generate, serve, verify, bench, plan, convert, info, "
+      "pull and models, as in braid generate \"a red circle\"; braid help COMMAND tells more"));
 }
 
 }  // namespace
@@ -143,6 +143,13 @@ void FlagReader::action(const std::string& names, const std::string& group, cons
 
 void FlagReader::positional(const std::string& name, const std::string& help,
                             std::optional<std::string>& text) {
+  command_
+      .add_option_function<std::string>(
+          name, [&text](const std::string& value) { text = value; }, help)
+      ->option_text(" ");
+}
+
+void FlagReader::positional(const std::string& name, const std::string& help, std::string& text) {
   command_
       .add_option_function<std::string>(
           name, [&text](const std::string& value) { text = value; }, help)

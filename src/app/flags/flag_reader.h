@@ -38,6 +38,7 @@ class FlagReader {
               std::function<void()> act);
   void positional(const std::string& name, const std::string& help,
                   std::optional<std::string>& text);
+  void positional(const std::string& name, const std::string& help, std::string& text);
 
   // Throws InputError for flags and arguments the command does not have.
   void finish();

@@ -56,6 +56,7 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
             picture_size_into(r.width, r.height));
   read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
             into(r.steps, whole_from(1, kMaxSteps)));
+  add_sampling_flags(read, r.sampling);
   read.text("--guidance", "SCALE", "Picture",
             "How closely to follow the prompt, on the model's own scale;\n"
             "ignored by models without guidance. Default: the model's",
@@ -223,6 +224,17 @@ CommandLine finished(Command<ConvertFlags>& convert) {
   return convert.flags;
 }
 
+CommandLine finished(Command<PullFlags>& pull) {
+  pull.read.finish();
+  check_together(pull.flags);
+  return pull.flags;
+}
+
+CommandLine finished(Command<ModelsFlags>& models) {
+  models.read.finish();
+  return models.flags;
+}
+
 CommandLine finished(Command<PlanFlags>& plan) {
   plan.read.finish();
   return plan.flags;
@@ -255,6 +267,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   BenchLine line;
   add_bench_flags(bench.read, line, bench.flags);
 
+  Command<PullFlags> pull(app, "pull", "Load a model from Hugging Face's hub", kPullExamples);
+  add_pull_flags(pull.read, pull.flags);
+  Command<ModelsFlags> models(app, "models", "List the models that are here");
+  add_models_flags(models.read, models.flags);
+
   if (auto text = parse_with(app, argc, argv)) return *std::move(text);
   if (generate.parser.parsed()) return finished(generate);
   if (serve.parser.parsed()) return finished(serve);
@@ -265,6 +282,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     finish_bench_flags(bench.read, line, bench.flags);
     return bench.flags;
   }
+  if (pull.parser.parsed()) return finished(pull);
+  if (models.parser.parsed()) return finished(models);
   info.read.finish();
   info.flags.file = file.value_or("");
   return info.flags;

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/flags/pull_flags.h"
 #include "braid/braid.h"
 #include "image/file_form.h"
 #include "image/png.h"
@@ -111,6 +112,7 @@ struct PlanFlags {
   PipelineOptions options;  // the model: a path, a known name, or empty for the bundled one
   StatedMemory stated;
   std::optional<int> width = {}, height = {}, steps = {}, text_tokens = {};
+  Sampling sampling = {};
   int batch_size = 1, num_pictures = 1;
   double true_cfg = 1;
   std::optional<double> guidance = {};                 // the model's own scale
@@ -149,7 +151,7 @@ struct ShowText {
 };
 
 using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags,
-                                 BenchFlags, ConvertFlags, ServeFlags>;
+                                 BenchFlags, ConvertFlags, ServeFlags, PullFlags, ModelsFlags>;
 
 // Throws InputError naming the flag.
 CommandLine parse_command_line(int argc, const char* const* argv);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <functional>
 
 #include "app/flags/flag_groups.h"
 #include "base/ascii.h"
@@ -10,7 +11,8 @@
 namespace braid {
 namespace {
 
-constexpr std::uint64_t kSmallestBody = 1024, kLargestBody = std::uint64_t(1) << 30;
+constexpr std::int64_t kSmallestBody = 1024, kLargestBody = std::int64_t(1) << 30;
+constexpr std::int64_t kLargestCache = std::int64_t(1) << 40;
 
 // As the server compares it with a request's Host header: lower case, without the port; "*", or
 // the end of names.
@@ -65,11 +67,12 @@ std::vector<std::string> model_names(const std::string& flag, const std::string&
   return names;
 }
 
-std::int64_t body_bytes(const std::string& flag, const std::string& text) {
+std::int64_t bytes_between(std::int64_t low, std::int64_t high, const std::string& flag,
+                           const std::string& text) {
   const bool is_plain = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  const auto bytes = is_plain ? seed_number(flag, text) : bytes_named(flag, text);
-  require(bytes >= kSmallestBody && bytes <= kLargestBody, flag, " should be between ",
-          kSmallestBody, " and ", kLargestBody, " bytes, it is ", bytes);
+  const auto bytes = is_plain ? double(seed_number(flag, text)) : double(bytes_named(flag, text));
+  require(bytes >= double(low) && bytes <= double(high), flag, " should be between ", low, " and ",
+          high, " bytes, it is ", bytes);
   return std::int64_t(bytes);
 }
 
@@ -136,11 +139,18 @@ void add_bound_flags(FlagReader& read, ServeFlags& f) {
   read.text("--max-body", "BYTES", "Limits",
             "Longest body of a request, with its pictures, such as 64MB.\n"
             "Default: 33554432 bytes",
-            into(f.max_body, body_bytes));
+            into(f.max_body, std::bind_front(bytes_between, kSmallestBody, kLargestBody)));
   number("--max-input-pixels",
          "Most pixels of all pictures that a request brings. Default:\n33554432", 1, 1 << 28,
          f.max_input_pixels);
   number("--max-steps", "Most steps per picture. Default: 200", 1, kMaxSteps, f.max_steps);
+  read.text("--condition-cache", "BYTES", "Limits",
+            "Host memory for embedded prompts and encoded pictures, which\n"
+            "requests with the same ones use again; 0: none is kept.\n"
+            "Default: 256MiB",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.condition_cache = bytes_between(0, kLargestCache, flag, text);
+            });
   number("--drain",
          "Seconds to finish accepted requests after a signal to stop.\n"
          "Default: 30",

@@ -63,11 +63,18 @@ OrderedJson link_json(const LinkUse& use) {
 }
 
 OrderedJson settings_of(const Settings& s) {
-  OrderedJson json = {{"seed", s.seed},
-                      {"size", {{"width", s.width}, {"height", s.height}}},
-                      {"steps", s.steps},
-                      {"guidance", s.guidance},
-                      {"true_cfg", s.true_cfg}};
+  OrderedJson json = {
+      {"seed", s.seed},
+      {"size", {{"width", s.width}, {"height", s.height}}},
+      {"steps", s.steps},
+      {"sampler", sampling_name(kSamplers, s.sampling.sampler.value_or(Sampler::kEuler))},
+      {"guidance", s.guidance},
+      {"true_cfg", s.true_cfg}};
+  json["schedule"] =
+      sampling_name(kSigmaSchedules, s.sampling.schedule.value_or(SigmaSchedule::kModel));
+  if (!s.sampling.sigmas.empty()) json["sigmas"] = s.sampling.sigmas;
+  if (!s.sampling.base_sigmas.empty()) json["base_sigmas"] = s.sampling.base_sigmas;
+  if (s.sampling.shift) json["shift"] = *s.sampling.shift;
   json["negative_prompt"] = s.negative ? OrderedJson(s.negative->text) : OrderedJson();
   json["guidance_rescale"] = s.true_guidance.rescale;
   json["cfg_norm_cap"] = s.true_guidance.norm_cap;

@@ -5,10 +5,16 @@
 namespace braid {
 namespace {
 
-// The pictures of a branch, each with the timesteps of its steps.
+// Neighbours of one noise level share what is computed for it.
+bool begins_level(const std::vector<DenoiserInput>& steps, std::size_t i) {
+  return i == 0 || steps[i].step.timestep != steps[i - 1].step.timestep;
+}
+
+// The pictures of a branch, each with the timesteps of its steps' levels.
 std::vector<DenoiserInput> with_all_timesteps(const std::vector<DenoiserInput>& steps) {
   std::vector<Tensor> timesteps;
-  for (const auto& in : steps) timesteps.push_back(in.timestep_B);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (begins_level(steps, i)) timesteps.push_back(steps[i].timestep_B);
   const auto timesteps_SB = at::stack(timesteps);
   std::vector<DenoiserInput> pictures;
   for (std::int64_t i = 0; i < timesteps_SB.size(1); ++i) {
@@ -54,7 +60,11 @@ void OncePerPicture::modulate(const Denoiser& denoiser, const std::map<int, Step
   for (const auto& [branch, own] : steps) {
     auto& made = branches[branch];
     made.modulations_SBM = as_batch(at::TensorList(&made_SM[first], batch));
-    for (const auto& in : own) made.rows.emplace(in.step.number, std::int64_t(made.rows.size()));
+    std::int64_t row = -1;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (begins_level(own, i)) ++row;
+      made.rows.emplace(own[i].step.number, row);
+    }
     first += batch;
   }
 }
@@ -67,6 +77,17 @@ void OncePerPicture::refine(const Denoiser& denoiser, const std::map<int, Steps>
   const auto refined = denoiser.refine()(first);
   for (std::size_t b = 0; b < first.size(); ++b)
     branches[first[b].step.branch].refined_BTC = refined[b];
+}
+
+OncePerPicture::Bytes OncePerPicture::bytes() const {
+  Bytes sum;
+  for (const auto& branches : by_denoiser_)
+    for (const auto& [number, branch] : branches) {
+      if (branch.modulations_SBM.defined())
+        sum.modulations += std::int64_t(branch.modulations_SBM.nbytes());
+      if (branch.refined_BTC.defined()) sum.text += std::int64_t(branch.refined_BTC.nbytes());
+    }
+  return sum;
 }
 
 std::vector<DenoiserInput> OncePerPicture::completed(std::vector<DenoiserInput> branches) const {

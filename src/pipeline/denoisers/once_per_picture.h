@@ -10,7 +10,7 @@ namespace braid {
 
 class OncePerPicture {
  public:
-  // `steps`: the branches of every step as predict() will get them, with any latents of their
+  // `steps`: the branches of every evaluation as predict() will get them, with any latents of their
   // batch. Each denoiser computes what the steps that it serves need; `on_modulated` is called
   // between the modulations and the text. Collective over the ranks of a picture; `denoisers`
   // outlives the result.
@@ -24,6 +24,12 @@ class OncePerPicture {
   std::vector<Tensor> predict(const std::vector<DenoiserInput>& branches) const {
     return denoisers_.predict(completed(branches));
   }
+
+  // What it holds.
+  struct Bytes {
+    std::int64_t modulations = 0, text = 0;
+  };
+  Bytes bytes() const;
 
  private:
   struct Branch {

@@ -11,6 +11,7 @@
 #include "nn/denoiser_shape.h"
 #include "nn/predict.h"
 #include "pipeline/picture_size.h"
+#include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
 #include "weights/adapters/adapter_names.h"
@@ -68,6 +69,7 @@ struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28;
   double guidance = 3.5;
   int max_sequence_length = 512;
+  Sampling sampling = {};  // what the model's files name
 };
 // Pictures that a family accepts beside prompts.
 struct PicturesTaken {
@@ -113,6 +115,7 @@ struct RequestLimits {
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
   float guided_way_from = 0;         // TrueGuidance::way_from
   std::string negative_prompt = {};  // if a request has none
+  SamplingLimits sampling = {};      // the family's constructor sets them by the scheduler
   PicturesTaken pictures = {};
 };
 

@@ -24,6 +24,24 @@ std::size_t Family::denoiser_for(const StepInfo& step) const {
                       step.timestep, " of branch ", step.branch));
 }
 
+Family::Family(Description description) : description_(std::move(description)) {
+  description_.limits.sampling = sampling_limits(description_.schedule);
+}
+
+Schedule Family::schedule_as(const Sampling& sampling, int steps, PictureSize size,
+                             bool from_noise) const {
+  const auto& config = description_.schedule;
+  const auto shift = mu(size, steps);
+  const auto whole =
+      has_own_levels(sampling)
+          ? schedule(steps, size, from_noise)
+          : make_grid(sampling, config,
+                      {.steps = steps, .image_tokens = num_tokens(size), .mu = shift});
+  return sampling.sampler == Sampler::kErSde
+             ? begun_below_one(whole, shifted_by(config, sampling.shift), shift)
+             : whole;
+}
+
 const Part& Family::part(Part::Role role) const {
   const auto& parts = description_.parts;
   const auto it =

@@ -23,7 +23,7 @@ using WeightsOf = std::function<Weights(const Part&)>;
 // A model of some family, described but not loaded.
 class Family {
  public:
-  explicit Family(Description description) : description_(std::move(description)) {}
+  explicit Family(Description description);
   virtual ~Family() = default;
   const Description& description() const { return description_; }
   const DenoiserShape& shape() const { return description_.shape; }
@@ -88,8 +88,16 @@ class Family {
 
   // `from_noise`: no picture is started from or followed; other pipelines of the reference do that.
   virtual Schedule schedule(int steps, PictureSize size, bool /*from_noise*/) const {
-    return make_schedule(description_.schedule, steps, num_tokens(size));
+    return make_schedule(description_.schedule,
+                         {.steps = steps, .image_tokens = num_tokens(size), .mu = mu(size, steps)});
   }
+  // The dynamic shift that the pipeline passes to its scheduler.
+  virtual double mu(PictureSize size, int /*steps*/) const {
+    return dynamic_shift(description_.schedule, num_tokens(size));
+  }
+  // schedule(), or the levels that a settled sampling chooses instead.
+  Schedule schedule_as(const Sampling& sampling, int steps, PictureSize size,
+                       bool from_noise) const;
 
   // Conversion: names and config.json as in diffusers, and the denoiser's names in a single file.
   virtual Names written_names(const Part& part) const = 0;

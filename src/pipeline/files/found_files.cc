@@ -37,10 +37,10 @@ fs::path found_in_hub(const fs::path& name) {
                     : text_of(", and none in ", comfy.string(),
                               ", which has: ", list_of_files(comfy_weights(comfy, folders)));
   const bool may_be_hub = hub_name(name.string()).has_value();
-  const auto in_hub = may_be_hub
-                          ? text_of(", and none of that name in Hugging Face's cache, ",
-                                    hub_cache().string(), ", into which 'hf download' puts it")
-                          : "";
+  const auto in_hub =
+      may_be_hub ? text_of(", and none of that name in Hugging Face's cache, ",
+                           hub_cache().string(), ": 'braid pull ", name.string(), "' loads it")
+                 : "";
   throw InputError(text_of(comfy.empty() ? "there is no model at " : "there is no ", name.string(),
                            in_comfy, in_hub));
 }

@@ -10,6 +10,7 @@
 #include "pipeline/files/found_files.h"
 #include "pipeline/files/missing_parts.h"
 #include "pipeline/files/model_folder.h"
+#include "pipeline/sampling/named_sampling.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/whole_checkpoint.h"
 
@@ -282,18 +283,47 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
   return read_schedule_config(json, path.string());
 }
 
+namespace {
+
+// An adapter that was distilled for certain steps wins over the model's files.
+void take_named(const NamedSampling& named, RequestDefaults& d) {
+  d.sampling = named.sampling;
+  d.steps = named.steps.value_or(d.steps);
+  const auto levels = std::max(d.sampling.sigmas.size(), d.sampling.base_sigmas.size());
+  if (levels > 0)
+    d.steps = settle_sampling({}, d.sampling, {}, d.steps, {}, [](const std::string&) {}).steps;
+}
+
+// Of the pipeline's index only the noise levels: its other names are those of classes.
+NamedSampling sampling_of_index(const std::filesystem::path& path) {
+  if (!is_there(path)) return {};
+  const auto index = read_json(path);
+  const auto it = index.find("sample_sigmas");
+  if (it == index.end() || it->empty()) return {};
+  return read_named_sampling({{"sample_sigmas", *it}}, path.string());
+}
+
+}  // namespace
+
 RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published) {
   auto d = published;
   const auto path = files.folder / "generation_config.json";
-  if (!is_there(path)) return d;
+  auto named = joined_sampling(sampling_of_adapters(files.adapters),
+                               sampling_of_index(files.folder / "model_index.json"));
+  if (!is_there(path)) {
+    take_named(named, d);
+    return d;
+  }
   const auto json = read_json(path);
   const JsonObject config(json, path.string());
+  named = joined_sampling(named, read_named_sampling(json, path.string()));
   d.width = int(config.integer_or("width", d.width, 1, 1 << 14));
   d.height = int(config.integer_or("height", d.height, 1, 1 << 14));
   d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, 10'000));
   d.guidance = config.number_or("guidance_scale", d.guidance);
   d.max_sequence_length =
       int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, kMostTextTokens));
+  take_named(named, d);
   return d;
 }
 

@@ -146,12 +146,14 @@ bool is_model_directory(const fs::path& folder) {
   return is_folder(folder) && is_there(folder / kIndexFile);
 }
 
+const FamilyEntry& family_of_index(const JsonObject& index) { return *match_of(index).entry; }
+
 const FamilyEntry& family_of_directory(const fs::path& folder, bool needs_transformer) {
   require(is_there(folder), "there is no model at ", folder.string(), advice_for(folder));
   require(is_folder(folder), folder.string(), " should be a model directory");
   if (!is_model_directory(folder)) refuse_folder(folder);
   const auto index = read_json_object(folder / kIndexFile);
-  const auto& family = *match_of(index).entry;
+  const auto& family = family_of_index(index);
   for (const auto& part : family.folders)
     if (needs_transformer || !is_denoiser(family, part)) check_part(index, folder, part);
   return family;

@@ -9,11 +9,15 @@
 namespace braid {
 
 struct FamilyEntry;
+class JsonObject;
 
 // The family of a model directory, by the class in its model_index.json: also a class of the
 // directory's own code that is named after one of the family's. Throws InputError, also if one of
 // the family's folders is missing; the transformer's may be, unless it `needs_transformer`.
 const FamilyEntry& family_of_directory(const std::filesystem::path& folder, bool needs_transformer);
+
+// The same by the model_index.json alone.
+const FamilyEntry& family_of_index(const JsonObject& index);
 
 // A sentence saying that the directory's own class is taken as one of the family's; empty if it is
 // one of them.

@@ -26,12 +26,13 @@ bool is_used(const Offload& o) {
 
 }  // namespace
 
-OffloadedParts::OffloadedParts(const Offload& offload, at::Device device)
+OffloadedParts::OffloadedParts(const Offload& offload, at::Device device,
+                               std::shared_ptr<PageDevice> pages_on)
     : offload_(offload), where_(device) {
   require(offload.blocks >= 1 && offload.blocks <= 1024,
           "a group of blocks should have 1 to 1024 of them, it has ", offload.blocks);
   if (!is_used(offload)) return;
-  device_ = device_for(device, offload.pin);
+  device_ = pages_on ? std::move(pages_on) : device_for(device, offload.pin);
   if (is_on("BRAID_CHECK_ORDER")) {
     const auto checker = std::make_shared<OrderChecker>(device_);
     checker_ = checker;

@@ -9,7 +9,9 @@ namespace braid {
 // The pages of one rank, on one device.
 class OffloadedParts {
  public:
-  OffloadedParts(const Offload& offload, at::Device device);
+  // `pages_on` stands in for what `device` keeps pages with; for tests and dry runs.
+  OffloadedParts(const Offload& offload, at::Device device,
+                 std::shared_ptr<PageDevice> pages_on = {});
 
   // Paging for the loads of the parts, one after another.
   Paging transformer();

@@ -33,7 +33,10 @@ PlanJob job_of_family(std::shared_ptr<const Family> family) {
   PlanJob job{.family = std::move(family)};
   job.width = defaults.width;
   job.height = defaults.height;
-  job.steps = defaults.steps;
+  const auto sampling = settle_sampling({}, defaults.sampling, {}, defaults.steps, limits.sampling,
+                                        [](const std::string&) {});
+  job.steps = sampling.num_steps;
+  job.sampler = *sampling.sampling.sampler;
   job.text_tokens = defaults.max_sequence_length;
   job.branches = num_branches({}, limits);
   return job;
@@ -65,7 +68,10 @@ PlanJob with_request(PlanJob job, const Request& r) {
   job.height = size.height;
   job.tiling = r.vae_tiling;
   job.pictures = planned_pictures(*job.family, r.pictures, job.size());
-  job.steps = std::max(1, r.steps.value_or(job.steps));
+  const auto sampling = settle_sampling(r.sampling, limits.defaults.sampling, r.steps, job.steps,
+                                        limits.sampling, [](const std::string&) {});
+  job.steps = std::max(1, sampling.num_steps);
+  job.sampler = *sampling.sampling.sampler;
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
   job.batch_size = std::max(1, r.batch_size);

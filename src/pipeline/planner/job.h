@@ -13,6 +13,7 @@ struct PlanJob {
   std::shared_ptr<const Family> family;
   at::ScalarType dtype = at::kBFloat16;
   int width = 1024, height = 1024, text_tokens = 512, steps = 28;
+  Sampler sampler = Sampler::kEuler;
   int batch_size = 1, num_pictures = 1;  // denoised together by a rank; in the whole run
   int branches = 1;                      // 2 with true guidance: the prompt and the negative one
   PlannedPictures pictures = {};
@@ -39,6 +40,10 @@ struct PlanJob {
     return !is_on_host && graphs != Graphs::kOff &&
            memory.offload.transformer == OffloadMode::kNone;
   }
+  // Of the denoiser, for each branch of a picture.
+  int evaluations() const { return (steps - 1) * evaluations_per_step(sampler) + 1; }
+  // Noise levels of these: Heun evaluates most of them twice.
+  int num_levels() const { return sampler == Sampler::kHeun ? steps : evaluations(); }
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
 };
 

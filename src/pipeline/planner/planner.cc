@@ -152,7 +152,8 @@ PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, cons
   layout.step = predict_time(job, grid, machine, stages);
   const int at_once = job.batch_size * grid.dp;
   const int rounds = (job.num_pictures + at_once - 1) / at_once;
-  layout.seconds_per_picture = job.steps * layout.step.total() * rounds / double(job.num_pictures);
+  layout.seconds_per_picture =
+      job.evaluations() * layout.step.total() * rounds / double(job.num_pictures);
   return layout;
 }
 

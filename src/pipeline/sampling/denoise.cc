@@ -4,20 +4,14 @@
 
 #include <algorithm>
 
+#include "pipeline/sampling/grids.h"
+#include "pipeline/sampling/solver.h"
+
 namespace braid {
 namespace {
 
-// x(sigma) -> x(sigma'), for the velocity v = dx / d(sigma). The noise levels are 0-dim tensors, as
-// in the reference: products with v round to v's dtype.
-Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const Tensor& v_BNC,
-            float sigma, float next_sigma) {
-  if (!stochastic) return ops::euler_step(x_BNC, v_BNC, next_sigma - sigma);
-  const auto scalar = [](float value) { return at::scalar_tensor(value, at::kFloat); };
-  const auto x = x_BNC.to(at::kFloat);
-  const auto clean = x - scalar(sigma) * v_BNC;
-  const auto noise = job.draw_for_step(job.branches.front()).to(x.device());
-  const auto next = (1 - scalar(next_sigma)) * clean + scalar(next_sigma) * noise;
-  return next.to(v_BNC.scalar_type());
+Sampler sampler_of(const DenoiseJob& job, const ScheduleConfig& config) {
+  return job.sampler.value_or(sampling_limits(config).usual);
 }
 
 // The drawn latents inside the mask; outside it the kept ones, after the last step without noise,
@@ -43,11 +37,19 @@ std::vector<DenoiserInput> guided(std::vector<DenoiserInput> branches, const Den
   return branches;
 }
 
-// The pictures of a branch, each with the timesteps of all steps.
+// Of the levels that are evaluated, in the order of their rows.
+std::vector<float> timesteps_of_rows(const DenoiseJob& job, const Schedule& schedule) {
+  std::vector<float> timesteps;
+  for (const auto& one : evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule))
+    if (one.row == int(timesteps.size())) timesteps.push_back(one.timestep);
+  return timesteps;
+}
+
+// The pictures of a branch, each with the timesteps of all evaluations.
 std::vector<DenoiserInput> with_all_timesteps(const DenoiseJob& job, DenoiserInput branch,
                                               const Schedule& schedule) {
   std::vector<Tensor> timesteps;
-  for (const auto timestep : schedule.timesteps) {
+  for (const auto timestep : timesteps_of_rows(job, schedule)) {
     job.set_step(branch, job.latents_BNC, timestep);
     timesteps.push_back(branch.timestep_B);
   }
@@ -66,10 +68,21 @@ Tensor as_batch(at::TensorList made_SM) {
 }
 
 void set_modulations_of_controls(const DenoiseJob& job, std::vector<DenoiserInput>& branches,
-                                 std::size_t step) {
+                                 std::int64_t row) {
   for (auto& branch : branches)
     for (std::size_t c = 0; c < job.modulations_of_controls_SBM.size(); ++c)
-      branch.controls[c].modulations_BM = job.modulations_of_controls_SBM[c][std::int64_t(step)];
+      branch.controls[c].modulations_BM = job.modulations_of_controls_SBM[c][row];
+}
+
+// The branches of evaluation `number` from `latents`; whether guidance is on does not count.
+std::vector<DenoiserInput> branches_of(const DenoiseJob& job, int number, float timestep,
+                                       const Tensor& latents_BNC) {
+  auto branches = job.branches;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    job.set_step(branches[b], latents_BNC, timestep);
+    branches[b].step = {.number = number, .timestep = timestep, .branch = int(b)};
+  }
+  return branches;
 }
 
 // Keeps only the controls followed throughout step `i` of `count`, counted as in the reference.
@@ -85,6 +98,75 @@ void leave_controls(std::vector<DenoiserInput>& branches, const DenoiseJob& job,
   }
 }
 
+// The state of one batch between its steps.
+class Steps {
+ public:
+  Steps(const PredictAll& predict, const ScheduleConfig& config, const Schedule& schedule,
+        DenoiseJob job)
+      : predict_(predict),
+        config_(config),
+        schedule_(schedule),
+        job_(std::move(job)),
+        evaluations_(evaluations_of(sampler_of(job_, config), schedule)),
+        solver_(sampler_of(job_, config), schedule),
+        latents_(solver_.carried(job_.latents_BNC)) {}
+
+  int count() const { return int(schedule_.timesteps.size()); }
+  StepTaken take_next();
+  DenoiseResult result() const;
+
+ private:
+  Tensor velocity_at(const Tensor& x_BNC);
+
+  const PredictAll& predict_;
+  const ScheduleConfig& config_;
+  const Schedule& schedule_;
+  DenoiseJob job_;
+  std::vector<Evaluation> evaluations_;
+  Solver solver_;
+  Tensor latents_, first_velocity_;
+  int step_ = 0, evaluation_ = 0;  // the next ones
+};
+
+// Guided, in the dtype of x.
+Tensor Steps::velocity_at(const Tensor& x) {
+  const auto& at = evaluations_[std::size_t(evaluation_)];
+  const auto seen = x.to(job_.latents_BNC.scalar_type());
+  job_.branches = branches_of(job_, evaluation_, at.timestep, seen);
+  const auto done = part_done(config_, job_.guidance.way_from, at.timestep);
+  auto branches = guided(job_.branches, job_, done);
+  set_modulations_of_controls(job_, branches, at.row);
+  leave_controls(branches, job_, std::size_t(step_), schedule_.timesteps.size());
+  auto velocities = predict_(branches);
+  for (auto& velocity : velocities) velocity = velocity.narrow(1, 0, x.size(1)).to(x.scalar_type());
+  if (evaluation_ == 0) first_velocity_ = velocities.front();
+  ++evaluation_;
+  return guide(velocities, job_.guidance, done);
+}
+
+StepTaken Steps::take_next() {
+  const auto i = std::size_t(step_);
+  StepTaken taken{.done = step_ + 1, .latents_BNC = latents_, .sigma = schedule_.sigmas[i]};
+  const auto evaluate = [&](const Tensor& x) {
+    if (!taken.velocity_BNC.defined()) return taken.velocity_BNC = velocity_at(x);
+    if (!job_.kept) return velocity_at(x);
+    const auto sigma = evaluations_[std::size_t(evaluation_)].sigma;
+    return velocity_at(with_kept(*job_.kept, x, sigma));
+  };
+  const auto draw = [&] { return job_.draw_for_step(job_.branches.front()).to(latents_.device()); };
+  latents_ = solver_.step(latents_, evaluate, draw);
+  ++step_;
+  if (job_.kept)
+    latents_ = with_kept(*job_.kept, latents_,
+                         step_ == count() ? std::nullopt : std::optional(schedule_.sigmas[i + 1]));
+  return taken;
+}
+
+DenoiseResult Steps::result() const {
+  const auto dtype = job_.latents_BNC.scalar_type();
+  return {.latents_BNC = latents_.to(dtype), .first_velocity_BNC = first_velocity_.to(dtype)};
+}
+
 }  // namespace
 
 Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
@@ -92,23 +174,12 @@ Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
   return level * noise + (1 - level) * clean;
 }
 
-std::vector<DenoiserInput> branches_of_step(const DenoiseJob& job, const Schedule& schedule,
-                                            std::size_t step, const Tensor& latents_BNC) {
-  auto branches = job.branches;
-  for (std::size_t b = 0; b < branches.size(); ++b) {
-    job.set_step(branches[b], latents_BNC, schedule.timesteps[step]);
-    branches[b].step = {
-        .number = int(step), .timestep = schedule.timesteps[step], .branch = int(b)};
-  }
-  return branches;
-}
-
-std::vector<std::vector<DenoiserInput>> branches_of_steps(const DenoiseJob& job,
-                                                          const Schedule& schedule) {
-  std::vector<std::vector<DenoiserInput>> steps;
-  for (std::size_t i = 0; i < schedule.timesteps.size(); ++i)
-    steps.push_back(branches_of_step(job, schedule, i, job.latents_BNC));
-  return steps;
+std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
+                                                                const Schedule& schedule) {
+  std::vector<std::vector<DenoiserInput>> all;
+  for (const auto& one : evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule))
+    all.push_back(branches_of(job, int(all.size()), one.timestep, job.latents_BNC));
+  return all;
 }
 
 // All pictures at once, as weights may have to come from disk. Branches share their controls.
@@ -122,32 +193,9 @@ void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
                       const std::function<void(const StepTaken&)>& on_step) {
-  DenoiseResult result{.latents_BNC = job.latents_BNC, .first_velocity_BNC = {}};
-  auto& latents = result.latents_BNC;
-  for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
-    job.branches = branches_of_step(job, schedule, i, latents);
-    const auto done = part_done(config, job.guidance.way_from, schedule.timesteps[i]);
-    auto branches = guided(job.branches, job, done);
-    set_modulations_of_controls(job, branches, i);
-    leave_controls(branches, job, i, schedule.timesteps.size());
-    auto velocities = predict(branches);
-    for (auto& velocity : velocities)
-      velocity = velocity.narrow(1, 0, latents.size(1)).to(latents.scalar_type());
-    if (i == 0) result.first_velocity_BNC = velocities.front();
-    const auto velocity = guide(velocities, job.guidance, done);
-    const StepTaken taken{.done = int(i) + 1,
-                          .latents_BNC = latents,
-                          .velocity_BNC = velocity,
-                          .sigma = schedule.sigmas[i]};
-    latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
-                   schedule.sigmas[i + 1]);
-    const bool is_last = i + 1 == schedule.timesteps.size();
-    if (job.kept)
-      latents = with_kept(*job.kept, latents,
-                          is_last ? std::nullopt : std::optional(schedule.sigmas[i + 1]));
-    on_step(taken);
-  }
-  return result;
+  Steps steps(predict, config, schedule, std::move(job));
+  for (int i = 0; i < steps.count(); ++i) on_step(steps.take_next());
+  return steps.result();
 }
 
 void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Generator.h>
 
+#include "braid/sampling.h"
 #include "nn/denoiser_part.h"
 #include "parallel/regions.h"
 #include "pipeline/sampling/guidance.h"
@@ -30,6 +31,7 @@ struct DenoiseJob {
   TrueGuidance guidance = {};
   // What is evaluated while guidance is off: all branches if each has its own ranks.
   enum class Unguided { kOneBranch, kAllBranches } unguided = Unguided::kOneBranch;
+  std::optional<Sampler> sampler = {};         // unset: the scheduler's own
   std::vector<at::Generator> generators = {};  // per picture
   // Noise for a stochastic step from this input: Family::draw_for_step with the generators.
   std::function<Tensor(const DenoiserInput&)> draw_for_step = {};
@@ -39,7 +41,8 @@ struct DenoiseJob {
     double from, to;
   };
   std::vector<Span> followed = {};
-  // The modulations of each control's ControlNet in each step. Empty: steps compute their own.
+  // The modulations of each control's ControlNet at each level, by Evaluation::row. Empty:
+  // evaluations compute their own.
   std::vector<Tensor> modulations_of_controls_SBM = {};
 };
 
@@ -48,8 +51,8 @@ struct DenoiseResult {
   Tensor first_velocity_BNC;  // for the positive prompt
 };
 
-// A step taken from `latents` at the noise level `sigma`; ranks without pictures set only
-// `done`.
+// A step taken from `latents` at the noise level `sigma`, where its first velocity is; ranks
+// without pictures set only `done`.
 struct StepTaken {
   int done = 0;
   Tensor latents_BNC = {}, velocity_BNC = {};
@@ -60,19 +63,17 @@ struct StepTaken {
 // numbers; throws as check_same() does.
 void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica);
 
-// The branches of a step from `latents`; whether guidance is on does not count.
-std::vector<DenoiserInput> branches_of_step(const DenoiseJob& job, const Schedule& schedule,
-                                            std::size_t step, const Tensor& latents_BNC);
-// The same of all steps. The latents only show the batch: no step has set them yet.
-std::vector<std::vector<DenoiserInput>> branches_of_steps(const DenoiseJob& job,
-                                                          const Schedule& schedule);
+// The branches of all evaluations as denoise() will make them, whether or not guidance is on. The
+// latents only show the batch: no step has set them yet.
+std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
+                                                                const Schedule& schedule);
 
-// Before the first step: computes the modulations of the ControlNets in all steps. Collective if
-// `controls.modulate` is.
+// Before the first step: computes the modulations of the ControlNets in all evaluations.
+// Collective if `controls.modulate` is.
 void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls);
 
-// Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop. The
-// step itself is computed in float32, as in diffusers' schedulers.
+// Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop.
+// Steps are computed in float32 (solver.h), the results have the dtype of the job's latents.
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
                       const std::function<void(const StepTaken&)>& on_step);

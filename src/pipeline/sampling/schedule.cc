@@ -83,6 +83,8 @@ void stretch_to_terminal(std::vector<T>& sigmas, double terminal) {
   for (auto& s : sigmas) s = 1 - (1 - s) / scale;
 }
 
+}  // namespace
+
 // Karras et al., "Elucidating the Design Space of Diffusion-Based Generative Models", equation 5.
 std::vector<double> karras_sigmas(double low, double high, int count) {
   constexpr double kRho = 7;
@@ -97,6 +99,8 @@ std::vector<double> exponential_sigmas(double low, double high, int count) {
   for (auto& s : out) s = std::exp(s);
   return out;
 }
+
+namespace {
 
 // "Beta Sampling is All You Need" (arXiv 2407.12173).
 std::vector<double> beta_sigmas(double low, double high, int count) {
@@ -208,7 +212,7 @@ Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start)
   require(steps >= 1, "a picture needs at least 1 step, not ", steps);
   require(steps >= 2 || config.shift_terminal == 0,
           "a scheduler with 'shift_terminal' needs at least 2 steps, not ", steps);
-  Schedule schedule;
+  Schedule schedule{.timesteps_per_sigma = static_cast<float>(config.num_train_timesteps)};
   auto& sigmas = schedule.sigmas;
   sigmas = first_sigmas(config, start);
   if (config.invert_sigmas)
@@ -216,7 +220,7 @@ Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start)
   for (const float s : sigmas) {
     require(std::isfinite(s), "the scheduler's options lead to no noise levels for ",
             start.image_tokens, " image tokens");
-    schedule.timesteps.push_back(s * static_cast<float>(config.num_train_timesteps));
+    schedule.timesteps.push_back(schedule.timestep_of(s));
   }
   sigmas.push_back(config.invert_sigmas ? 1.0f : 0.0f);
   return schedule;

@@ -47,13 +47,16 @@ struct ScheduleConfig {
 ScheduleConfig read_schedule_config(const Json& json, const std::string& source);
 
 struct Schedule {
-  std::vector<float> sigmas;     // steps + 1 levels; the last is 0, or 1 when inverted
-  std::vector<float> timesteps;  // sigma * num_train_timesteps of each step
+  std::vector<float> sigmas = {};     // steps + 1 levels; the last is 0, or 1 when inverted
+  std::vector<float> timesteps = {};  // sigma * num_train_timesteps of each step
+  float timesteps_per_sigma = 1000;
 
+  float timestep_of(float sigma) const { return sigma * timesteps_per_sigma; }
   // The schedule without its first `step` steps.
   Schedule from(int step) const {
     return {.sigmas = {sigmas.begin() + step, sigmas.end()},
-            .timesteps = {timesteps.begin() + step, timesteps.end()}};
+            .timesteps = {timesteps.begin() + step, timesteps.end()},
+            .timesteps_per_sigma = timesteps_per_sigma};
   }
 };
 
@@ -87,5 +90,9 @@ inline float step_size(const Schedule& schedule, int step) {
 // x in [0, 1] with I_x(0.6, 0.6) = q: the quantile of the beta distribution that spaces kBeta, as
 // in scipy.stats.beta.ppf (1e-15 relative; the ends and the median bit for bit).
 double beta_quantile(double q);
+
+// From `high` down to `low`: with Karras et al.'s rho of 7, or with equal ratios.
+std::vector<double> karras_sigmas(double low, double high, int count);
+std::vector<double> exponential_sigmas(double low, double high, int count);
 
 }  // namespace braid

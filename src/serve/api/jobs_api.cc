@@ -38,6 +38,14 @@ Json loras_json(const std::vector<Adapter>& adapters) {
   return json;
 }
 
+void add_sampling(Json& json, const Sampling& s) {
+  if (s.sampler) json["sampler"] = sampling_name(kSamplers, *s.sampler);
+  if (s.schedule) json["schedule"] = sampling_name(kSigmaSchedules, *s.schedule);
+  if (!s.sigmas.empty()) json["sigmas"] = s.sigmas;
+  if (!s.base_sigmas.empty()) json["base_sigmas"] = s.base_sigmas;
+  if (s.shift) json["shift"] = *s.shift;
+}
+
 Json request_json(const Request& r) {
   Json json = {{"prompt", r.prompts.front()},
                {"n", r.num_images},
@@ -47,6 +55,7 @@ Json request_json(const Request& r) {
                {"guidance", *r.guidance},
                {"seed", r.seed},
                {"max_sequence_length", *r.max_sequence_length}};
+  add_sampling(json, r.sampling);
   if (!r.prompts_2.empty()) json["prompt_2"] = r.prompts_2.front();
   if (r.negative_prompt) json["negative_prompt"] = *r.negative_prompt;
   if (r.true_cfg != 1) json["true_cfg"] = r.true_cfg;

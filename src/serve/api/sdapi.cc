@@ -10,6 +10,7 @@
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
 #include "serve/body/picture_options.h"
+#include "serve/body/sampling_fields.h"
 #include "serve/body/web_ui_fields.h"
 
 namespace braid::serve {
@@ -49,8 +50,16 @@ Request read_txt2img(Fields& fields, const Backend& backend, const RequestBounds
                              " pictures, this one asks for ", batch * rounds));
   request.num_images = int(batch * rounds);
   request.seed = fields.seed().value_or(random_seed());
-  (void)fields.text("sampler_name", 1000);
+  read_web_ui_sampling(fields, request.sampling);
   return request;
+}
+
+Sampler sampler_of(const Request& r, const Backend& backend) {
+  return r.sampling.sampler.value_or(backend.info.sampler);
+}
+
+SigmaSchedule schedule_of(const Request& r) {
+  return r.sampling.schedule.value_or(SigmaSchedule::kModel);
 }
 
 // What was taken, in the web UI's words and in our own.
@@ -67,19 +76,24 @@ Json parameters_json(const Request& r, const Backend& backend) {
                {"seed", r.seed},
                {"batch_size", r.num_images},
                {"n_iter", 1},
-               {"sampler_name", kWebUiSampler}};
+               {"sampler_name", web_ui_label(sampler_of(r, backend))},
+               {"scheduler", web_ui_label(schedule_of(r))}};
   if (scales.distilled) json["distilled_cfg_scale"] = *scales.distilled;
   return json;
 }
 
 // A picture's text as Forge writes it.
-std::string infotext(const std::string& file, const WebUiScales& scales) {
+std::string infotext(const std::string& file, const WebUiScales& scales, const Json& info) {
   PngText text;
   for (const auto& [key, value] : read_picture_text(file, "the picture")) {
+    if (key == "sampler" || key == "schedule") continue;
     text.emplace_back(key, key == "guidance" ? text_of(scales.cfg) : value);
     if (key == "guidance" && scales.distilled)
       text.emplace_back("Distilled CFG Scale", text_of(*scales.distilled));
-    if (key == "steps") text.emplace_back("Sampler", kWebUiSampler);
+    if (key != "steps") continue;
+    text.emplace_back("Sampler", info["sampler_name"].get<std::string>());
+    if (info["scheduler"] != web_ui_label(SigmaSchedule::kModel))
+      text.emplace_back("Schedule type", info["scheduler"].get<std::string>());
   }
   return parameters_of(text);
 }
@@ -92,7 +106,7 @@ Json info_json(const Job& job, const std::vector<MadePicture>& pictures, const B
   auto seeds = Json::array(), texts = Json::array();
   for (const auto& picture : pictures) {
     seeds.push_back(picture.seed);
-    texts.push_back(infotext(*picture.file, scales));
+    texts.push_back(infotext(*picture.file, scales, info));
   }
   info.update({{"all_prompts", std::vector(pictures.size(), info["prompt"])},
                {"all_negative_prompts", std::vector(pictures.size(), info["negative_prompt"])},

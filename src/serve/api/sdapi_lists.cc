@@ -7,6 +7,7 @@
 #include "serve/api/sdapi.h"
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
+#include "serve/body/sampling_fields.h"
 
 namespace braid::serve {
 namespace {
@@ -68,16 +69,25 @@ Answer set_options(const ApiContext& context, const HttpRequest& http,
 }
 
 Answer samplers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
-  return json_answer(Json::array(
-      {{{"name", kWebUiSampler}, {"aliases", {"euler"}}, {"options", Json::object()}}}));
+  auto entries = Json::array();
+  for (const auto& [name, sampler] : kSamplers)
+    entries.push_back({{"name", web_ui_label(sampler)},
+                       {"aliases", Json::array({name})},
+                       {"options", Json::object()}});
+  return json_answer(entries);
 }
 
 Answer schedulers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
-  return json_answer(Json::array({{{"name", "simple"},
-                                   {"label", "Simple"},
-                                   {"aliases", {"normal", "automatic"}},
-                                   {"default_rho", -1.0},
-                                   {"need_inner_model", false}}}));
+  auto entries = Json::array();
+  for (const auto& [name, schedule] : kSigmaSchedules) {
+    const bool is_own = schedule == SigmaSchedule::kModel;
+    entries.push_back({{"name", is_own ? "automatic" : name},
+                       {"label", web_ui_label(schedule)},
+                       {"aliases", is_own ? Json::array({"model", "normal"}) : Json()},
+                       {"default_rho", -1.0},
+                       {"need_inner_model", false}});
+  }
+  return json_answer(entries);
 }
 
 Answer sd_models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {

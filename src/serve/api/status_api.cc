@@ -93,6 +93,13 @@ Json pictures_json(const Backend& backend) {
           {"strength_with_mask", p.strength_with_mask}};
 }
 
+template <class Table>
+Json names_json(const Table& table) {
+  auto names = Json::array();
+  for (const auto& [name, value] : table) names.push_back(name);
+  return names;
+}
+
 // For pages: defaults, ranges, and what the model's family can do.
 Answer capabilities(const ApiContext& context, const HttpRequest& http,
                     const std::vector<std::string>&) {
@@ -111,6 +118,8 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                       {"guidance", guidance_name(info.guidance_kind)},
                       {"negative_prompt", has_negative},
                       {"second_prompt", info.num_texts > 1},
+                      {"samplers", names_json(kSamplers)},
+                      {"schedules", names_json(kSigmaSchedules)},
                       {"loras", backend.loras ? Json(lora_names(backend)) : Json()},
                       {"pictures_in", pictures_json(backend)},
                       {"defaults",
@@ -118,6 +127,8 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                         {"height", size.height},
                         {"steps", std::min(info.steps, context.bounds.max_steps)},
                         {"guidance", info.guidance},
+                        {"sampler", sampling_name(kSamplers, info.sampler)},
+                        {"schedule", "model"},
                         {"max_sequence_length", info.max_sequence_length}}},
                       {"limits",
                        {{"size_multiple", info.size_multiple},

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
+#include "serve/body/sampling_fields.h"
 
 namespace braid::serve {
 namespace {
@@ -110,6 +111,7 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
     request.steps = int(*steps);
   if (const auto tokens = fields.integer({"max_sequence_length"}, 1, backend.info.max_text_tokens))
     request.max_sequence_length = int(*tokens);
+  read_sampling(fields, request.sampling);
   read_guidance(fields, request);
   request.seed = fields.seed().value_or(random_seed());
   apply_loras(read_loras(fields), backend, request);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/ascii.h"
 #include "base/error.h"
@@ -33,10 +32,6 @@ constexpr MissingFeature kMissing[] = {
     {"script_name", "are no scripts"},
     {"infotext", "are no settings in a text"},
 };
-
-// Names of the schedule that a model was trained with, or of none in particular.
-const std::set<std::string> kPlainSchedulers = {"",       "automatic", "simple",
-                                                "normal", "euler",     "use same scheduler"};
 
 std::string shown(const std::string& name) { return "'" + name.substr(0, kLongestShown) + "'"; }
 
@@ -85,20 +80,6 @@ const Json& value_of(const Fields& fields, const char* name) {
   return it == fields.json().end() ? kNone : *it;
 }
 
-std::string text_in(const Fields& fields, const char* name) {
-  const auto& value = value_of(fields, name);
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
-// Clients always choose a text encoder's last layer: 1 is the default.
-void warn_of_unused_settings(Fields& fields) {
-  const auto& settings = value_of(fields, "override_settings");
-  if (!settings.is_object()) return;
-  for (const auto& [name, value] : settings.items())
-    if (name != "sd_model_checkpoint" && !is_off(value, 1))
-      fields.warn("the setting " + shown(name) + " is not used");
-}
-
 bool has_embedded_guidance(const Backend& backend) {
   const auto kind = backend.info.guidance_kind;
   const bool may_have = kind == GuidanceKind::kEmbedded || kind == GuidanceKind::kEmbeddedOrTrue;
@@ -139,17 +120,13 @@ void refuse_missing_features(const Fields& fields) {
   refuse_scripts(value_of(fields, "alwayson_scripts"));
 }
 
+// Clients always choose a text encoder's last layer: 1 is the default.
 void warn_of_unused_choices(Fields& fields) {
-  for (const auto* const name : {"sampler_name", "sampler_index"}) {
-    const auto sampler = text_in(fields, name);
-    if (sampler.empty() || ascii_lower_case(sampler) == "euler") continue;
-    fields.warn("the sampler is Euler, not " + shown(sampler));
-    break;
-  }
-  const auto scheduler = text_in(fields, "scheduler");
-  if (!kPlainSchedulers.contains(ascii_lower_case(scheduler)))
-    fields.warn("the scheduler is the model's own, not " + shown(scheduler));
-  warn_of_unused_settings(fields);
+  const auto& settings = value_of(fields, "override_settings");
+  if (!settings.is_object()) return;
+  for (const auto& [name, value] : settings.items())
+    if (name != "sd_model_checkpoint" && !is_off(value, 1))
+      fields.warn("the setting " + shown(name) + " is not used");
 }
 
 void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& request) {

@@ -11,8 +11,7 @@ namespace braid::serve {
 // `refiner_checkpoint`, scripts and the like.
 void refuse_missing_features(const Fields& fields);
 
-// Warns of each choice that is not followed, although its clients always make one: the sampler, the
-// scheduler, `override_settings`.
+// Warns of each of `override_settings` that is not followed; clients always send some.
 void warn_of_unused_choices(Fields& fields);
 
 // `cfg_scale`, at 1 off, `distilled_cfg_scale` and `negative_prompt`: true guidance, the guidance

@@ -21,7 +21,7 @@ class Pace {
   std::optional<double> seconds_left(const Request& request, int first, int step) const;
 
  private:
-  using Averages = std::map<std::int64_t, double>;  // by work: pixels times guidance branches
+  using Averages = std::map<std::int64_t, double>;  // by work: pixels times evaluations per step
 
   static void add(Averages& averages, std::int64_t work, double seconds);
   static std::optional<double> of(const Averages& averages, std::int64_t work);

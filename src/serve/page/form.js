@@ -19,7 +19,7 @@ export const offered = () => capabilities;
 const rememberedSettings = () => JSON.parse(local.read("settings") ?? "{}");
 
 // Settings that mean something else to another model.
-const ofTheModel = ["steps", "guidance", "true_cfg", "max_sequence_length"];
+const ofTheModel = ["steps", "sampler", "schedule", "guidance", "true_cfg", "max_sequence_length"];
 
 const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encodeURIComponent(model)}`);
 
@@ -52,11 +52,18 @@ async function offerModel(name) {
   $("steps").max = limits.steps;
   $("n").max = limits.pictures;
   $("max_sequence_length").max = limits.max_sequence_length;
+  offerNames("sampler", capabilities.samplers);
+  offerNames("schedule", capabilities.schedules);
   $("guidance-row").hidden = capabilities.guidance === "none";
   offerNegative();
   offerPictures(capabilities, (width, height) => useSize(sizeLike(width, height, capabilities)));
   offerLoras(capabilities.loras ?? []);
   countFor(capabilities);
+}
+
+function offerNames(id, names) {
+  $(id).replaceChildren(...names.map((name) => new Option(name, name)));
+  $(id).value = capabilities.defaults[id];
 }
 
 // Where the negative prompt needs a scale of its own, both are rarely used and explained under "More".
@@ -71,8 +78,8 @@ function offerNegative() {
 async function changeModel(name) {
   await offerModel(name);
   local.write("model", name);
-  const { steps, guidance, max_sequence_length } = capabilities.defaults;
-  fill({ steps, guidance, max_sequence_length, true_cfg: 1 });
+  const { steps, sampler, schedule, guidance, max_sequence_length } = capabilities.defaults;
+  fill({ steps, sampler, schedule, guidance, max_sequence_length, true_cfg: 1 });
   rememberForm();
 }
 $("models").addEventListener("change", () =>
@@ -102,8 +109,8 @@ for (const side of ["width", "height"]) $(side).addEventListener("input", showSh
 
 // ---- values
 
-const remembered = ["prompt", "negative_prompt", "width", "height", "steps", "guidance", "true_cfg",
-  "max_sequence_length", "n"];
+const remembered = ["prompt", "negative_prompt", "width", "height", "steps", "sampler", "schedule", "guidance",
+  "true_cfg", "max_sequence_length", "n"];
 
 function fill(settings) {
   for (const name of remembered) if (settings[name] !== undefined) $(name).value = settings[name];
@@ -111,7 +118,11 @@ function fill(settings) {
   showShape();
   // Nothing that has an effect is out of sight.
   if ($("negative_prompt").value && !$("true-cfg-row").hidden) $("more").open = true;
+  if (capabilities && namesChosen().length) $("more").open = true;
 }
+// Of sampler and schedule, those that are not the model's own.
+const namesChosen = () => ["sampler", "schedule"].filter((name) =>
+  $(name).value && $(name).value !== capabilities.defaults[name]);
 export const fillRemembered = () => fill(rememberedSettings());
 
 // The settings of a picture's text. Those it does not name take their defaults.
@@ -120,7 +131,8 @@ export async function fillFrom(settings) {
   if (settings.model !== capabilities.model && capabilities.models.includes(settings.model))
     await changeModel(settings.model);
   const [width, height] = (settings.size ?? "").split("x");
-  fill({ negative_prompt: "", true_cfg: 1, ...settings, ...(height ? { width, height } : {}) });
+  const { sampler, schedule } = capabilities.defaults;
+  fill({ negative_prompt: "", true_cfg: 1, sampler, schedule, ...settings, ...(height ? { width, height } : {}) });
   chooseLoras(lorasOfText(settings.lora ?? ""));
   rememberForm();
   countFor(capabilities);
@@ -155,6 +167,7 @@ $("negative_prompt").addEventListener("input", () => {
 export function settingsOfForm() {
   const settings = { prompt: $("prompt").value };
   for (const name of ["width", "height", "steps", "n"]) settings[name] = Number($(name).value);
+  for (const name of namesChosen()) settings[name] = $(name).value;
   if (capabilities.guidance !== "none") settings.guidance = Number($("guidance").value);
   if (capabilities.negative_prompt && $("negative_prompt").value) {
     settings.negative_prompt = $("negative_prompt").value;

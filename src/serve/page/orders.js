@@ -23,15 +23,16 @@ export async function order(settings, fields) {
   return job;
 }
 
-const numbers = ["steps", "guidance", "max_sequence_length", "true_cfg", "guidance_rescale", "cfg_norm_cap", "cfg_until"];
+const numbers = ["steps", "guidance", "max_sequence_length", "shift", "true_cfg", "guidance_rescale", "cfg_norm_cap", "cfg_until"];
 const isPicture = (name) => /^(init|mask|(reference|control)(_\d+)?)$/.test(name);
 
 // What to order for the settings in a picture's text.
 export function settingsOfText(text, capabilities) {
   const [width, height] = (text.size ?? "").split("x").map(Number);
   const settings = { prompt: text.prompt ?? "", ...(height && { width, height }) };
-  for (const name of ["prompt_2", "negative_prompt"]) if (text[name]) settings[name] = text[name];
+  for (const name of ["prompt_2", "negative_prompt", "sampler", "schedule"]) if (text[name]) settings[name] = text[name];
   for (const name of numbers) if (text[name] !== undefined) settings[name] = Number(text[name]);
+  for (const name of ["sigmas", "base_sigmas"]) if (text[name]) settings[name] = text[name].split(",").map(Number);
   if (capabilities.guidance === "none") delete settings.guidance;
   if (capabilities.models.length > 1)
     settings.model = capabilities.models.includes(text.model) ? text.model : capabilities.model;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <regex>
 
@@ -83,6 +84,40 @@ const char* other_format(const std::string& name) {
   return is_unfinished ? "a download that was not completed" : nullptr;
 }
 
+// Where files are looked for.
+struct Listing {
+  fs::path place;
+  std::function<bool(const std::string& name)> has;
+  std::vector<std::string> names;
+};
+
+FolderFiles find_weights_among(const Listing& listing, const std::string& stem) {
+  const auto& folder = listing.place;
+  const auto& names = listing.names;
+  for (const char* const ending : {".safetensors", ".sft"})
+    if (listing.has(stem + ending)) return {.files = {folder / (stem + ending)}};
+  const auto index = stem + kIndex + ".json";
+  if (listing.has(index)) return {.index = folder / index};
+  if (listing.has(stem + ".gguf")) return {.files = {folder / (stem + ".gguf")}};
+  const auto begin = escaped(stem);
+  for (const auto& pattern : {begin + R"(\.\w+\.(safetensors|sft))", begin + R"(\.\w+\.gguf)"})
+    if (const auto name = best_matching(names, pattern); !name.empty())
+      return {.files = {folder / name}};
+  const auto variant_index =
+      begin + R"((\.safetensors\.index\.\w+|\.\w+\.safetensors\.index)\.json)";
+  if (const auto name = best_matching(names, variant_index); !name.empty())
+    return {.index = folder / name};
+  if (auto shards = shards_in(folder, names, stem); !shards.empty())
+    return {.files = std::move(shards)};
+  const auto other = stem == "model" ? "diffusion_pytorch_model" : "model";
+  const auto other_index = std::string(other) + kIndex + ".json";
+  if (listing.has(other_index)) return {.index = folder / other_index};
+  std::vector<fs::path> all;
+  for (const auto& name : names)
+    if (is_weights_name(name)) all.push_back(folder / name);
+  return all.size() == 1 ? FolderFiles{.files = all} : FolderFiles();
+}
+
 }  // namespace
 
 bool is_safetensors_name(const fs::path& path) {
@@ -95,27 +130,19 @@ bool is_weights_name(const fs::path& path) {
 }
 
 FolderFiles find_weights(const fs::path& folder, const std::string& stem) {
-  for (const char* const ending : {".safetensors", ".sft"})
-    if (is_there(folder / (stem + ending))) return {.files = {folder / (stem + ending)}};
-  const auto index = folder / (stem + kIndex + ".json");
-  if (is_there(index)) return {.index = index};
-  if (is_there(folder / (stem + ".gguf"))) return {.files = {folder / (stem + ".gguf")}};
-  const auto names = names_in(folder);
-  const auto begin = escaped(stem);
-  for (const auto& pattern : {begin + R"(\.\w+\.(safetensors|sft))", begin + R"(\.\w+\.gguf)"})
-    if (const auto name = best_matching(names, pattern); !name.empty())
-      return {.files = {folder / name}};
-  const auto variant_index =
-      begin + R"((\.safetensors\.index\.\w+|\.\w+\.safetensors\.index)\.json)";
-  if (const auto name = best_matching(names, variant_index); !name.empty())
-    return {.index = folder / name};
-  if (auto shards = shards_in(folder, names, stem); !shards.empty())
-    return {.files = std::move(shards)};
-  const auto other = stem == "model" ? "diffusion_pytorch_model" : "model";
-  if (is_there(folder / (std::string(other) + kIndex + ".json")))
-    return {.index = folder / (std::string(other) + kIndex + ".json")};
-  const auto all = weights_lying_in(folder);
-  return all.size() == 1 ? FolderFiles{.files = all} : FolderFiles();
+  const auto has = [&](const std::string& name) { return is_there(folder / name); };
+  return find_weights_among({.place = folder, .has = has, .names = names_in(folder)}, stem);
+}
+
+FolderFiles find_weights(const std::vector<std::string>& names, const std::string& stem,
+                         const std::string& where) {
+  const auto has = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  auto found = find_weights_among({.place = where, .has = has, .names = names}, stem);
+  found.index = found.index.filename();
+  for (auto& file : found.files) file = file.filename();
+  return found;
 }
 
 std::vector<fs::path> weights_lying_in(const fs::path& folder) {

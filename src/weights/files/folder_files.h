@@ -25,6 +25,11 @@ struct FolderFiles {
 // missing.
 FolderFiles find_weights(const std::filesystem::path& folder, const std::string& stem);
 
+// The same of a folder elsewhere that holds files of these names: names are returned. `where` is
+// what errors call it.
+FolderFiles find_weights(const std::vector<std::string>& names, const std::string& stem,
+                         const std::string& where);
+
 // What lies in a folder without weights that Braid reads, as a clause: "it has model.bin, a pickle
 // ...".
 std::string what_lies_there(const std::filesystem::path& folder);

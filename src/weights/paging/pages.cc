@@ -106,6 +106,7 @@ void Pages::close_group() {
   const auto sources = std::exchange(sources_, {});
   group.page.version = ++last_version_;
   group.page.size = std::max(kPageAlignment, round_up(group.page.size, kPageAlignment));
+  if (where_.is_meta()) return;  // a dry run has no contents
   if (!options_.folder) {
     group.page.memory = made_of(group, sources);
     return;

@@ -21,15 +21,16 @@ PipelineOptions demo() {
 TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
   const auto deployment = deploy(demo());
   Budget budget{.device = 2'000'000'000};
-  EXPECT_THAT(plan_here(deployment, budget), HasSubstr("of the 2.00 GB that cpu has free, with "));
+  EXPECT_THAT(plan_here(deployment, budget).sentence,
+              HasSubstr("of the 2.00 GB that cpu has free, with "));
   auto options = demo();
   options.memory.budget = budget;
   budget.device = deploy(options).memory_plan->device_peak - 1;
-  const auto said = plan_here(deployment, budget);
+  const auto said = plan_here(deployment, budget).sentence;
   EXPECT_THAT(said, StartsWith("takes "));
   EXPECT_THAT(said, HasSubstr(" of temporary files and --memory "));
   budget.device = 1'000'000;
-  EXPECT_THAT(plan_here(deployment, budget), StartsWith("does not fit: "));
+  EXPECT_THAT(plan_here(deployment, budget).sentence, StartsWith("does not fit: "));
 }
 
 // Of a container, say: the run would be killed without a word.

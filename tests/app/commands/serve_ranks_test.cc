@@ -17,6 +17,11 @@ TEST(ServeRanks, TellAllOfARequest) {
                         .width = 5,
                         .height = 6,
                         .steps = 7,
+                        .sampling = {.sampler = Sampler::kErSde,
+                                     .schedule = SigmaSchedule::kBeta,
+                                     .sigmas = {1, 0.1 + 0.2},
+                                     .base_sigmas = {0.5},
+                                     .shift = 3.1},
                         .guidance = 0.1 + 0.2,  // to the last bit
                         .max_sequence_length = 8,
                         .seed = 18446744073709551615u,
@@ -30,6 +35,11 @@ TEST(ServeRanks, TellAllOfARequest) {
   EXPECT_EQ(told.negative_prompt, "c");
   EXPECT_EQ(told.cfg_until, 0.4);
   EXPECT_EQ(told.guidance, 0.1 + 0.2);
+  EXPECT_EQ(told.sampling.sampler, Sampler::kErSde);
+  EXPECT_EQ(told.sampling.schedule, SigmaSchedule::kBeta);
+  EXPECT_EQ(told.sampling.sigmas, request.sampling.sigmas);
+  EXPECT_EQ(told.sampling.base_sigmas, request.sampling.base_sigmas);
+  EXPECT_EQ(told.sampling.shift, 3.1);
   EXPECT_EQ(told.max_sequence_length, 8);
   EXPECT_EQ(told.seed, request.seed);
   EXPECT_EQ(told.batch_size, 10);
@@ -41,6 +51,9 @@ TEST(ServeRanks, LeaveUnsetWhatIsUnset) {
   EXPECT_EQ(told.width, std::nullopt);
   EXPECT_EQ(told.negative_prompt, std::nullopt);
   EXPECT_EQ(told.guidance, std::nullopt);
+  EXPECT_EQ(told.sampling.sampler, std::nullopt);
+  EXPECT_EQ(told.sampling.schedule, std::nullopt);
+  EXPECT_EQ(told.sampling.shift, std::nullopt);
 }
 
 TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {

@@ -114,6 +114,24 @@ TEST(Flags, FillTrueGuidance) {
   EXPECT_EQ(r.cfg_until, 0.5);
 }
 
+TEST(Flags, FillTheSampling) {
+  const auto s =
+      generate_flags({"a", "--sampler", "res_multistep", "--schedule", "beta", "--shift", "3"})
+          .request.sampling;
+  EXPECT_EQ(s.sampler, Sampler::kResMultistep);
+  EXPECT_EQ(s.schedule, SigmaSchedule::kBeta);
+  EXPECT_EQ(s.shift, 3);
+  const auto lists =
+      generate_flags({"a", "--sigmas", "1,0.98,0.5", "--base-sigmas", "1"}).request.sampling;
+  EXPECT_EQ(lists.sigmas, (std::vector<double>{1, 0.98, 0.5}));
+  EXPECT_EQ(lists.base_sigmas, std::vector<double>{1});
+  expect_refused({"--sampler", "ddim"},
+                 "--sampler should be one of euler, euler_ancestral, heun, dpm_2, dpmpp_2m,"
+                 " res_multistep, er_sde, lcm, it is 'ddim'");
+  expect_refused({"--schedule", "normal"}, "--schedule should be one of model, simple, beta");
+  expect_refused({"--sigmas", "1,,0.5"}, "--sigmas should be a");
+}
+
 TEST(Flags, LeaveDefaultsToTheModel) {
   const auto f = generate_flags({"a"});
   EXPECT_FALSE(f.request.width || f.request.steps || f.request.guidance);

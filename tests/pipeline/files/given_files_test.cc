@@ -226,8 +226,8 @@ TEST_F(CachedFiles, HaveNames) {
   EXPECT_EQ(with_files_found({.model = transformer(), .components = "someone/tiny"}).components,
             snapshot());
   EXPECT_THAT(refusal({.model = "someone/other"}),
-              AllOf(HasSubstr("there is no model at someone/other"), HasSubstr("hf download"),
-                    HasSubstr((folder_ / "hub").string())));
+              AllOf(HasSubstr("there is no model at someone/other"),
+                    HasSubstr("braid pull someone/other"), HasSubstr((folder_ / "hub").string())));
   EXPECT_THAT(refusal({.model = "someone/tiny@v9"}), HasSubstr("no revision v9"));
 }
 

@@ -274,6 +274,88 @@ TEST(Denoise, AStochasticStepAddsTheNoiseDrawnForIt) {
   EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-6, 1e-6));
 }
 
+// Heun's second velocity is at the next level, from latents where the first leads.
+TEST(Denoise, NumbersEvaluationsAcrossStepsThatTakeTwo) {
+  auto job = with_negative(job_of(at::kFloat), 1, 2);
+  job.sampler = Sampler::kHeun;
+  std::vector<std::tuple<int, float, int>> seen;
+  const Predict watch = [&](const DenoiserInput& in) {
+    seen.emplace_back(in.step.number, in.step.timestep, in.step.branch);
+    EXPECT_EQ(in.timestep_B[0].item<float>() * 1000, in.step.timestep);
+    return at::ones_like(in.noise.x_BLC);
+  };
+  std::vector<int> done;
+  const auto result = denoise(one_by_one(watch), {}, kSchedule, job,
+                              [&](const StepTaken& taken) { done.push_back(taken.done); });
+  const std::vector<std::tuple<int, float, int>> want = {
+      {0, 1000, 0}, {0, 1000, 1}, {1, 750, 0}, {1, 750, 1}, {2, 750, 0},
+      {2, 750, 1},  {3, 250, 0},  {3, 250, 1}, {4, 250, 0}, {4, 250, 1}};
+  EXPECT_EQ(seen, want);
+  EXPECT_EQ(done, std::vector<int>({1, 2, 3}));
+  EXPECT_TRUE(at::allclose(result.latents_BNC, job.latents_BNC - 1, 1e-5, 1e-5));
+}
+
+// What is computed before the first step is asked of these.
+TEST(Denoise, KnowsItsEvaluationsBeforeTheFirst) {
+  for (const auto sampler : {Sampler::kEuler, Sampler::kDpm2, Sampler::kHeun}) {
+    auto job = with_negative(job_of(at::kFloat), 1, 2);
+    job.sampler = sampler;
+    const auto known = branches_of_evaluations(job, kSchedule);
+    EXPECT_EQ(known.size(), sampler == Sampler::kEuler ? 3u : 5u);
+    std::size_t evaluation = 0;
+    const PredictAll watch = [&](const std::vector<DenoiserInput>& branches) {
+      std::vector<Tensor> velocities;
+      const auto& want = known.at(evaluation++);
+      EXPECT_EQ(branches.size(), want.size());
+      for (std::size_t b = 0; b < branches.size(); ++b) {
+        EXPECT_EQ(branches[b].step.number, want[b].step.number);
+        EXPECT_EQ(branches[b].step.timestep, want[b].step.timestep);
+        EXPECT_EQ(branches[b].step.branch, want[b].step.branch);
+        EXPECT_TRUE(at::equal(branches[b].timestep_B, want[b].timestep_B));
+        velocities.push_back(at::zeros_like(branches[b].noise.x_BLC));
+      }
+      return velocities;
+    };
+    denoise(watch, {}, kSchedule, job, [](const StepTaken&) {});
+    EXPECT_EQ(evaluation, known.size());
+  }
+}
+
+// Between steps of bfloat16 the latents of a sampler of ours are not rounded.
+TEST(Denoise, CarriesLatentsInFloatForSamplersThatLookBack) {
+  auto job = job_of(at::kBFloat16);
+  job.sampler = Sampler::kDpmpp2m;
+  std::vector<Tensor> taken_from;
+  const Predict third = [&](const DenoiserInput& in) {
+    EXPECT_EQ(in.noise.x_BLC.scalar_type(), at::kBFloat16);
+    return at::full_like(in.noise.x_BLC, 1.0 / 3);
+  };
+  const auto result = denoise(one_by_one(third), {}, kSchedule, job, [&](const StepTaken& taken) {
+    taken_from.push_back(taken.latents_BNC);
+  });
+  EXPECT_EQ(result.latents_BNC.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(result.first_velocity_BNC.scalar_type(), at::kBFloat16);
+  const auto velocity = at::full({}, 1.0 / 3, at::kBFloat16).to(at::kFloat);
+  const auto x = job.latents_BNC.to(at::kFloat);
+  EXPECT_TRUE(at::allclose(taken_from[1], x - 0.25 * velocity, 1e-6, 1e-6));
+}
+
+// What is kept is at the level of each evaluation, also of a second one within a step.
+TEST(Denoise, KeepsARegionInEveryEvaluation) {
+  auto job = job_of(at::kFloat);
+  job.sampler = Sampler::kHeun;
+  const auto clean = at::ones({2, 6, 8}), noise = at::full({2, 6, 8}, 3.0f);
+  job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = at::zeros({2, 6, 8})};
+  job.latents_BNC = noise;
+  const Predict watch = [&](const DenoiserInput& in) {
+    const auto sigma = in.step.timestep / 1000;
+    EXPECT_TRUE(at::allclose(in.noise.x_BLC, with_noise(clean, noise, sigma)));
+    return at::full_like(in.noise.x_BLC, 7);
+  };
+  const auto result = denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
+  EXPECT_TRUE(at::equal(result.latents_BNC, clean));
+}
+
 TEST(Denoise, EndsWhenTheObserverThrows) {
   int asked = 0;
   const Predict count = [&](const DenoiserInput& in) {

@@ -6,9 +6,19 @@ namespace braid {
 namespace {
 
 // Trainers' notes meant for people.
-constexpr const char* kNotes[] = {"ss_base_model_version", "ss_output_name",
-                                  "ss_network_dim",        "ss_network_alpha",
-                                  "modelspec.title",       "modelspec.architecture"};
+constexpr const char* kNotes[] = {"ss_base_model_version",
+                                  "ss_output_name",
+                                  "ss_network_dim",
+                                  "ss_network_alpha",
+                                  "modelspec.title",
+                                  "modelspec.architecture",
+                                  "sampler",
+                                  "schedule",
+                                  "sigmas",
+                                  "base_sigmas",
+                                  "sample_sigmas",
+                                  "shift",
+                                  "num_inference_steps"};
 
 std::string fit_of(const AdapterSummary& summary) {
   if (summary.fits.empty()) return "no published model";

@@ -101,11 +101,8 @@ class Flux2Family : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
-  Schedule schedule(int steps, PictureSize size, bool) const override {
-    const auto tokens = num_tokens(size);
-    return make_schedule(
-        description().schedule,
-        {.steps = steps, .image_tokens = tokens, .mu = empirical_shift(tokens, steps)});
+  double mu(PictureSize size, int steps) const override {
+    return empirical_shift(num_tokens(size), steps);
   }
 
   Names written_names(const Part& part) const override {

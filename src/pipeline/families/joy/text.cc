@@ -68,8 +68,7 @@ EncodedPictures JoyText::encode_pictures(const Prompt& prompt) const {
 
 // The system turn is dropped. Of what is too long, Edit without a picture keeps the beginning, all
 // else the end.
-Condition JoyText::encode_pictures(const Prompt& prompt, int max_sequence_length,
-                                   const Warn& warn) const {
+Condition JoyText::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
   const auto ids = ids_of(prompt, warn);
   const auto in_use = model_.page.use();
   const auto states = model_.network(ids, encode_pictures(prompt)).slice(1, kSystemTokens);

@@ -1,26 +1,29 @@
 #include "pipeline/planner/costs/denoisers.h"
 
 #include "base/error.h"
+#include "pipeline/sampling/solver.h"
 
 namespace braid {
 
 std::vector<ServedSteps> served_steps(const PlanJob& job) {
   std::vector<ServedSteps> served;
   for (const auto* const part : job.family->denoisers())
-    served.push_back({.part = part, .steps = 0, .evaluations = 0});
+    served.push_back({.part = part, .evaluations = 0, .levels = 0});
   if (served.size() == 1) {  // whatever the schedule is
-    served.front().steps = job.steps;
-    served.front().evaluations = std::int64_t(job.steps) * job.branches;
+    served.front().evaluations = std::int64_t(job.evaluations()) * job.branches;
+    served.front().levels = std::int64_t(job.num_levels()) * job.branches;
     return served;
   }
-  for (const auto timestep : job.family->schedule(job.steps, job.size(), true).timesteps) {
-    std::vector<bool> is_used(served.size());
+  const auto schedule = job.family->schedule(job.steps, job.size(), true);
+  int levels = 0;
+  for (const auto& one : evaluations_of(job.sampler, schedule)) {
+    const bool begins_level = one.row == levels;
+    levels += begins_level ? 1 : 0;
     for (int branch = 0; branch < job.branches; ++branch) {
-      const auto i = job.family->denoiser_for({.timestep = timestep, .branch = branch});
-      ++served[i].evaluations;
-      is_used[i] = true;
+      auto& own = served[job.family->denoiser_for({.timestep = one.timestep, .branch = branch})];
+      ++own.evaluations;
+      own.levels += begins_level ? 1 : 0;
     }
-    for (std::size_t i = 0; i < served.size(); ++i) served[i].steps += is_used[i] ? 1 : 0;
   }
   return served;
 }

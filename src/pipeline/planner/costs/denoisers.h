@@ -10,8 +10,8 @@ namespace braid {
 // Of one picture.
 struct ServedSteps {
   const Part* part;
-  std::int64_t steps;        // with any evaluation of it
-  std::int64_t evaluations;  // of these steps' branches
+  std::int64_t evaluations;  // of all branches
+  std::int64_t levels;  // of each branch, added up: neighbours of a level are modulated together
 };
 std::vector<ServedSteps> served_steps(const PlanJob& job);  // by denoiser
 

@@ -174,7 +174,7 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
     bytes.activations += tensors.num_blocks() * share.batch * share.tokens.image *
                          job.shape().hidden * job.element_bytes();
     const Stage whole{.first_block = 0, .num_blocks = tensors.num_blocks()};
-    bytes.modulations += share_of_step(job, grid, rank).batch * job.steps *
+    bytes.modulations += share_of_step(job, grid, rank).batch * job.num_levels() *
                          num_modulations(part->costs, tensors, whole) * job.element_bytes();
   }
 }
@@ -200,7 +200,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   for (const auto& served : served_steps(job)) {
     const auto& tensors = tensors_of(job).of(*served.part);
     bytes.modulations +=
-        served.evaluations * share.batch * num_modulations(job.shape().blocks, tensors, stage) * e;
+        served.levels * share.batch * num_modulations(job.shape().blocks, tensors, stage) * e;
     const bool serves_all = served.part->serves.branches == Served::BranchSet::kAll;
     if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
       bytes.kept += (serves_all ? share.branches : 1) * share.batch * job.padded_text_tokens() *

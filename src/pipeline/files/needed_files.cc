@@ -1,0 +1,194 @@
+#include "pipeline/files/needed_files.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "pipeline/families/family.h"
+#include "pipeline/files/model_folder.h"
+#include "weights/files/folder_files.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Beside the weights of a part: what a part's configuration, a scheduler, a processor of pictures
+// and a tokenizer are read from.
+constexpr std::array kSmallFiles = {
+    "config.json",         "quantization_config.json", "scheduler_config.json",
+    "adapter_config.json", "preprocessor_config.json", "processor_config.json",
+    "tokenizer.json",      "tokenizer_config.json",    "special_tokens_map.json",
+    "added_tokens.json",   "chat_template.jinja"};
+// Read only where there is no tokenizer.json.
+constexpr std::array kOlderTokenizers = {"vocab.json", "merges.txt", "spiece.model"};
+constexpr const char* kReduxClass = "FluxPriorReduxPipeline";
+
+std::string joined(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : folder + "/" + name;
+}
+
+class NeededFiles {
+ public:
+  explicit NeededFiles(const RepositoryFiles& repository)
+      : repository_(repository), all_(repository.paths.begin(), repository.paths.end()) {}
+
+  std::vector<std::string> found() const { return {needed_.begin(), needed_.end()}; }
+  bool has(const std::string& path) const { return all_.contains(path); }
+
+  void add_model() {
+    const auto source = repository_.name + "/model_index.json";
+    const auto json = parse_json(repository_.text("model_index.json"), source);
+    const JsonObject index(json, source);
+    needed_.insert("model_index.json");
+    if (has("generation_config.json")) needed_.insert("generation_config.json");
+    for (const auto& folder : folders_of(index)) {
+      require(!names_in(folder).empty(), repository_.name, " has no folder ", folder, ", which a ",
+              index.at("_class_name").dump(), " needs");
+      add_folder(folder);
+    }
+  }
+
+  // False if it is neither the folder of a part nor that of an adapter.
+  bool add_part(const std::string& folder) {
+    const auto names = names_in(folder);
+    const auto has_name = [&](const char* name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    for (const char* const stem : {"pytorch_lora_weights", "adapter_model"})
+      if (has_name((std::string(stem) + ".safetensors").c_str())) return add_weights(folder, stem);
+    return has_name("config.json") && add_folder(folder);
+  }
+
+  void add_only_weights() {
+    std::vector<std::string> weights;
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(weights),
+                 [](const std::string& path) { return is_weights_name(path); });
+    require(!weights.empty(), repository_.name,
+            " has no weights that Braid reads (.safetensors or .gguf)");
+    require(weights.size() == 1, repository_.name, " has ", weights.size(),
+            " files of weights, one of which has to be named, as in ", repository_.name, "/",
+            weights.front(), ": ", list_of(weights));
+    needed_.insert(weights.front());
+  }
+
+  void add_inside(std::string inside) {
+    while (inside.ends_with('/')) inside.pop_back();
+    if (has(inside)) {
+      needed_.insert(inside);
+      if (inside.ends_with(".json")) add_shards(inside);
+      return;
+    }
+    std::vector<std::string> weights;
+    for (const auto& path : all_)
+      if (is_weights_name(path)) weights.push_back(path);
+    require(!names_in(inside).empty(), repository_.name, " has no ", inside,
+            "; its files of weights are: ", list_of(weights));
+    require(add_part(inside) || !needed_.empty(), repository_.name, "/", inside,
+            " is not the folder of a part: it has no config.json");
+  }
+
+ private:
+  std::vector<std::string> folders_of(const JsonObject& index) const {
+    if (index.at("_class_name") == kReduxClass)
+      return {"image_encoder", "image_embedder", "feature_extractor"};
+    return family_of_index(index).folders;
+  }
+
+  std::vector<std::string> names_in(const std::string& folder) const {
+    const auto beginning = folder.empty() ? "" : folder + "/";
+    std::vector<std::string> names;
+    for (const auto& path : all_)
+      if (path.starts_with(beginning) && path.find('/', beginning.size()) == path.npos)
+        names.push_back(path.substr(beginning.size()));
+    return names;
+  }
+
+  // With its weights, if it has a configuration of a network. False if those are missing.
+  bool add_folder(const std::string& folder) {
+    for (const auto* const name : kSmallFiles) add_if_there(joined(folder, name));
+    if (!has(joined(folder, "tokenizer.json")))
+      for (const auto* const name : kOlderTokenizers) add_if_there(joined(folder, name));
+    if (!has(joined(folder, "config.json"))) return true;
+    const auto part = fs::path(folder).filename().string();
+    if (part.starts_with("tokenizer") || part == "processor" || part == "scheduler") return true;
+    return add_weights(folder, stem_in(folder));
+  }
+
+  // A single file and shards may lie side by side: as Checkpoint::open() chooses.
+  bool add_weights(const std::string& folder, const std::string& stem) {
+    const auto where = joined(repository_.name, folder);
+    const auto names = names_in(folder);
+    const auto index = joined(folder, stem + ".safetensors.index.json");
+    if (stem == "diffusion_pytorch_model" && has(index)) return add_shards(index);
+    const auto found = find_weights(names, stem, where);
+    if (found.is_empty() && folder.empty()) return false;  // several, say, beside a config.json
+    require(!found.is_empty(), where, " has no weights that Braid reads: ", list_of(names));
+    if (!found.index.empty()) return add_shards(joined(folder, found.index.string()));
+    for (const auto& file : found.files) needed_.insert(joined(folder, file.string()));
+    if (has(joined(folder, "adapter_config.json")))
+      needed_.insert(joined(folder, "adapter_config.json"));
+    return true;
+  }
+
+  bool add_shards(const std::string& index) {
+    needed_.insert(index);
+    const auto source = joined(repository_.name, index);
+    const auto json = parse_json(repository_.text(index), source);
+    const auto folder = fs::path(index).parent_path().string();
+    const auto weights = json.is_object() ? json.find("weight_map") : json.end();
+    if (!json.is_object() || weights == json.end() || !weights->is_object()) return true;
+    for (const auto& [tensor, shard] : weights->items()) {
+      require(shard.is_string(), source, ": '", tensor, "' should name a file, it is ",
+              shard.dump());
+      const auto path = joined(folder, shard.get<std::string>());
+      require(has(path), source, " names the shard ", path, ", which ", repository_.name,
+              " does not have");
+      needed_.insert(path);
+    }
+    return true;
+  }
+
+  std::string stem_in(const std::string& folder) const {
+    const auto names = names_in(folder);
+    const bool is_of_diffusers = std::any_of(names.begin(), names.end(), [](const auto& name) {
+      return name.starts_with("diffusion_pytorch_model");
+    });
+    return is_of_diffusers ? "diffusion_pytorch_model" : "model";
+  }
+
+  void add_if_there(const std::string& path) {
+    if (has(path)) needed_.insert(path);
+  }
+
+  static std::string list_of(const std::vector<std::string>& names) {
+    constexpr std::size_t kMost = 20;
+    std::string list;
+    for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
+      list += (i == 0 ? "" : ", ") + names[i];
+    return list.empty() ? "none" : list + (names.size() > kMost ? ", ..." : "");
+  }
+
+  const RepositoryFiles& repository_;
+  std::set<std::string> all_, needed_;
+};
+
+}  // namespace
+
+std::vector<std::string> needed_files(const RepositoryFiles& repository,
+                                      const std::string& inside) {
+  NeededFiles needed(repository);
+  if (!inside.empty()) {
+    needed.add_inside(inside);
+  } else if (needed.has("model_index.json")) {
+    needed.add_model();
+  } else if (!needed.add_part("")) {
+    needed.add_only_weights();
+  }
+  return needed.found();
+}
+
+}  // namespace braid

@@ -1,0 +1,22 @@
+// Which files of a repository Braid reads: a download brings no others.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+struct RepositoryFiles {
+  std::string name;                                          // "org/name", for errors
+  std::vector<std::string> paths;                            // all files, with '/' between folders
+  std::function<std::string(const std::string& path)> text;  // of a small file: an index
+};
+
+// Of a model directory: its index, and of the folders of its family configurations, tokenizers and
+// one form of the weights. Of one part, such as a ControlNet: the same of its folder. Else the only
+// file of weights. `inside` names a file or folder instead; empty: none. Throws InputError if Braid
+// does not run such a model, or if several files could be meant.
+std::vector<std::string> needed_files(const RepositoryFiles& repository, const std::string& inside);
+
+}  // namespace braid

@@ -1,0 +1,131 @@
+#include "serve/body/sampling_fields.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/ascii.h"
+#include "base/error.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kLongestName = 100;  // characters
+
+// Lower case, without what separates words: "DPM++ 2M" and "dpmpp_2m" become "dpmpp2m".
+std::string plain_name(const std::string& name) {
+  auto rest = ascii_lower_case(name);
+  if (rest.starts_with("k_")) rest.erase(0, 2);
+  std::string plain;
+  for (const char c : rest)
+    if (c == '+')
+      plain += 'p';
+    else if (c != ' ' && c != '_' && c != '-')
+      plain += c;
+  return plain;
+}
+
+std::optional<Sampler> sampler_named(const std::string& name) {
+  const auto plain = plain_name(name);
+  if (plain == "eulera") return Sampler::kEulerAncestral;
+  for (const auto& [ours, sampler] : kSamplers)
+    if (plain_name(std::string(ours)) == plain) return sampler;
+  return {};
+}
+
+std::optional<SigmaSchedule> schedule_named(const std::string& name) {
+  const auto plain = plain_name(name);
+  for (const auto& [ours, schedule] : kSigmaSchedules)
+    if (ours == plain) return schedule;
+  for (const auto* const own : {"automatic", "normal", "euler", "usesamescheduler"})
+    if (plain == own) return SigmaSchedule::kModel;
+  return {};
+}
+
+template <class Table>
+std::string list_of_names(const Table& table) {
+  std::string names;
+  for (const auto& [name, value] : table) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+// The text of the first of these fields that is present; empty if none is.
+std::pair<const char*, std::string> first_text(Fields& fields,
+                                               std::initializer_list<const char*> names) {
+  for (const auto* const name : names)
+    if (auto text = fields.text(name, kLongestName); text && !text->empty())
+      return {name, std::move(*text)};
+  return {};
+}
+
+// "DPM++ 2M Karras" is a sampler and a schedule.
+std::pair<std::string, std::optional<SigmaSchedule>> parted(const std::string& name) {
+  const auto space = name.rfind(' ');
+  if (space == name.npos || sampler_named(name)) return {name, {}};
+  const auto schedule = schedule_named(name.substr(space + 1));
+  return schedule ? std::pair(name.substr(0, space), schedule) : std::pair(name, schedule);
+}
+
+}  // namespace
+
+void read_sampling(Fields& fields, Sampling& sampling) {
+  const auto [sampler_field, sampler] = first_text(fields, {"sampler", "sampler_name"});
+  if (!sampler.empty()) sampling.sampler = sampler_named(sampler);
+  if (!sampler.empty() && !sampling.sampler)
+    refuse(sampler_field, text_of("'", sampler_field, "' should be one of ",
+                                  list_of_names(kSamplers), ", it is '", sampler, "'"));
+  const auto [schedule_field, schedule] = first_text(fields, {"schedule", "scheduler"});
+  if (!schedule.empty()) sampling.schedule = schedule_named(schedule);
+  if (!schedule.empty() && !sampling.schedule)
+    refuse(schedule_field, text_of("'", schedule_field, "' should be one of ",
+                                   list_of_names(kSigmaSchedules), ", it is '", schedule, "'"));
+  sampling.sigmas = fields.numbers("sigmas");
+  sampling.base_sigmas = fields.numbers("base_sigmas");
+  sampling.shift = fields.number({"shift"});
+}
+
+void read_web_ui_sampling(Fields& fields, Sampling& sampling) {
+  const auto asked = first_text(fields, {"sampler_name", "sampler_index"}).second;
+  const auto [sampler, schedule_behind] = parted(asked);
+  sampling.sampler = sampler_named(sampler);
+  if (!sampler.empty() && !sampling.sampler)
+    fields.warn(text_of("the sampler is the model's own: there is no '", asked, "' here, but ",
+                        list_of_names(kSamplers)));
+  const auto scheduler = first_text(fields, {"scheduler"}).second;
+  const auto named = scheduler.empty() ? schedule_behind : schedule_named(scheduler);
+  if (!scheduler.empty() && !named)
+    fields.warn(text_of("the schedule is the model's own: there is no '", scheduler, "' here, but ",
+                        list_of_names(kSigmaSchedules)));
+  // The web UI's default leaves it to the model's files.
+  if (named != SigmaSchedule::kModel) sampling.schedule = named;
+}
+
+std::string web_ui_label(Sampler sampler) {
+  switch (sampler) {
+    case Sampler::kEuler:
+      return "Euler";
+    case Sampler::kEulerAncestral:
+      return "Euler a";
+    case Sampler::kHeun:
+      return "Heun";
+    case Sampler::kDpm2:
+      return "DPM2";
+    case Sampler::kDpmpp2m:
+      return "DPM++ 2M";
+    case Sampler::kResMultistep:
+      return "Res Multistep";
+    case Sampler::kErSde:
+      return "ER SDE";
+    case Sampler::kLcm:
+      break;
+  }
+  return "LCM";
+}
+
+std::string web_ui_label(SigmaSchedule schedule) {
+  if (schedule == SigmaSchedule::kModel) return "Automatic";
+  std::string label(sampling_name(kSigmaSchedules, schedule));
+  label.front() = char(label.front() - 'a' + 'A');
+  return label;
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,21 @@
+// The sampler and the noise levels, by our names (ComfyUI's) and by those of AUTOMATIC1111.
+#pragma once
+
+#include "braid/request.h"
+#include "serve/body/fields.h"
+
+namespace braid::serve {
+
+// `sampler` (or `sampler_name`), `schedule` (or `scheduler`), `sigmas`, `base_sigmas` and `shift`.
+// Throws ApiError naming the field and the names that it takes.
+void read_sampling(Fields& fields, Sampling& sampling);
+
+// The web UI's `sampler_name`, with a schedule behind it as in "DPM++ 2M Karras", and `scheduler`.
+// Its clients name those of other engines too: a warning says which is used instead.
+void read_web_ui_sampling(Fields& fields, Sampling& sampling);
+
+// "DPM++ 2M" and "Beta": what the web UI calls them.
+std::string web_ui_label(Sampler sampler);
+std::string web_ui_label(SigmaSchedule schedule);  // "Automatic" for the model's own
+
+}  // namespace braid::serve

@@ -1,0 +1,40 @@
+// Names, dates and hashes as a hub writes them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "message_of.h"
+#include "net/hub/hub_reader.h"
+
+namespace braid::net::hub_words_test {
+
+using testing::HasSubstr;
+
+TEST(RequireInside, TakesNamesOfFiles) {
+  for (const char* const path : {"a", "a/b.json", ".gitattributes", "a..b/c", "ü/é", "a b"})
+    EXPECT_NO_THROW(require_inside(path, "org/name")) << path;
+}
+
+TEST(RequireInside, RefusesWhatWouldLieElsewhere) {
+  for (const std::string path : {"", "/etc/passwd", "../a", "a/../../b", "a/..", ".", "a//b", "a/",
+                                 "a\\..\\b", "C:/a", "a\nb"})
+    EXPECT_THROW(require_inside(path, "org/name"), InputError) << path;
+  EXPECT_THROW(require_inside(std::string("a\0b", 3), "org/name"), InputError);
+  EXPECT_THROW(require_inside(std::string(2000, 'a'), "org/name"), InputError);
+}
+
+// RFC 3986, section 2.3.
+TEST(PercentEncoded, KeepsUnreservedLettersAndSlashes) {
+  EXPECT_EQ(percent_encoded("a/B-c_d.e~9"), "a/B-c_d.e~9");
+  EXPECT_EQ(percent_encoded("a b?c#d%e+ü"), "a%20b%3Fc%23d%25e%2B%C3%BC");
+}
+
+// RFC 9110, section 10.2.3; its date is 784111777 s after 1970.
+TEST(SecondsToWait, AreANumberOrUntilADate) {
+  EXPECT_EQ(seconds_to_wait("120", 0), 120);
+  EXPECT_EQ(seconds_to_wait("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 - 30), 30);
+  EXPECT_EQ(seconds_to_wait("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 + 30), 0);
+  for (const char* const other : {"", "soon", "-3", "1.5", "99999999999999999999"})
+    EXPECT_EQ(seconds_to_wait(other, 0), std::nullopt) << other;
+}
+
+}  // namespace braid::net::hub_words_test

@@ -1,0 +1,151 @@
+// Certificates, secrets and redirects.
+#include "net/http/web_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "net/stand_in_hub.h"
+
+namespace braid::net::web_client_test {
+
+using testing::HasSubstr;
+
+// For as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+// A certificate that signs itself, with its key.
+std::filesystem::path certificate(const std::filesystem::path& folder, const std::string& names) {
+  const auto key = folder / "key.pem", only = folder / "only.pem", both = folder / "both.pem";
+  const auto command =
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
+      "/CN=stand-in -addext subjectAltName=" +
+      names + " -keyout " + key.string() + " -out " + only.string() + " 2>/dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  write_file(both, read_file(only) + read_file(key));
+  return both;
+}
+
+class Https : public testing::Test {
+ protected:
+  WebAnswer ask(const StandInHub& hub) const {
+    return WebClient().ask({.url = hub.endpoint() + "/org/name/resolve/main/a.txt"});
+  }
+  std::string failure(const StandInHub& hub) const {
+    try {
+      ask(hub);
+    } catch (const WebFailure& lost) {
+      EXPECT_EQ(lost.kind(), WebFailure::Kind::kLasting);
+      return lost.what();
+    }
+    return "it was taken";
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(Https, TakesACertificateThatIsTrusted) {
+  const auto file = certificate(folder_.path(), "IP:127.0.0.1");
+  const StandInHub hub(file);
+  hub.put("org/name/a.txt", "hello");
+  const Variable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
+  const auto answer = ask(hub);
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "hello");
+}
+
+TEST_F(Https, RefusesACertificateThatNobodySigned) {
+  const StandInHub hub(certificate(folder_.path(), "IP:127.0.0.1"));
+  hub.put("org/name/a.txt", "hello");
+  EXPECT_THAT(failure(hub), HasSubstr("is not trusted"));
+  EXPECT_TRUE(hub.requests().empty());
+}
+
+TEST_F(Https, RefusesTheCertificateOfAnotherHost) {
+  const StandInHub hub(certificate(folder_.path(), "DNS:example.org"));
+  hub.put("org/name/a.txt", "hello");
+  const Variable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
+  EXPECT_THAT(failure(hub), HasSubstr("is not trusted"));
+  EXPECT_TRUE(hub.requests().empty());
+}
+
+TEST_F(Https, DoesNotFollowToAnAddressWithoutIt) {
+  const StandInHub plain, hub(certificate(folder_.path(), "IP:127.0.0.1"));
+  hub.put("org/name/a.safetensors", "hello");
+  hub.have_faults({{"away", plain.network()}});
+  const Variable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
+  try {
+    WebClient().ask({.url = hub.endpoint() + "/org/name/resolve/main/a.safetensors"});
+    ADD_FAILURE() << "it was followed";
+  } catch (const WebFailure& lost) {
+    EXPECT_THAT(lost.what(), HasSubstr("redirects to an address that is not secure"));
+  }
+  EXPECT_TRUE(plain.requests().empty());
+}
+
+TEST(WebClient, SendsASecretToItsOwnOriginAlone) {
+  const StandInHub hub;
+  hub.put("org/name/a.safetensors", "hello");
+  const auto answer = WebClient().ask(
+      {.url = hub.endpoint() + "/org/name/resolve/main/a.safetensors", .bearer = "secret"});
+  EXPECT_EQ(answer.body, "hello");
+  const auto requests = hub.requests();
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0]["where"], "hub");
+  EXPECT_EQ(requests[0]["token"], "secret");
+  EXPECT_EQ(requests[1]["where"], "network");
+  EXPECT_EQ(requests[1]["token"], "");
+}
+
+TEST(WebClient, BoundsAnswersAndTheirTime) {
+  const StandInHub hub;
+  hub.put("org/name/a.txt", std::string(1000, 'a'));
+  WebRequest request{.url = hub.endpoint() + "/org/name/resolve/main/a.txt", .max_body = 999};
+  EXPECT_THROW(WebClient().ask(request), Error);
+  hub.have_faults({{"stall", {{"a.txt", 10}}}});
+  request.deadline = std::chrono::milliseconds(300);
+  try {
+    WebClient().ask(request);
+    ADD_FAILURE() << "it answered";
+  } catch (const WebFailure& lost) {
+    EXPECT_EQ(lost.kind(), WebFailure::Kind::kDeadline);
+    EXPECT_THAT(lost.what(), HasSubstr("did not answer within 0.3 s"));
+  }
+}
+
+TEST(WebClient, NamesTheHostThatIsNotThere) {
+  try {
+    WebClient().ask({.url = "http://127.0.0.1:1/a"});
+    ADD_FAILURE() << "it answered";
+  } catch (const WebFailure& lost) {
+    EXPECT_EQ(lost.kind(), WebFailure::Kind::kPassing);
+    EXPECT_THAT(lost.what(), HasSubstr("cannot reach 127.0.0.1:1"));
+  }
+}
+
+TEST(WebAddress, IsOfTheWebAndKeepsPasswordsToItself) {
+  EXPECT_EQ(host_of_url("https://me:secret@example.org:8443/a"), "example.org:8443");
+  EXPECT_NO_THROW(require_web_address("HF_ENDPOINT", "http://127.0.0.1:80/hub"));
+  for (const char* const other : {"", "example.org", "ftp://example.org", "file:///etc/passwd"})
+    EXPECT_THROW(require_web_address("HF_ENDPOINT", other), InputError) << other;
+  try {
+    require_web_address("HF_ENDPOINT", "ftp://me:secret@example.org");
+    ADD_FAILURE() << "it was taken";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::Not(HasSubstr("secret")));
+  }
+}
+
+}  // namespace braid::net::web_client_test

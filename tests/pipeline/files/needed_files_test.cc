@@ -1,0 +1,149 @@
+// Which files of a repository are downloaded.
+#include "pipeline/files/needed_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "message_of.h"
+
+namespace braid::needed_files_test {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using Files = std::map<std::string, std::string>;  // contents by path
+
+std::vector<std::string> needed(const Files& files, const std::string& inside = "") {
+  RepositoryFiles repository{.name = "org/name",
+                             .text = [&](const std::string& path) { return files.at(path); }};
+  for (const auto& [path, contents] : files) repository.paths.push_back(path);
+  return needed_files(repository, inside);
+}
+
+std::string refusal(const Files& files, const std::string& inside = "") {
+  return message_of([&] { needed(files, inside); });
+}
+
+// Published as FLUX.1-schnell is.
+Files flux() {
+  Files files;
+  for (const char* const path : {".gitattributes",
+                                 "README.md",
+                                 "ae.safetensors",
+                                 "flux1-schnell.safetensors",
+                                 "scheduler/scheduler_config.json",
+                                 "text_encoder/config.json",
+                                 "text_encoder/model.safetensors",
+                                 "text_encoder_2/config.json",
+                                 "text_encoder_2/model-00001-of-00002.safetensors",
+                                 "text_encoder_2/model-00002-of-00002.safetensors",
+                                 "tokenizer/merges.txt",
+                                 "tokenizer/special_tokens_map.json",
+                                 "tokenizer/tokenizer_config.json",
+                                 "tokenizer/vocab.json",
+                                 "tokenizer_2/special_tokens_map.json",
+                                 "tokenizer_2/spiece.model",
+                                 "tokenizer_2/tokenizer.json",
+                                 "tokenizer_2/tokenizer_config.json",
+                                 "transformer/config.json",
+                                 "transformer/diffusion_pytorch_model-00001-of-00002.safetensors",
+                                 "transformer/diffusion_pytorch_model-00002-of-00002.safetensors",
+                                 "vae/config.json",
+                                 "vae/diffusion_pytorch_model.safetensors"})
+    files[path] = "";
+  files["model_index.json"] = R"({"_class_name": "FluxPipeline",
+    "text_encoder": ["transformers", "CLIPTextModel"],
+    "text_encoder_2": ["transformers", "T5EncoderModel"],
+    "tokenizer": ["transformers", "CLIPTokenizer"],
+    "tokenizer_2": ["transformers", "T5TokenizerFast"],
+    "transformer": ["diffusers", "FluxTransformer2DModel"],
+    "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"],
+    "vae": ["diffusers", "AutoencoderKL"]})";
+  files["text_encoder_2/model.safetensors.index.json"] =
+      R"({"weight_map": {"a": "model-00001-of-00002.safetensors",
+                         "b": "model-00002-of-00002.safetensors"}})";
+  files["transformer/diffusion_pytorch_model.safetensors.index.json"] =
+      R"({"weight_map": {"a": "diffusion_pytorch_model-00001-of-00002.safetensors",
+                         "b": "diffusion_pytorch_model-00002-of-00002.safetensors"}})";
+  return files;
+}
+
+TEST(NeededFiles, OfAModelDirectoryAreItsParts) {
+  auto expected = flux();
+  for (const char* const other : {".gitattributes", "README.md", "ae.safetensors",
+                                  "flux1-schnell.safetensors", "tokenizer_2/spiece.model"})
+    expected.erase(other);
+  std::vector<std::string> paths;
+  for (const auto& [path, contents] : expected) paths.push_back(path);
+  EXPECT_THAT(needed(flux()), ElementsAreArray(paths));
+}
+
+TEST(NeededFiles, TakeOneFormOfTheWeights) {
+  auto files = flux();
+  const auto plain = needed(files);
+  for (const char* const other :
+       {"vae/diffusion_pytorch_model.fp16.safetensors", "vae/diffusion_pytorch_model.bin",
+        "text_encoder/pytorch_model.bin", "text_encoder/model.onnx",
+        "transformer/diffusion_pytorch_model.safetensors", "safety_checker/model.safetensors"})
+    files[other] = "";
+  EXPECT_EQ(needed(files), plain);
+  files.erase("vae/diffusion_pytorch_model.safetensors");
+  EXPECT_THAT(needed(files), testing::Contains("vae/diffusion_pytorch_model.fp16.safetensors"));
+}
+
+TEST(NeededFiles, OfOnePartAreItsConfigurationAndWeights) {
+  EXPECT_THAT(needed({{"config.json", ""},
+                      {"diffusion_pytorch_model.safetensors", ""},
+                      {"README.md", ""},
+                      {"images/a.png", ""}}),
+              ElementsAreArray({"config.json", "diffusion_pytorch_model.safetensors"}));
+  EXPECT_THAT(needed({{"pytorch_lora_weights.safetensors", ""}, {"other.safetensors", ""}}),
+              ElementsAreArray({"pytorch_lora_weights.safetensors"}));
+  EXPECT_THAT(needed({{"adapter_config.json", ""}, {"adapter_model.safetensors", ""}}),
+              ElementsAreArray({"adapter_config.json", "adapter_model.safetensors"}));
+  EXPECT_THAT(needed({{"model_index.json", R"({"_class_name": "FluxPriorReduxPipeline"})"},
+                      {"feature_extractor/preprocessor_config.json", ""},
+                      {"flux1-redux-dev.safetensors", ""},
+                      {"image_embedder/config.json", ""},
+                      {"image_embedder/diffusion_pytorch_model.safetensors", ""},
+                      {"image_encoder/config.json", ""},
+                      {"image_encoder/model.safetensors", ""}})
+                  .size(),
+              6u);
+}
+
+TEST(NeededFiles, OfSeveralOneHasToBeNamed) {
+  const Files quants = {{"README.md", ""}, {"a-Q4.gguf", ""}, {"b/c-Q8.gguf", ""}};
+  EXPECT_THAT(refusal(quants), HasSubstr("2 files of weights, one of which has to be named"));
+  EXPECT_THAT(needed(quants, "b/c-Q8.gguf"), ElementsAreArray({"b/c-Q8.gguf"}));
+  EXPECT_THAT(refusal(quants, "d.gguf"), HasSubstr("org/name has no d.gguf; its files of weights "
+                                                   "are: a-Q4.gguf, b/c-Q8.gguf"));
+  EXPECT_THAT(refusal({{"config.json", ""}, {"a.gguf", ""}, {"b.gguf", ""}}),
+              HasSubstr("one of which has to be named"));
+  EXPECT_THAT(needed({{"README.md", ""}, {"lora/ink.safetensors", ""}}),
+              ElementsAreArray({"lora/ink.safetensors"}));
+}
+
+TEST(NeededFiles, AreThoseOfAFolderThatIsNamed) {
+  EXPECT_THAT(needed(flux(), "vae/"),
+              ElementsAreArray({"vae/config.json", "vae/diffusion_pytorch_model.safetensors"}));
+  EXPECT_EQ(needed(flux(), "transformer").size(), 4u);
+}
+
+TEST(NeededFiles, AreRefusedWhereBraidRunsNoSuchModel) {
+  auto files = flux();
+  files.erase("vae/diffusion_pytorch_model.safetensors");
+  EXPECT_THAT(refusal(files), HasSubstr("org/name/vae has no weights that Braid reads"));
+  files.erase("vae/config.json");
+  EXPECT_THAT(refusal(files), HasSubstr("org/name has no folder vae"));
+  files = flux();
+  files.erase("transformer/diffusion_pytorch_model-00002-of-00002.safetensors");
+  EXPECT_THAT(refusal(files), HasSubstr("-00002-of-00002.safetensors, which org/name does not"));
+  EXPECT_THAT(refusal({{"model_index.json", R"({"_class_name": "SanaPipeline"})"}}),
+              HasSubstr("org/name/model_index.json should describe a FluxPipeline"));
+  EXPECT_THAT(refusal({{"model_index.json", "<html>"}}), HasSubstr("org/name/model_index.json"));
+  EXPECT_THAT(refusal({{"README.md", ""}, {"model.bin", ""}}), HasSubstr("has no weights"));
+}
+
+}  // namespace braid::needed_files_test

@@ -1,0 +1,249 @@
+// Samplers and noise levels in whole runs: under every layout, from pictures, with a cache, as
+// files name them, and as `plan` counts them.
+#include <ATen/ATen.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "picture_requests.h"
+#include "pipeline/planner/planned.h"
+#include "pipeline/sampling/solver.h"
+#include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
+
+namespace braid::samplers_test {
+
+using testing::HasSubstr;
+
+const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+const std::string kFixtures = "tests/data/parity/";
+
+Request request_of(Sampler sampler) {
+  return {.prompts = {"a red circle on a blue background"},
+          .negative_prompt = "a green square",
+          .true_cfg = 2.5,
+          .width = 112,
+          .height = 80,
+          .steps = 4,
+          .sampling = {.sampler = sampler},
+          .max_sequence_length = 21,
+          .seed = 3,
+          .num_images = 3};
+}
+
+class SamplerLayouts : public testing::TestWithParam<Layout> {};
+
+// One with two evaluations per step, and the one that draws noise and keeps most.
+TEST_P(SamplerLayouts, DrawWhatOneRankDraws) {
+  for (const auto sampler : {Sampler::kHeun, Sampler::kErSde}) {
+    static std::map<Sampler, Recording> one;
+    if (!one.contains(sampler)) one[sampler] = recording_of("models/demo", request_of(sampler), {});
+    expect_near(one[sampler], recording_of("models/demo", request_of(sampler), GetParam()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SamplerLayouts,
+                         testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
+                                         Layout{.cfg = 2}, Layout{.dp = 3}, Layout{.pp = 3},
+                                         Layout{.dp = 2, .pp = 2}),
+                         [](const auto& info) {
+                           const auto& l = info.param;
+                           return l.tp > 1        ? std::string("Tp")
+                                  : l.ring > 1    ? "Ring"
+                                  : l.ulysses > 1 ? "Ulysses"
+                                  : l.cfg > 1     ? "Cfg"
+                                  : l.dp > 2      ? "Dp"
+                                  : l.dp > 1      ? "DpLayerSplit"
+                                                  : "LayerSplit";
+                         });
+
+// Picture k of a batch is the picture of seed + k alone: noise comes from its own generator.
+TEST(Samplers, DrawEachPicturesNoiseFromItsOwnGenerator) {
+  for (const auto& [name, sampler] : kSamplers) {
+    if (!is_stochastic(sampler)) continue;
+    auto request = request_of(sampler);
+    request.num_images = 2;
+    request.batch_size = 2;
+    const auto both = recording_of("models/demo", request, {}).at("latents_final");
+    request.num_images = 1;
+    request.seed += 1;
+    const auto second = recording_of("models/demo", request, {}).at("latents_final");
+    EXPECT_TRUE(at::allclose(both.narrow(0, 1, 1), second, 1e-5, 1e-5)) << name;
+  }
+}
+
+TEST(Samplers, RecordTheLevelsThatWereAskedFor) {
+  auto request = request_of(Sampler::kEuler);
+  request.num_images = 1;
+  request.sampling.sigmas = {0.9, 0.5, 0.25};
+  const auto run = recording_of("models/demo", request, {});
+  EXPECT_TRUE(at::allclose(run.at("sigmas"), at::tensor({0.9f, 0.5f, 0.25f, 0.f})));
+  EXPECT_TRUE(at::allclose(run.at("timesteps"), at::tensor({900.f, 500.f, 250.f})));
+  request.sampling = {.schedule = SigmaSchedule::kModel};
+  const auto own = recording_of("models/demo", request, {}).at("sigmas");
+  request.sampling = {};
+  EXPECT_TRUE(at::equal(own, recording_of("models/demo", request, {}).at("sigmas")));
+  request.sampling = {.base_sigmas = {1, 0.75, 0.5, 0.25}};  // what the pipeline passes for 4 steps
+  EXPECT_TRUE(at::equal(own, recording_of("models/demo", request, {}).at("sigmas")));
+}
+
+// From a picture, the last steps of the levels are taken; with strength 0.5 of four the last two.
+TEST(Samplers, StartFromAPictureAtTheRightLevel) {
+  auto request = request_with({.init = waves(64, 48), .strength = 0.5});
+  request.num_images = 1;
+  request.sampling = {.sampler = Sampler::kHeun, .sigmas = {1, 0.75, 0.4, 0.1}};
+  const auto four = recording_of(kFixtures + "basic/model", request, {});
+  request.pictures.strength = 1;
+  request.sampling.sigmas = {0.4, 0.1};
+  const auto two = recording_of(kFixtures + "basic/model", request, {});
+  EXPECT_TRUE(at::equal(four.at("latents_initial"), two.at("latents_initial")));
+  EXPECT_TRUE(at::equal(four.at("latents_final"), two.at("latents_final")));
+}
+
+// What a mask keeps ends as the picture's own latents, whatever the sampler did to it on the way.
+TEST(Samplers, KeepWhatAMaskKeeps) {
+  auto request = request_with({.init = waves(64, 48), .strength = 1.0, .mask = half(64, 48)});
+  request.num_images = 1;
+  request.steps = 3;
+  request.sampling.sampler = Sampler::kEuler;
+  const auto euler = recording_of(kFixtures + "basic/model", request, {}).at("latents_final");
+  const auto left = [](const Tensor& tokens) { return tokens.view({3, 4, -1}).narrow(1, 0, 2); };
+  for (const auto sampler : {Sampler::kHeun, Sampler::kErSde, Sampler::kResMultistep}) {
+    request.sampling.sampler = sampler;
+    const auto got = recording_of(kFixtures + "basic/model", request, {}).at("latents_final");
+    EXPECT_TRUE(at::allclose(left(got), left(euler), 1e-6, 1e-6));
+    EXPECT_FALSE(at::allclose(got, euler, 1e-3, 1e-3));
+  }
+}
+
+TEST(Samplers, CountTheCachesEvaluationsNotItsSteps) {
+  auto request = request_of(Sampler::kHeun);
+  request.num_images = 1;
+  const Engine engine({.model = kModel,
+                       .dtype = Dtype::kFloat32,
+                       .cache = {.mode = CacheMode::kFirstBlock, .threshold = 0}},
+                      {});
+  const auto facts = engine.generate(request, {}, {.record = RecordTensors::kYes}).facts;
+  ASSERT_EQ(facts.full_steps.size(), 1u);
+  EXPECT_EQ(facts.full_steps.front(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
+  const auto whole = recording_of("models/demo", request, {}).at("latents_final");
+  EXPECT_TRUE(at::allclose(facts.recording.at("latents_final"), whole, 1e-5, 1e-5));
+}
+
+TEST(Samplers, TellOfStepsNotOfEvaluations) {
+  auto request = request_of(Sampler::kHeun);
+  request.num_images = 1;
+  std::vector<std::int64_t> done;
+  const Hooks hooks{.progress = [&](const Progress& progress) {
+    if (progress.phase != Phase::kDenoise) return;
+    EXPECT_EQ(progress.total, 4);
+    done.push_back(progress.done);
+  }};
+  Engine({.model = kModel, .dtype = Dtype::kFloat32}, {}).generate(request, hooks);
+  EXPECT_EQ(done, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+}
+
+// ---- what files name
+
+// The file with texts in its header.
+std::string with_metadata(const std::string& file, const Json& texts) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  const auto data = file.substr(sizeof length + length);
+  auto header = Json::parse(file.substr(sizeof length, length));
+  header["__metadata__"] = texts;
+  const auto text = header.dump();
+  length = text.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + text + data;
+}
+
+std::filesystem::path adapter_with(const std::filesystem::path& folder, const Json& metadata) {
+  const auto file = folder / "turbo.safetensors";
+  const auto name = "transformer.transformer_blocks.0.attn.to_q";
+  std::map<std::string, Tensor> tensors = {
+      {name + std::string(".lora_A.weight"), at::zeros({2, 192})},
+      {name + std::string(".lora_B.weight"), at::zeros({192, 2})}};
+  write_file(file, with_metadata(write_safetensors(tensors), metadata));
+  return file;
+}
+
+TEST(Samplers, AreThoseThatALorasMetadataNames) {
+  const TemporaryFolder folder;
+  const auto lora = adapter_with(
+      folder.path(), {{"sample_sigmas", "[1, 0.6, 0.2]"}, {"sampler", "res_multistep"}});
+  const Engine engine({.model = kModel, .adapters = {{lora, 1}}}, {});
+  const auto settings = engine.settle({.prompts = {"a"}}, {});
+  EXPECT_EQ(settings.sampling.sampler, Sampler::kResMultistep);
+  EXPECT_EQ(settings.sampling.base_sigmas, (std::vector<double>{1, 0.6, 0.2}));
+  EXPECT_EQ(settings.steps, 3);
+  EXPECT_EQ(engine.info().steps, 3);
+  EXPECT_EQ(engine.info().sampler, Sampler::kResMultistep);
+  const auto other = engine.settle(
+      {.prompts = {"a"}, .steps = 9, .sampling = {.schedule = SigmaSchedule::kModel}}, {});
+  EXPECT_EQ(other.steps, 9);
+  EXPECT_TRUE(other.sampling.base_sigmas.empty());
+}
+
+TEST(Samplers, OfARequestsOwnLorasAreBelievedToo) {
+  const TemporaryFolder folder;
+  const auto lora = adapter_with(
+      folder.path(), {{"sigmas", "1,0.5"}, {"scheduler", "cosine"}, {"shift", "sigmoid"}});
+  const Engine engine({.model = kModel, .adapter_mode = AdapterMode::kUnmerged}, {});
+  Request request{.prompts = {"a"}, .adapters = {{{lora, 1}}}};
+  EXPECT_EQ(engine.settle(request, {}).num_steps, 2);
+  const auto complete = engine.complete(request, {});
+  EXPECT_EQ(complete.sampling.sigmas, (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(complete.steps, 2);
+  EXPECT_EQ(engine.complete(complete, {}).sampling.sigmas, complete.sampling.sigmas);
+}
+
+TEST(Samplers, SayWhichFileNamesWrongLevels) {
+  const TemporaryFolder folder;
+  const auto lora = adapter_with(folder.path(), {{"sample_sigmas", "[0.5, 0.7]"}});
+  EXPECT_THAT(message_of([&] {
+                Engine({.model = kModel, .adapters = {{lora, 1}}}, {});
+              }),
+              HasSubstr("turbo.safetensors: the base sigmas should fall, but 0.7 follows 0.5"));
+}
+
+TEST(Samplers, AreThoseThatAModelsFilesName) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(kModel, folder.path(), std::filesystem::copy_options::recursive);
+  auto index = read_json(folder.path() / "model_index.json");
+  index["sample_sigmas"] = {1.0, 0.9, 0.4};
+  write_file(folder.path() / "model_index.json", index.dump());
+  auto defaults = read_json(folder.path() / "generation_config.json");
+  defaults["sampler"] = "er_sde";
+  write_file(folder.path() / "generation_config.json", defaults.dump());
+  const auto settled = [&] {
+    return Engine({.model = folder.path()}, {}).settle({.prompts = {"a"}}, {});
+  };
+  EXPECT_EQ(settled().sampling.sampler, Sampler::kErSde);
+  EXPECT_EQ(settled().sampling.base_sigmas, (std::vector<double>{1, 0.9, 0.4}));
+  EXPECT_EQ(settled().steps, 3);
+  defaults["sampler"] = "ddim";
+  write_file(folder.path() / "generation_config.json", defaults.dump());
+  EXPECT_THAT(message_of(settled), HasSubstr("generation_config.json: 'sampler' should be one of"));
+}
+
+// ---- what `plan` counts
+
+TEST(Samplers, TakeTwoEvaluationsInThePlan) {
+  auto job = flux_dev();
+  const auto seconds = [&] { return planned(job, "h100", {}).seconds_per_picture; };
+  const auto euler = seconds();
+  job.sampler = Sampler::kHeun;
+  EXPECT_NEAR(seconds() / euler, (2 * 28 - 1) / 28.0, 1e-9);
+  EXPECT_EQ(job.num_levels(), 28);
+  job.sampler = Sampler::kDpm2;
+  EXPECT_EQ(job.num_levels(), 55);
+  const auto asked =
+      with_request(flux_dev(), {.sampling = {.sampler = Sampler::kDpm2, .sigmas = {1, 0.5, 0.2}}});
+  EXPECT_EQ(asked.evaluations(), 5);
+}
+
+}  // namespace braid::samplers_test
