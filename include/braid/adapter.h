@@ -13,6 +13,7 @@ struct Adapter {
 // kFused: merged into the weights at load. kUnmerged: low-rank products computed beside the
 // weights; requests may then bring their own adapters. kAuto: fused, but beside weights stored in 8
 // bits.
-enum class AdapterMode { kAuto, kFused, kUnmerged };
+// kBeside is the name that kUnmerged had before 0.3; it goes with 0.4.
+enum class AdapterMode { kAuto, kFused, kUnmerged, kBeside = kUnmerged };
 
 }  // namespace braid

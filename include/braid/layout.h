@@ -36,6 +36,7 @@ struct Layout {
   int cfg = 1;      // splits the branches of true guidance
   int dp = 1;       // splits the pictures
   int pp = 1;       // pipeline parallel: runs of blocks; pictures follow each other through them
+  int layer_split = 1;  // the name that `pp` had before 0.3; it goes with 0.4
   SharedModulation modulation = SharedModulation::kYes;
   TextRanks text = TextRanks::kFirst;
   DecodeRanks decode = DecodeRanks::kAll;

@@ -50,9 +50,10 @@ struct DenoiserShape {
   std::int64_t extra_width = 0;              // extra channels beside a latent token
   std::int64_t text_width = 0;               // of an embedded prompt token
   std::int64_t pooled_width = 0;             // of the pooled prompt; 0: there is none
-  std::int64_t state_vectors = 0;  // [B 1 hidden] each, passed between parts beside the tokens
-  std::int64_t run_multiple = 1;   // image and text tokens are each padded to a multiple of this
-  std::int64_t residuals = 0;      // [B N hidden] each, that ControlNets add to image tokens
+  std::int64_t state_vectors = 0;       // [B 1 hidden] each, passed between parts beside the tokens
+  std::int64_t shared_modulations = 0;  // in a step, for all blocks together
+  std::int64_t run_multiple = 1;  // image and text tokens are each padded to a multiple of this
+  std::int64_t residuals = 0;     // [B N hidden] each, that ControlNets add to image tokens
   std::vector<BlockCost> blocks = {};
 
   std::int64_t padded(std::int64_t tokens) const {

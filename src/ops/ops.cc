@@ -67,6 +67,11 @@ void check_heads(std::span<const NormedHeads> parts, const Rope& rope) {
         " tokens of width ", first.size(3));
 }
 
+void check_norm(const Tensor& x, const Tensor& weight) {
+  check(weight.dim() == 1 && weight.size(0) == x.size(-1), "a norm of shape ", weight.sizes(),
+        " for rows of shape ", x.sizes());
+}
+
 void check_joined(const Tensor& x_BLC, const Tensor& y_BLC) {
   check(x_BLC.dim() == 3 && y_BLC.dim() == 3 &&
             x_BLC.sizes().slice(0, 2) == y_BLC.sizes().slice(0, 2),
@@ -151,10 +156,34 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
 
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const Record record("braid::llama_rms_norm", {2 * bytes_of(x)});
-  check(weight.dim() == 1 && weight.size(0) == x.size(-1), "a norm of shape ", weight.sizes(),
-        " for rows of shape ", x.sizes());
+  check_norm(x, weight);
   return cpu_supports(x, weight.unsqueeze(0)) ? cpu::llama_rms_norm(x, weight, eps)
                                               : reference::llama_rms_norm(x, weight, eps);
+}
+
+Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const Record record("braid::zero_centred_rms_norm", {2 * bytes_of(x)});
+  check_norm(x, weight);
+  return cpu_supports(x) ? cpu::zero_centred_rms_norm(x, weight, eps)
+                         : reference::zero_centred_rms_norm(x, weight, eps);
+}
+
+Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modulation& m,
+                          double eps) {
+  const Record record("braid::modulated_rms_norm", {2 * bytes_of(x_BLC)});
+  check_norm(x_BLC, weight);
+  check_modulation(m.scale, x_BLC);
+  check_modulation(m.shift, x_BLC);
+  return cpu_supports(x_BLC, m.scale, m.shift)
+             ? cpu::modulated_rms_norm(x_BLC, weight, m, eps)
+             : reference::modulated_rms_norm(x_BLC, weight, m, eps);
+}
+
+Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC) {
+  const Record record("braid::sigmoid_gated", {3 * bytes_of(x_BLC)});
+  check_gate(gate_BLC, x_BLC);
+  return cpu_supports(x_BLC, gate_BLC) ? cpu::sigmoid_gated(x_BLC, gate_BLC)
+                                       : reference::sigmoid_gated(x_BLC, gate_BLC);
 }
 
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
@@ -197,7 +226,8 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
   const auto on_cpu = [&](const NormedHeads& part) {
     return cpu_supports(part.x_BLHD) && part.x_BLHD.size(3) % 2 == 0 &&
            part.x_BLHD.scalar_type() == first.scalar_type() &&
-           part.weight_D.scalar_type() == part.x_BLHD.scalar_type();
+           (part.weight_D.scalar_type() == first.scalar_type() ||
+            part.weight_D.scalar_type() == at::kFloat);
   };
   const auto on_gpu = [&](const NormedHeads& part) {
     return gpu::supports(part) && gpu_supports(first, part.x_BLHD);

@@ -70,6 +70,14 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // (transformers) and diffusers' RMSNorm.   x_..C weight_C, of one dtype -> [.. C]
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
+// x / sqrt(mean(x^2) + eps) * (1 + weight) over the last dim, in float32, then rounded to x's
+// dtype: norms whose weights are stored minus one.   x_..C, weight_C float32 -> [.. C]
+Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+
+// The same, then * (1 + scale) + shift.   x_BLC -> [B L C]
+Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modulation& m,
+                          double eps);
+
 // Rotates the pairs (x0 x1), (x2 x3), ... of every head by the token's angles, in float32
 // (Su et al., RoFormer, 2021).   x_BLHD -> [B L H D]
 Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
@@ -80,6 +88,9 @@ Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
 
 // silu(gate) * up (Shazeer, GLU Variants Improve Transformer, 2020).   [B L C]
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
+
+// x * sigmoid(gate)   [B L C]
+Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC);
 
 // [x | gelu(y)]   x_BLC y_BLC' -> [B L C+C']
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
@@ -92,7 +103,7 @@ Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& 
 // a GPU.
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
-// The heads of some tokens and the weight of their RMS norm.
+// The heads of some tokens and the weight of their RMS norm, of the heads' dtype or float32.
 struct NormedHeads {
   Tensor x_BLHD, weight_D;
 };

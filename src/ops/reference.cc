@@ -45,6 +45,21 @@ Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   return normed.to(x.scalar_type()) * weight;
 }
 
+Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const auto wide = at::promote_types(x.scalar_type(), at::kFloat);
+  const auto normed = at::rms_norm(x.to(wide), {x.size(-1)}, weight.to(wide) + 1, eps);
+  return normed.to(x.scalar_type());
+}
+
+Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modulation& m,
+                          double eps) {
+  return reference::zero_centred_rms_norm(x_BLC, weight, eps).mul_(1 + m.scale).add_(m.shift);
+}
+
+Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC) {
+  return at::sigmoid(gate_BLC).mul_(x_BLC);
+}
+
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const auto halves = x_BLHD.chunk(2, -1);
   const auto &a = halves[0], &b = halves[1];
@@ -74,7 +89,8 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
   std::vector<Tensor> normed;
-  for (const auto& part : parts) normed.push_back(rms_norm(part.x_BLHD, part.weight_D, eps));
+  for (const auto& [x, weight] : parts)
+    normed.push_back(rms_norm(x.to(weight.scalar_type()), weight, eps).to(x.scalar_type()));
   return rotate(at::cat(normed, 1), rope);
 }
 

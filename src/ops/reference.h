@@ -12,6 +12,10 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               const Tensor& y_BLC, const Modulation& m);
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modulation& m,
+                          double eps);
+Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC);
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);

@@ -119,6 +119,11 @@ int branches_of(const DeployOptions& asked, const Family& family) {
   return num_branches(*asked.request, family.description().limits);
 }
 
+void take_older_names(Layout& layout) {
+  if (layout.pp == 1) layout.pp = layout.layer_split;
+  layout.layer_split = 1;
+}
+
 void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) {
   auto& layout = d.options.layout;
   auto names = device_names(d.options);
@@ -200,8 +205,10 @@ Request Deployment::tiled(Request request) const {
   return request;
 }
 
-Deployment deploy(const DeployOptions& asked, const Host& where) {
+Deployment deploy(const DeployOptions& given, const Host& where) {
+  auto asked = given;
   auto host = where;
+  take_older_names(asked.pipeline.layout);
   if (asked.pipeline.layout.ranks == Ranks::kThreads) host.launch.reset();
   for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
     (void)host.device(device_of_rank(name, host));

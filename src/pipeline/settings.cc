@@ -143,15 +143,17 @@ PictureSize asked_size(const Request& r, const RequestLimits& limits) {
 
 // Checks the size asked for and warns if another one is drawn.
 PictureSize checked_size(const Request& r, const RequestLimits& limits, const Warn& warn) {
-  const int multiple = limits.nearest_size ? 1 : limits.size_multiple;
+  const int multiple = limits.size_multiple;
+  const bool goes_up = limits.size_rounding == SizeRounding::kUp;
+  const int least = limits.nearest_size || goes_up ? 1 : multiple;
   const auto asked = asked_size(r, limits);
-  within("width", asked.width, multiple, limits.largest_side);
-  within("height", asked.height, multiple, limits.largest_side);
+  within("width", asked.width, least, limits.largest_side);
+  within("height", asked.height, least, limits.largest_side);
   const auto drawn = drawn_size(r, limits);
   const auto warn_of = [&](const char* name, int pixels, int rounded) {
     if (rounded != pixels && !limits.nearest_size)
-      warn(text_of("the ", name, " ", pixels, " is rounded down to ", rounded, ", a multiple of ",
-                   multiple));
+      warn(text_of("the ", name, " ", pixels, " is rounded ", goes_up ? "up" : "down", " to ",
+                   rounded, ", a multiple of ", multiple));
   };
   warn_of("width", asked.width, drawn.width);
   warn_of("height", asked.height, drawn.height);
@@ -190,7 +192,10 @@ PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
   const auto asked = asked_size(request, limits);
   if (limits.nearest_size) return limits.nearest_size(asked);
   const int multiple = limits.size_multiple;
-  const auto rounded = [&](int pixels) { return std::max(1, pixels / multiple) * multiple; };
+  const int added = limits.size_rounding == SizeRounding::kUp ? multiple - 1 : 0;
+  const auto rounded = [&](int pixels) {
+    return std::max(1, (pixels + added) / multiple) * multiple;
+  };
   return {.width = rounded(asked.width), .height = rounded(asked.height)};
 }
 

@@ -19,6 +19,15 @@ std::string mistral_chat(std::string_view system, std::string_view user) {
   return chat;
 }
 
+std::string krea2_chat(std::string_view user) {
+  std::string chat =
+      "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, "
+      "quantity, text, spatial relationships of the objects and background:<|im_end|>\n"
+      "<|im_start|>user\n";
+  chat += user;
+  return chat;
+}
+
 // The system turn begins with a backslash and an n that were meant to be a line feed.
 std::string joy_chat(std::string_view user, std::size_t num_pictures) {
   std::string chat =

@@ -21,6 +21,11 @@ std::string mistral_chat(std::string_view system, std::string_view user);
 // as JoyAI-Image-Edit was trained.
 std::string joy_chat(std::string_view user, std::size_t num_pictures);
 
+// A system turn and a user turn that does not end, as Krea 2 was trained; then its end and the
+// beginning of the assistant's turn.
+std::string krea2_chat(std::string_view user);
+inline constexpr std::string_view kKrea2ChatEnd = "<|im_end|>\n<|im_start|>assistant\n";
+
 // The system message FLUX.2 was trained with (black-forest-labs/flux2, system_messages.py).
 inline constexpr std::string_view kFlux2SystemMessage =
     "You are an AI that reasons about image descriptions. You give structured responses focusing "

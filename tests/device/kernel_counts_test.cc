@@ -114,6 +114,11 @@ TEST_F(KernelsOfABlock, OfJoyAreWhatThePlannerCounts) {
   expect_costs(step, kind_named(step, "double"), "double_blocks.1");
 }
 
+TEST_F(KernelsOfABlock, OfKrea2AreWhatThePlannerCounts) {
+  const auto step = step_of(kParity / "krea2/model");
+  expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1");
+}
+
 TEST_F(KernelsOfABlock, OfZImageAreWhatThePlannerCounts) {
   const auto step = step_of(kParity / "zimage-turbo/model");
   expect_costs(step, kind_named(step, "blocks"), "layers.1");

@@ -17,6 +17,9 @@
 #include "models/joy/model.h"
 #include "models/joy/names.h"
 #include "models/joy/sharding.h"
+#include "models/krea2/model.h"
+#include "models/krea2/names.h"
+#include "models/krea2/sharding.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
@@ -137,6 +140,29 @@ Base joy_base() {
           }};
 }
 
+Base krea2_base() {
+  const PartFixture fixture("krea2");
+  const auto config = config_of(fixture.folder(), read_krea2_config);
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> DenoiserPart {
+    const auto run = run_of(mesh, config.num_blocks());
+    const auto model =
+        std::make_shared<const Krea2>(config, w, attend, BlockRange{run.begin, run.count});
+    auto part = part_of(model);
+    part.refine = [=](const DenoiserInput& in, const Tensor& text_BTC) {
+      return model->refine(in, text_BTC);
+    };
+    return part;
+  };
+  return {
+      .checkpoint = fixture.weights(),
+      .names = krea2_names(fixture.weights()),
+      .adapter_names = krea2_adapter_names(),
+      .shardings = [=](int ranks) { return krea2_sharding(config, ranks, SharedModulation::kYes); },
+      .load = load,
+      .input = krea2_input(fixture.dump(), at::kFloat),
+      .velocity = same};
+}
+
 class AdapterParity : public testing::TestWithParam<std::string> {
  protected:
   AdapterParity()
@@ -147,6 +173,7 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         base_(family_ == "flux"    ? flux_base()
               : family_ == "flux2" ? flux2_base()
               : family_ == "joy"   ? joy_base()
+              : family_ == "krea2" ? krea2_base()
                                    : zimage_base()) {
     const auto manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
     // peft draws new DoRA magnitudes each time, so its spread was not measured: rslora's stands in.
@@ -168,13 +195,16 @@ class AdapterParity : public testing::TestWithParam<std::string> {
     const auto mesh = make_mesh(world, degrees);
     const auto part =
         base_.load(weights({.tensor_parallel = mesh.tp}, mode), attend_over(mesh), mesh);
-    return base_.velocity(predict_over(mesh, part)({base_.input}).front());
+    auto in = base_.input;
+    if (part.refine) in.refined_BTC = refine_over(mesh, part)({in}).front();
+    return base_.velocity(predict_over(mesh, part)({in}).front());
   }
   // At least 1.5 times the reference's difference from itself on another processor.
   double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
   // Adapters that are more than low-rank products.
   bool is_fused_only() const {
-    for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha", "onetrainer"})
+    for (const auto* const word :
+         {"dora", "rslora", "control", "lokr", "loha", "onetrainer", "whole"})
       if (name_.find(word) != std::string::npos) return true;
     return false;
   }
@@ -222,7 +252,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "flux2/comfyui", "flux2/base-model", "flux2/cut", "flux2/lokr", "flux2/fused",
                     "flux2/lycoris-dora", "zimage/peft", "zimage/kohya", "zimage/comfyui",
                     "zimage/default", "zimage/fused", "zimage/lokr", "joy/peft", "joy/kohya",
-                    "joy/diffsynth", "joy/lycoris-dora"),
+                    "joy/diffsynth", "joy/lycoris-dora", "krea2/peft", "krea2/comfyui",
+                    "krea2/base-model", "krea2/diffusers", "krea2/bare", "krea2/kohya",
+                    "krea2/lycoris-dora", "krea2/lokr", "krea2/whole"),
     [](const auto& test) {
       auto name = test.param;
       std::erase_if(name, [](char c) { return c == '/' || c == '-'; });

@@ -90,6 +90,13 @@ inline DenoiserInput joy_input(const Dump& dump, std::int64_t count, at::ScalarT
   return in;
 }
 
+inline DenoiserInput krea2_input(const Dump& dump, at::ScalarType dtype) {
+  const auto run = [&](const std::string& name) {
+    return Tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
+  };
+  return {.noise = run("noise"), .text = run("text"), .timestep_B = dump["timestep"].to(dtype)};
+}
+
 // The tensor too large for fixtures: tools/parity/make_denoisers.py, left_out().
 inline Tensor left_out() {
   const auto i = at::arange(1024).unsqueeze(1), j = at::arange(256);

@@ -66,6 +66,13 @@ TEST(Deployment, KeepsTheSettingsThatAreStated) {
   EXPECT_THAT(refusal, HasSubstr("does not fit 12.0 GB"));
 }
 
+TEST(Deployment, TakesTheNameThatPipelineParallelismHadBefore) {
+  auto asked = flux_on_gpu();
+  asked.pipeline.devices = {"cuda:0-1"};
+  asked.pipeline.layout.layer_split = 2;
+  EXPECT_EQ(deploy(asked, host_of("2xh100")).degrees(), Degrees{.pp = 2});
+}
+
 TEST(Deployment, ChoosesTheDegreesThatThePlannerPutsFirstIfAsked) {
   auto asked = flux_on_gpu();
   asked.pipeline.devices = {"cuda:0-3"};

@@ -33,7 +33,7 @@ std::optional<std::string> text_or_none(const Json& json) {
 // For families whose own guidance is classifier-free, the fixtures store its scale as `true_cfg`.
 bool is_truly_guided(const fs::path& model) {
   const auto name = read_json(model / "model_index.json")["_class_name"].get<std::string>();
-  return name == "Flux2KleinPipeline" || name == "ZImagePipeline";
+  return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline";
 }
 
 Request request_of(const Json& r, const fs::path& model) {
@@ -273,5 +273,9 @@ TEST(Pipelines, TellWhatTheyDo) {
 // One model, without guidance, and with guidance capped and limited to a part of the way.
 INSTANTIATE_TEST_SUITE_P(ZImageFixtures, Whole, testing::Values("zimage-turbo", "zimage"),
                          [](const auto& info) { return info.index == 0 ? "turbo" : "base"; });
+
+// Guided, with prompts of unequal lengths; distilled, of a size that is rounded up, in tiles.
+INSTANTIATE_TEST_SUITE_P(Krea2Fixtures, Whole, testing::Values("krea2", "krea2-turbo"),
+                         [](const auto& info) { return info.index == 0 ? "raw" : "turbo"; });
 
 }  // namespace braid::parity_test

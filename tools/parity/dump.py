@@ -405,11 +405,26 @@ class JoyPlus(Joy):
                 "velocity_first": self.packed(output[0][-count:])}
 
 
+class Krea2(Flux):
+    """Without the pads between a prompt and the end of its chat; hidden states side by side."""
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
+        if request.negative_prompt is not None:
+            given["negative_prompt"] = [request.negative_prompt] * len(request.prompts)
+        return given
+
+    def evaluation(self, args, options, output, tokens, count):
+        embeds, are_real = options["encoder_hidden_states"], options["encoder_attention_mask"]
+        real = [one[is_real].flatten(1) for one, is_real in zip(embeds, are_real, strict=True)]
+        return {"prompt_embeds": pad_sequence(real, batch_first=True), "velocity_first": output[0]}
+
+
 FAMILIES = {"JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
             "FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
             "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(),
             "Flux2KleinKVPipeline": KeptKlein(), "Flux2Pipeline": Dev(),
-            "ZImagePipeline": ZImage()}
+            "ZImagePipeline": ZImage(), "Krea2Pipeline": Krea2()}
 
 
 def run(pipe, request, latents=None):

@@ -31,6 +31,7 @@ import numpy as np
 import random_cases
 import random_families
 import random_joy
+import random_krea2
 import random_pipeline
 import rounded
 import single_file
@@ -52,7 +53,7 @@ PIXELS = 1e-3      # share of the values that may differ by more than 1/255
 BFLOAT16 = 1.1     # error relative to diffusers' own
 TIMEOUT = 120      # seconds per run of braid
 TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape,
-                random_joy.JoyShape)
+                random_joy.JoyShape, random_krea2.Krea2Shape)
 
 
 class Mismatch(Exception):

@@ -5,6 +5,7 @@ from dump import Request
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
 from random_joy import JoyShape
+from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import NetShape, Shape
 from redux import ReduxShape
 
@@ -22,7 +23,7 @@ FLUX_AXES = {"heads": 2, "head_dim": 128, "axes": (16, 56, 56), "single_blocks":
 @dataclass
 class Case:
     name: str
-    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | None  # None: bundled
+    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | Krea2Shape | None
     request: Request
     dtype: str = "float32"
     flags: tuple = ()        # further flags of braid, which must not change any number
@@ -390,6 +391,39 @@ JOY = [
          ask(size="640x512", seq=4096, cfg=4.0, references=((60, 44),)), "bfloat16"),
 ]
 
+# Of single files, shapes do not determine the axes.
+KREA_AXES = {"axes": (32, 48, 48), "theta": 1000.0}
+KREA2 = [
+    Case("krea2", Krea2Shape(seed=1), ask(cfg=3.5, steps=3, seq=80)),
+    Case("krea2 turbo, size to be rounded up, -n 2", Krea2Shape(seed=2, distilled=True),
+         ask(size="100x71", n=2, seq=80, cfg=0.0, steps=4)),
+    Case("krea2, 12 taps, 48 heads, tp 8", Krea2Shape(
+        seed=3, taps=(2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 32, 35), text_layers=36,
+        transformer=Krea2TransformerShape(heads=48, kv_heads=12, axes=(2, 2, 2), ff=128)),
+        ask(*LENGTHS, size="112x80", cfg=2.0, negative=ACCENTS, seq=120), flags=("--tp", "8")),
+    Case("krea2, cut prompt, accents, stochastic", Krea2Shape(
+        seed=4, scheduler={"shift": 3.0, "stochastic_sampling": True}),
+        ask(ACCENTS + LONG, cfg=1.0, negative="", seq=60, n=2)),
+    Case("krea2, no fusion blocks, one tap, tiles", Krea2Shape(
+        seed=5, taps=(3,), transformer=Krea2TransformerShape(
+            heads=5, kv_heads=1, layers=1, layerwise_blocks=0, refiner_blocks=0)),
+        ask(size="288x320", cfg=0.0, vae_tiling=True, seq=80)),
+    Case("krea2, tokens of less than a prompt", Krea2Shape(seed=6), ask(cfg=0.3, seq=1)),
+    Case("krea2, single file, prefix, ring", Krea2Shape(
+        seed=7, transformer=Krea2TransformerShape(heads=2, kv_heads=1, **KREA_AXES)),
+        ask(cfg=2.0, seq=80), single_file="model.diffusion_model.", flags=("--ring", "2")),
+    Case("krea2, bfloat16", Krea2Shape(seed=8, dtype="bfloat16"), ask(cfg=2.0, n=2, seq=80),
+         "bfloat16"),
+    Case("krea2 in GGUF, Qwen3-VL too", Krea2Shape(
+        seed=9, text_head_dim=32, text_ff=64, sections=(8, 4, 4),
+        transformer=Krea2TransformerShape(heads=2, kv_heads=1, ff=64, text_width=32, text_heads=2,
+                                          text_kv_heads=2, text_ff=64, **KREA_AXES)),
+        ask(cfg=2.0, seq=80), single_file="", coded="gguf"),
+    Case("krea2 with a LoRA of kohya", Krea2Shape(seed=10), ask(cfg=2.0, seq=80), lora="kohya"),
+    Case("krea2 with a LoRA, beside, tp", Krea2Shape(seed=11), ask(seq=80, cfg=0.0), lora="bare",
+         flags=("--lora-mode", "beside", "--tp", "2")),
+]
+
 CONTROL_LORAS = [
     Case("control LoRA", shape(heads=4), ask(size="96x64", guidance=10.0, control=(96, 64)),
          control_lora=True),
@@ -538,4 +572,4 @@ LORAS_OVER_CODES = [
          single_file="", coded="comfy float8", control_lora=True, converted=True),
 ]
 CASES = (FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + TOOLS_IN_FILES +
-         CODED + LORAS + LORAS_OVER_CODES + JOY)
+         CODED + LORAS + LORAS_OVER_CODES + JOY + KREA2)

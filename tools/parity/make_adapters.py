@@ -99,10 +99,17 @@ def run_joy(model, given):
     return model(*given).sample[:, -1].squeeze(2).contiguous()
 
 
+def run_krea2(model, given):
+    taps = model.config.num_text_layers
+    return model(given["noise"], given["text"].unflatten(2, (taps, -1)), given["timestep"],
+                 torch.cat([given["text_ids"], given["noise_ids"]])).sample
+
+
 BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux),
          "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
          "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage),
-         "joy": (PARITY / "joy", PARITY / "joy/model/transformer", run_joy)}
+         "joy": (PARITY / "joy", PARITY / "joy/model/transformer", run_joy),
+         "krea2": (PARITY / "denoisers/krea2", PARITY / "denoisers/krea2", run_krea2)}
 
 # The single-file module -> the diffusers modules that its rows come from.
 D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
@@ -183,6 +190,18 @@ JOY = {n: [n] for n in
        [f"double_blocks.0.attn.{x}_attn_{y}" for x in ("img", "txt") for y in ("qkv", "proj")] +
        [f"double_blocks.1.{x}_mlp.net.{y}" for x in ("img", "txt") for y in ("0.proj", "2")] +
        ["condition_embedder.time_proj", "condition_embedder.text_embedder.linear_1", "proj_out"]}
+KREA2 = {
+    "first": ["img_in"], "tmlp.0": ["time_embed.linear_1"], "tmlp.2": ["time_embed.linear_2"],
+    "tproj.1": ["time_mod_proj"], "txtmlp.1": ["txt_in.linear_1"], "txtmlp.3": ["txt_in.linear_2"],
+    "last.linear": ["final_layer.linear"],
+    **{f"{theirs}.{layer}": [f"{ours}.{module}"]
+       for theirs, ours in {"blocks.1": "transformer_blocks.1",
+                            "txtfusion.layerwise_blocks.0": "text_fusion.layerwise_blocks.0",
+                            "txtfusion.refiner_blocks.1": "text_fusion.refiner_blocks.1"}.items()
+       for layer, module in {
+           "attn.wq": "attn.to_q", "attn.wk": "attn.to_k", "attn.wv": "attn.to_v",
+           "attn.wo": "attn.to_out.0", "attn.gate": "attn.to_gate", "mlp.gate": "ff.gate",
+           "mlp.up": "ff.up", "mlp.down": "ff.down"}.items()}}
 SWAPPED = "norm_out.linear"  # diffusers has [scale | shift], single files [shift | scale]
 
 
@@ -321,6 +340,14 @@ def control(base, seed):
     return writer
 
 
+def whole(base, seed, table, key_of):
+    """Changes of whole weights beside low-rank ones."""
+    writer = spelled(base, seed, table, key_of, **PEFT)
+    writer.tensors[key_of("txtfusion.projector.diff")] = delta = writer.next(1, 3)
+    writer.change(["text_fusion.projector"], delta)
+    return writer
+
+
 def lokr(base, seed, table, prefix):
     """Kronecker products: neither, one or both of the factors are products."""
     writer = Writer(base, seed)
@@ -398,7 +425,9 @@ PEFT_CONFIGS = {
     "zimage": {"peft": {"r": 2, "lora_alpha": 5, "target_modules": [
         "to_q", "to_k", "to_v", "to_out.0", "w1", "w2", "w3"]}},
     "joy": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
-        "img_attn_qkv", "txt_attn_proj", "net.2", "time_proj"]}}}
+        "img_attn_qkv", "txt_attn_proj", "net.2", "time_proj"]}},
+    "krea2": {"peft": {"r": 2, "lora_alpha": 5, "target_modules": [
+        "to_q", "to_k", "to_v", "to_gate", "to_out.0", "ff.gate", "ff.down", "time_mod_proj"]}}}
 
 
 def files_of(name, base):
@@ -427,6 +456,16 @@ def files_of(name, base):
                 "lokr": lokr(base, 1400, doubles, "lycoris_"),
                 "fused": spelled(base, 2300, FUSED, dotted("model."), **PEFT),
                 "lycoris-dora": lycoris_dora(base, 2400, FLUX2)}
+    if name == "krea2":
+        blocks = {s: m for s, m in KREA2.items() if "blocks." in s}
+        return {"comfyui": spelled(base, 3200, KREA2, dotted("diffusion_model."), **PEFT),
+                "base-model": spelled(base, 3300, KREA2, dotted("base_model.model."), **PEFT),
+                "diffusers": spelled(base, 3400, KREA2, dotted("transformer."), False, **PEFT),
+                "bare": spelled(base, 3500, KREA2, dotted(""), **PEFT),
+                "kohya": spelled(base, 3600, KREA2, underscored("lora_unet_"), **KOHYA),
+                "lycoris-dora": lycoris_dora(base, 3700, KREA2),
+                "lokr": lokr(base, 3800, blocks, "lycoris_"),
+                "whole": whole(base, 3900, KREA2, dotted("diffusion_model."))}
     if name == "joy":
         def in_block(module):
             return module.replace(".attn.", ".")

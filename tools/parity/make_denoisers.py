@@ -21,11 +21,15 @@ from pathlib import Path
 
 import diffusers
 import dump
+import random_denoisers
+import random_krea2
+import random_pipeline
 import single_file
 import torch
 from made_with import versions
 from parts import normal
-from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape, build
+from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
+from random_krea2 import Krea2TransformerShape
 from safetensors.torch import load_file, save_file
 from spread import instruction_sets, largest
 
@@ -61,6 +65,16 @@ class ZImageCase:
 
 
 @dataclasses.dataclass
+class Krea2Case:
+    shape: Krea2TransformerShape
+    batch: int = 1
+    grid: tuple = (3, 5)
+    text: int = 7
+    times: tuple = TIMES
+    single_file: str | None = None
+
+
+@dataclasses.dataclass
 class VaeCase:
     shape: Flux2VaeShape
     single_file: None = None
@@ -87,6 +101,16 @@ CASES = {
                                         t_scale=500.0, latent_channels=3), batch=3, grid=(7, 5),
                             caption=33, times=(0.828125, 0.2109375, 0.6044921875),
                             single_file="model.diffusion_model."),
+    "krea2": Krea2Case(Krea2TransformerShape(seed=10, heads=12, kv_heads=3, axes=(2, 2, 4)),
+                       single_file=""),
+    "krea2-odd": Krea2Case(Krea2TransformerShape(
+        seed=11, heads=5, kv_heads=5, axes=(2, 4, 2), theta=200.0, layers=3, ff=50, sinusoid=64,
+        channels=12, taps=5, text_width=18, text_kv_heads=1, layerwise_blocks=1, refiner_blocks=3,
+        eps=1e-3), batch=3, grid=(7, 4), text=13, times=(0.03125, 0.0078125, 0.0625),
+        single_file="model.diffusion_model."),
+    "krea2-plain": Krea2Case(Krea2TransformerShape(
+        seed=12, heads=6, kv_heads=2, layers=1, taps=1, layerwise_blocks=0, refiner_blocks=0),
+        grid=(1, 13), text=1),
     "vae": VaeCase(Flux2VaeShape(seed=5)),
     "vae-thin": VaeCase(Flux2VaeShape(seed=6, decoder_widths=(6, 6, 6, 12), groups=3,
                                       widths=(6, 12, 12, 12), attention=False, latent_channels=3,
@@ -146,6 +170,21 @@ def zimage_outputs(model, case, given):
     return {"velocity": torch.stack(velocity).squeeze(2)}
 
 
+def krea2_inputs(case):
+    s, (rows, columns) = case.shape, case.grid
+    return {"noise": normal(1, case.batch, rows * columns, s.channels),
+            "noise_ids": grid_ids(0, rows, columns)[:, :3].contiguous(),
+            "text": normal(2, case.batch, case.text, s.taps * s.text_width),
+            "text_ids": torch.zeros(case.text, 3), "timestep": torch.tensor(case.times[:case.batch])}
+
+
+def krea2_outputs(model, case, given):
+    return {"velocity": model(
+        given["noise"].to(model.dtype),
+        given["text"].unflatten(2, (case.shape.taps, -1)).to(model.dtype),
+        given["timestep"].to(model.dtype), torch.cat([given["text_ids"], given["noise_ids"]])).sample}
+
+
 def vae_inputs(case):
     z = case.shape.latent_channels
     return {"latents": normal(4, 1, z, 4, 7), "pixels": normal(5, 1, 3, 32, 56).clamp(-1, 1),
@@ -167,8 +206,16 @@ def vae_outputs(model, case, given):
     return found
 
 
-INPUTS = {Flux2Case: flux2_inputs, ZImageCase: zimage_inputs, VaeCase: vae_inputs}
-OUTPUTS = {Flux2Case: flux2_outputs, ZImageCase: zimage_outputs, VaeCase: vae_outputs}
+INPUTS = {Flux2Case: flux2_inputs, ZImageCase: zimage_inputs, Krea2Case: krea2_inputs,
+          VaeCase: vae_inputs}
+OUTPUTS = {Flux2Case: flux2_outputs, ZImageCase: zimage_outputs, Krea2Case: krea2_outputs,
+           VaeCase: vae_outputs}
+
+
+def build(s, name):
+    if not isinstance(s, Krea2TransformerShape):
+        return random_denoisers.build(s, name)
+    return random_pipeline.fill(random_krea2.transformer(s), name, s, random_krea2.spread)
 
 
 def fit(tensors):
@@ -184,7 +231,9 @@ def load(folder, dtype):
     if LEFT_OUT in model.state_dict():
         tensors[LEFT_OUT] = left_out(*model.state_dict()[LEFT_OUT].shape)
     model.load_state_dict(tensors)
-    return model.to(dtype).eval()
+    model = model.to(dtype).eval()
+    is_krea2 = config["_class_name"] == "Krea2Transformer2DModel"
+    return random_krea2.with_wide_norms(model) if is_krea2 else model
 
 
 @torch.no_grad()
@@ -218,7 +267,8 @@ def check_alive(folder, case, given, expected):
             continue
         kept = tensor.clone()
         is_norm = tensor.dim() == 1 and name.endswith(("weight", "running_var"))
-        tensor.fill_(1 if is_norm else 0)
+        is_krea2 = isinstance(case, Krea2Case)  # whose weights of norms are stored minus one
+        tensor.fill_(1 if is_norm and not is_krea2 else 0)
         changed = OUTPUTS[type(case)](model, case, given)
         effect = max(dump.relative_error(changed[n], expected[n]) for n in expected)
         assert effect > SEEN, f"{name} changes the output by only {effect:.1e}"

@@ -27,6 +27,7 @@ from made_with import versions
 from parts import PROMPTS
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
+from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import DEMO, NetShape, Shape
 from redux import ReduxShape
 from safetensors.torch import save_file
@@ -75,6 +76,17 @@ SHAPES = {
     "flux2-dev": DevShape(
         seed=8, transformer=Flux2Shape(heads=2, double_blocks=2, single_blocks=1, guidance=True),
         dtype="bfloat16"),
+    # Four heads of queries per head of keys: at 4 and 8 devices these groups are cut.
+    "krea2": Krea2Shape(
+        seed=34, transformer=Krea2TransformerShape(
+            heads=24, kv_heads=6, axes=(2, 2, 2), ff=64, text_heads=4, text_kv_heads=2),
+        dtype="bfloat16"),
+    "krea2-turbo": Krea2Shape(
+        seed=35, distilled=True, taps=(0, 3), text_layers=4, latent_channels=3, vae_layers=2,
+        transformer=Krea2TransformerShape(heads=3, kv_heads=1, axes=(4, 2, 4), layers=3, theta=300.0,
+                                          sinusoid=64, layerwise_blocks=1, refiner_blocks=3,
+                                          eps=1e-4),
+        dtype="bfloat16"),
 }
 MODELS = {"demo": DEMO, "zimage": Path("../zimage-turbo/model")}  # for cases without a shape
 CASES = {
@@ -97,6 +109,11 @@ CASES = {
     # Prompts follow a long system message, with padding in front.
     "flux2-dev": Request(("a [IMG]small red circle", PROMPTS[1]), height=96, steps=3,
                          max_sequence_length=230, seed=2**41, guidance=4.0),
+    # Prompts of unequal lengths, of which the text encoder reads the beginning of one.
+    "krea2": Request((*PROMPTS, "猫と 🎨"), width=112, height=80, steps=3, max_sequence_length=60,
+                     seed=36, true_cfg=2.5, negative_prompt="blurry, two stars"),
+    "krea2-turbo": Request(PROMPTS[:1], width=90, height=66, steps=4, max_sequence_length=100,
+                           seed=37, true_cfg=0.0, num_images=2, vae_tiling=True),
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 

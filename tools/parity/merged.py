@@ -6,8 +6,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 OF_CLASS = {"FluxTransformer2DModel": "flux", "Flux2Transformer2DModel": "flux2",
-            "ZImageTransformer2DModel": "zimage"}
-
+            "ZImageTransformer2DModel": "zimage", "Krea2Transformer2DModel": "krea2"}
 
 
 # Of language models: prefix, what is between segments, the factors' names.

@@ -9,6 +9,7 @@ from live_cases import ACCENTS, LENGTHS, QWEN3, Case, ask
 from random_denoisers import Flux2Shape, ZImageShape
 from random_families import KleinShape, ZImagePipelineShape
 from random_joy import JoyShape
+from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import Shape
 
 LAYOUTS = [(), (), ("--tp", 2), ("--ring", 2), ("--ulysses", 2), ("--layer-split", 2),
@@ -63,10 +64,24 @@ def joy(draw, seed):
                     deepstack=draw.choice([(0, 1, 2), (0, 2), (1,)]))
 
 
+def krea2(draw, seed):
+    kv_heads, head_dim = draw.choice([1, 2, 3]), draw.choice([8, 16, 32])
+    layers = draw.randint(4, 8)
+    return Krea2Shape(
+        seed=seed, distilled=draw.random() < 0.4, text_layers=layers,
+        taps=tuple(sorted(draw.sample(range(layers), draw.randint(1, 4)))),
+        text_kv_heads=draw.choice([2, 4]), latent_channels=draw.choice([4, 16]),
+        transformer=Krea2TransformerShape(
+            heads=2 * kv_heads * draw.choice([1, 2]), kv_heads=kv_heads, axes=axes(draw, 3, head_dim),
+            layers=draw.randint(1, 3), ff=draw.choice([48, 96]), text_width=draw.choice([24, 48]),
+            layerwise_blocks=draw.randint(0, 2), refiner_blocks=draw.randint(0, 2)))
+
+
 SPELLINGS = {  # as make_adapters.py names them
     flux: ["kohya", "comfyui", "comfyui-down", "mixed", "fal", "xlabs", "lokr", "loha"],
     klein: ["kohya", "comfyui", "base-model", "cut", "lokr"],
     zimage: ["comfyui", "kohya", "default", "lokr"]}
+# make_adapters.py changes blocks that not every Krea 2 shape has.
 
 
 def request(draw, family, has_control):
@@ -74,6 +89,10 @@ def request(draw, family, has_control):
                "n": draw.randint(1, 2), "seed": draw.randint(0, 2**40), "steps": draw.randint(1, 3)}
     if family is zimage:
         return ask(draw.choice(LENGTHS), seq=64, cfg=draw.choice([0.0, 3.0]), **options)
+    if family is krea2:
+        options["size"] = f"{draw.randint(30, 150)}x{draw.randint(30, 150)}"
+        return ask(*draw.sample(LENGTHS, draw.randint(1, 2)), seq=draw.choice([60, 120]),
+                   cfg=draw.choice([0.0, 0.5, 3.5]), negative=draw.choice([None, ACCENTS]), **options)
     if family is joy:
         options |= {"n": 1, "size": f"{64 * draw.randint(1, 20)}x{64 * draw.randint(1, 20)}",
                     "references": tuple(
@@ -118,9 +137,23 @@ def draw_joy(seed):
     return Case(", ".join(word for word in words if word), shape, asked, flags=flags)
 
 
+def draw_krea2(seed):
+    draw = random.Random(seed)
+    shape, asked = krea2(draw, seed), request(draw, krea2, False)
+    fields = {} if draw.random() < 0.6 else {"int8": "base"}
+    flags = (*draw.choice(LAYOUTS), *draw.choice(MEMORY))
+    if asked.true_cfg > 0 and draw.random() < 0.3:
+        flags = ("--cfg-parallel", 2)
+    words = [f"random {seed}", "krea2", "int8" if fields else "", " ".join(str(f) for f in flags)]
+    flags += ("--quantize", "int8") if fields else ()
+    return Case(", ".join(word for word in words if word), shape, asked, flags=flags, **fields)
+
+
 def draw_case(seed):
     draw = random.Random(seed)
-    family = draw.choice([flux, flux, flux, klein, zimage, zimage, joy])
+    family = draw.choice([flux, flux, flux, klein, zimage, zimage, joy, krea2])
+    if family is krea2:
+        return draw_krea2(seed)
     if family is joy:
         return draw_joy(seed)
     coding = draw.choice(CODINGS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import random_denoisers
 import random_joy
+import random_krea2
 import random_pipeline
 import tiny_tokenizers
 import torch
@@ -148,7 +149,7 @@ def index_of(s, parts):
 
 def token_channels(s):
     """The width of a latent token."""
-    return 4 * (s.latent_channels if isinstance(s, random_pipeline.Shape)
+    return 4 * (s.latent_channels if isinstance(s, (random_pipeline.Shape, random_krea2.Krea2Shape))
                 else s.vae.latent_channels)
 
 
@@ -160,6 +161,9 @@ def make(out, s, link=False):
         return
     if isinstance(s, random_joy.JoyShape):
         random_joy.make(out, s)
+        return
+    if isinstance(s, random_krea2.Krea2Shape):
+        random_krea2.make(out, s)
         return
     out.mkdir(parents=True)
     transformer, vae = matched(s)

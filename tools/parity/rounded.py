@@ -17,7 +17,11 @@ def write(model, out):
         if part.name != "transformer":
             (out / part.name).symlink_to(part)
     source = model / "transformer"
-    tensors = {name: of_codes(tensor) if tensor.ndim == 2 and name.endswith(".weight") else tensor
+    # Krea 2's mixer of taps, a number for each, stays as it is.
+    def is_coded(name, tensor):
+        return tensor.ndim == 2 and name.endswith(".weight") and "projector" not in name
+
+    tensors = {name: of_codes(tensor) if is_coded(name, tensor) else tensor
                for name, tensor in coded_file.read(source).items()}
     save_file({name: t.contiguous() for name, t in tensors.items()},
               out / "transformer/diffusion_pytorch_model.safetensors", {"format": "pt"})

@@ -74,6 +74,20 @@ Z_IMAGE = [
     (r"\.attention\.to_q\.", ".attention.qkv."), (r"\.attention\.to_out\.0\.", ".attention.out."),
     (r"\.attention\.norm_(q|k)\.", r".attention.\1_norm."),
 ]
+KREA_2 = [
+    (r"^img_in\.", "first."), (r"^time_embed\.linear_1\.", "tmlp.0."),
+    (r"^time_embed\.linear_2\.", "tmlp.2."), (r"^time_mod_proj\.", "tproj.1."),
+    (r"^txt_in\.norm\.weight", "txtmlp.0.scale"), (r"^txt_in\.linear_1\.", "txtmlp.1."),
+    (r"^txt_in\.linear_2\.", "txtmlp.3."), (r"^text_fusion\.", "txtfusion."),
+    (r"^transformer_blocks\.", "blocks."), (r"^final_layer\.linear\.", "last.linear."),
+    (r"^final_layer\.norm\.weight", "last.norm.scale"),
+    (r"^final_layer\.scale_shift_table", "last.modulation.lin")]
+KREA_2_BLOCK = [
+    (r"\.attn\.to_(q|k|v)\.", r".attn.w\1."), (r"\.attn\.to_out\.0\.", ".attn.wo."),
+    (r"\.attn\.to_gate\.", ".attn.gate."), (r"\.ff\.", ".mlp."),
+    (r"\.attn\.norm_(q|k)\.weight", r".attn.qknorm.\1norm.scale"),
+    (r"\.norm1\.weight", ".prenorm.scale"), (r"\.norm2\.weight", ".postnorm.scale"),
+    (r"\.scale_shift_table", ".mod.lin")]
 Q_K_V = {".to_q.": (".to_k.", ".to_v."), ".add_q_proj.": (".add_k_proj.", ".add_v_proj.")}
 
 
@@ -101,6 +115,22 @@ def convert_flux2(tensors):
 def convert_zimage(tensors):
     """Adds the weight of a norm that has none, because published files hold one."""
     return rename(tensors, Z_IMAGE) | {"norm_final.weight": torch.ones(1)}
+
+
+def convert_krea2(tensors):
+    """A block's six vectors are one; layers stay apart."""
+    out = {}
+    for name, tensor in tensors.items():
+        if name.startswith("transformer_blocks.") and name.endswith("scale_shift_table"):
+            tensor = tensor.flatten()
+        inner = name
+        if "_blocks." in name:
+            for rule in KREA_2_BLOCK:
+                inner = re.sub(*rule, inner)
+        for rule in KREA_2:
+            inner = re.sub(*rule, inner)
+        out[inner] = tensor
+    return out
 
 
 def swap_halves(tensors, name):
@@ -140,7 +170,8 @@ def convert(tensors):
 
 
 CONVERTERS = {"FluxTransformer2DModel": convert, "Flux2Transformer2DModel": convert_flux2,
-              "ZImageTransformer2DModel": convert_zimage}
+              "ZImageTransformer2DModel": convert_zimage,
+              "Krea2Transformer2DModel": convert_krea2}
 
 
 def converter_of(folder):

@@ -59,7 +59,9 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
   add_sampling_flags(read, r.sampling);
   read.text("--guidance", "SCALE", "Picture",
             "How closely to follow the prompt, on the model's own scale;\n"
-            "ignored by models without guidance. Default: the model's",
+            "ignored by models without guidance. Z-Image and Krea 2 add so\n"
+            "many times the difference to the prompt's velocity: 0 is off,\n"
+            "the usual scale is one more. Default: the model's",
             into(r.guidance, finite_number));
   read.text("--seed", "N", "Picture",
             "Seed of the first picture, 0 to 2^64-1; the next ones take N+1,\n"

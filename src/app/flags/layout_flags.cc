@@ -28,11 +28,11 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
              layout.ring);
   add_degree(read, "--ulysses", "Context parallelism: ranks trade tokens for heads",
              layout.ulysses);
-  add_degree(read, "--cfg-parallel",
-             "Guidance parallelism: ranks split the branches of true guidance", layout.cfg);
+  add_degree(read, "--cfg-parallel", "CFG parallelism: ranks split the branches of true guidance",
+             layout.cfg);
   add_degree(read, "--dp", "Data parallelism: ranks split the pictures", layout.dp);
-  add_degree(read, "--layer-split",
-             "Each rank keeps a run of consecutive blocks; pictures pass\n"
+  add_degree(read, "--pp,--layer-split",
+             "Pipeline parallelism: each rank keeps a run of consecutive blocks; pictures pass\n"
              "through them one after another, so make several at once",
              layout.pp);
   read.text("--tp-modulation", "HOW", "Layout",
@@ -72,7 +72,7 @@ void check_auto_layout(const Layout& l) {
   if (l.fit != Fit::kAuto) return;
   const bool has_degrees = l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.pp > 1;
   require(!has_degrees, "--layout auto chooses the degrees itself: leave out --tp, --ring, ",
-          "--ulysses, --layer-split, --cfg-parallel and --dp, or leave out --layout");
+          "--ulysses, --pp, --cfg-parallel and --dp, or leave out --layout");
 }
 
 }  // namespace braid

@@ -84,13 +84,14 @@ void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {
 void add_adapter_flags(FlagReader& read, PipelineOptions& o) {
   add_lora_flag(read, o.adapters);
   read.text("--lora-mode", "MODE", "Model",
-            "auto, fused (merged into the weights) or beside (computed next\n"
+            "auto, fused (merged into the weights) or unmerged (computed next\n"
             "to them, as separate products). Default: auto, which fuses\n"
             "unless weights are stored in 8 bits",
             [&](const std::string& flag, const std::string& text) {
               o.adapter_mode = choice<AdapterMode>(flag, text,
                                                    {{"auto", AdapterMode::kAuto},
                                                     {"fused", AdapterMode::kFused},
+                                                    {"unmerged", AdapterMode::kUnmerged},
                                                     {"beside", AdapterMode::kUnmerged}});
             });
 }

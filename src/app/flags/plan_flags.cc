@@ -86,7 +86,8 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             });
   read.text("--guidance", "SCALE", "Picture",
             "The model's own scale, as for generate: where it is that of true\n"
-            "guidance, 1 saves the second evaluation. Default: the model's",
+            "guidance, 1 (Z-Image, Krea 2: 0) saves the second evaluation.\n"
+            "Default: the model's",
             [&](const std::string& flag, const std::string& text) {
               f.guidance = finite_number(flag, text);
             });

@@ -5,7 +5,7 @@ namespace braid {
 namespace {
 
 OrderedJson json_of(const Degrees& g) {
-  return {{"dp", g.dp},     {"cfg", g.cfg},         {"layers", g.pp},
+  return {{"dp", g.dp},     {"cfg", g.cfg},         {"pp", g.pp}, {"layers", g.pp},
           {"ring", g.ring}, {"ulysses", g.ulysses}, {"tp", g.tp}};
 }
 

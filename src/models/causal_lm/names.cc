@@ -38,9 +38,12 @@ Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config
   Names names{.prefix = "model.",
               .ignored = {"lm_head.weight", "language_model.lm_head.weight", "vision_tower.**",
                           "multi_modal_projector.**", "model.vision_tower.**",
-                          "model.multi_modal_projector.**", "tekken_model"}};
-  // Qwen3ForCausalLM; Qwen3Model; Mistral3ForConditionalGeneration, older and newer
-  for (const char* prefix : {"model.", "", "language_model.model.", "model.language_model."})
+                          "model.multi_modal_projector.**", "visual.**", "model.visual.**",
+                          "tekken_model"}};
+  // Qwen3ForCausalLM; Qwen3Model; Mistral3ForConditionalGeneration, older and newer, or
+  // Qwen3VLForConditionalGeneration; Qwen3VLModel
+  for (const char* prefix :
+       {"model.", "", "language_model.model.", "model.language_model.", "language_model."})
     if (checkpoint.find(prefix + std::string("embed_tokens.weight"))) names.prefix = prefix;
   return names;
 }
@@ -50,9 +53,10 @@ AdapterNames causal_lm_adapter_names() {
   AdapterNames names{.prefixes = {"text_encoder.", "text_encoder.base_model.model.",
                                   "base_model.model.text_encoder.", "lora_te_", "lora_te1_",
                                   "text_encoders.transformer."}};
-  for (const std::string encoder : {"qwen3_4b", "qwen3_8b", "mistral3_24b"})
+  for (const std::string encoder : {"qwen3_4b", "qwen3_8b", "qwen3vl_4b", "mistral3_24b"})
     names.prefixes.push_back("text_encoders." + encoder + ".transformer.");
-  for (const char* prefix : {"model.", "", "language_model.model.", "model.language_model."})
+  for (const char* prefix :
+       {"model.", "", "language_model.model.", "model.language_model.", "language_model."})
     names.tables.push_back({.prefix = prefix});
   return names;
 }

@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-constexpr const char* kOwnFamilies = "FLUX.1, FLUX.2, Z-Image and JoyAI-Image-Edit";
+constexpr const char* kOwnFamilies = "FLUX.1, FLUX.2, Z-Image, JoyAI-Image-Edit and Krea 2";
 
 // What tools put before a denoiser's or a part's names; the longer first.
 constexpr std::array kUsualPrefixes = {"model.diffusion_model.",
@@ -172,6 +172,10 @@ std::string adapted_model(const Checkpoint& checkpoint) {
       {"input_blocks", "a Stable Diffusion model (SD1.5, SDXL)"},
       {"down_blocks", "a Stable Diffusion model (SD1.5, SDXL)"},
       {"up_blocks", "a Stable Diffusion model (SD1.5, SDXL)"},
+      {"txtfusion", "a Krea 2 model"},
+      {"text_fusion", "a Krea 2 model"},
+      {"attn.wq", "a Krea 2 model"},
+      {"attn_wq", "a Krea 2 model"},
       {"noise_refiner", "a Z-Image or Lumina 2 model"},
       {"adaLN_modulation", "a Z-Image or Lumina 2 model"},
   });

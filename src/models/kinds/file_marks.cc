@@ -51,6 +51,7 @@ void add_own_models(std::vector<FileMarks>& rows) {
               {own("FLUX.2", "a FLUX.2 transformer", {"single_stream_modulation."}),
                own("JoyAI-Image-Edit", "a JoyAI-Image-Edit transformer",
                    {"img_mod.modulate_table", "txt_mod.modulate_table"}),
+               own("Krea 2", "a Krea 2 transformer", {"^txtfusion.", "^text_fusion."}),
                model("a Z-Image Omni transformer",
                      {"siglip_embedder.", "siglip_refiner.", "siglip_pad_token"}),
                own("Z-Image", "a Z-Image transformer", {"x_pad_token", "cap_pad_token"})});

@@ -85,8 +85,8 @@ void check_wan_kind(const JsonObject& json) {
 VaeConfig read_wan_config(const JsonObject& json) {
   check_wan_kind(json);
   auto c = wan_vae_config();
-  json.integer_or("in_channels", 3, 3, 3);
-  json.integer_or("out_channels", 3, 3, 3);
+  for (const char* const key : {"in_channels", "out_channels", "input_channels"})
+    (void)json.integer_or(key, 3, 3, 3);
   const auto base = json.integer_or("base_dim", c.widths.front(), 1, kMaxWidth);
   const auto decoder_base = json.integer_or("decoder_base_dim", base, 1, kMaxWidth);
   const auto multiples = json.integers_or("dim_mult", {1, 2, 4, 4}, 1, 1024);
@@ -124,12 +124,13 @@ VaeConfig wan_vae_config() {
 
 VaeConfig read_vae_config(const JsonObject& json) {
   const auto class_name = json.string_or("_class_name", "AutoencoderKL");
-  if (class_name == "AutoencoderKLWan") return read_wan_config(json);
+  // Qwen-Image's is Wan's with other weights in its decoder.
+  if (class_name == "AutoencoderKLWan" || class_name == "AutoencoderKLQwenImage")
+    return read_wan_config(json);
   const bool is_flux2 = class_name == "AutoencoderKLFlux2";
-  require(
-      class_name == "AutoencoderKL" || is_flux2, json.source(),
-      " should describe an AutoencoderKL, AutoencoderKLFlux2 or AutoencoderKLWan, it describes ",
-      "a ", class_name);
+  require(class_name == "AutoencoderKL" || is_flux2, json.source(),
+          " should describe an AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan or ",
+          "AutoencoderKLQwenImage, it describes a ", class_name);
   VaeConfig c;
   c.image_channels = json.integer_or("in_channels", 3, 3, 3);
   json.integer_or("out_channels", 3, 3, 3);

@@ -1,5 +1,5 @@
-// The sizes of an AutoencoderKL, an AutoencoderKLFlux2 or, for single pictures, an
-// AutoencoderKLWan.
+// The sizes of an AutoencoderKL, an AutoencoderKLFlux2 or, for single pictures, an AutoencoderKLWan
+// or AutoencoderKLQwenImage.
 #pragma once
 
 #include <cstdint>

@@ -128,6 +128,45 @@ Tensor llama_rms_norm(const Tensor& x, const Tensor& weight_C, double eps) {
   return y;
 }
 
+Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight_C, double eps) {
+  const auto dense = x.contiguous(), weight = weight_C.to(at::kFloat).contiguous();
+  const auto y = at::empty_like(dense);
+  const auto width = x.size(-1);
+  const Rows from(dense.view({1, -1, width})), to(y.view({1, -1, width}));
+  const auto& kernels = kernels_of(x);
+  for_each_row(1, x.numel() / std::max<std::int64_t>(1, width), width,
+               [&](std::int64_t b, std::int64_t l) {
+                 kernels.zero_centred_rms_norm(from.at(b, l), weight.const_data_ptr<float>(),
+                                               nullptr, nullptr, to.at(b, l), width, float(eps));
+               });
+  return y;
+}
+
+Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight_C, const Modulation& m,
+                          double eps) {
+  const auto width = x_BLC.size(2);
+  const auto weight = weight_C.to(at::kFloat).contiguous();
+  const auto y = at::empty(x_BLC.sizes(), x_BLC.options());
+  const Rows x(x_BLC), scale(m.scale), shift(m.shift), out(y);
+  const auto& kernels = kernels_of(x_BLC);
+  for_each_row(x_BLC.size(0), x_BLC.size(1), width, [&](std::int64_t b, std::int64_t l) {
+    kernels.zero_centred_rms_norm(x.at(b, l), weight.const_data_ptr<float>(), scale.at(b, 0),
+                                  shift.at(b, 0), out.at(b, l), width, float(eps));
+  });
+  return y;
+}
+
+Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC) {
+  const auto width = x_BLC.size(2);
+  const auto y = at::empty(x_BLC.sizes(), x_BLC.options());
+  const Rows x(x_BLC), gate(gate_BLC), out(y);
+  const auto& kernels = kernels_of(x_BLC);
+  for_each_row(x_BLC.size(0), x_BLC.size(1), width, [&](std::int64_t b, std::int64_t l) {
+    kernels.sigmoid_gated(gate.at(b, l), x.at(b, l), out.at(b, l), width);
+  });
+  return y;
+}
+
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const auto heads = x_BLHD.size(2), width = x_BLHD.size(3);
   const auto y = at::empty(x_BLHD.sizes(), x_BLHD.options());

@@ -211,6 +211,36 @@ void llama_rms_norm(const void* x_, const void* weight_, void* y_, int64 width, 
   }
 }
 
+template <class T>
+void zero_centred_rms_norm(const void* x_, const float* weight, const void* scale_,
+                           const void* shift_, void* y_, int64 width, float eps) {
+  const auto *x = static_cast<const T*>(x_), *scale = static_cast<const T*>(scale_),
+             *shift = static_cast<const T*>(shift_);
+  auto* y = static_cast<T*>(y_);
+  const float inverse = inverse_rms(x, width, eps);
+  if (!scale) {
+#pragma omp simd
+    for (int64 i = 0; i < width; ++i) store(y, i, load(x, i) * inverse * (1 + weight[i]));
+    return;
+  }
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i)
+    store(y, i, load(x, i) * inverse * (1 + weight[i]) * (1 + load(scale, i)) + load(shift, i));
+}
+
+template <class T>
+void sigmoid_gated(const void* gate_, const void* up_, void* y_, int64 width) {
+  const auto *gate = static_cast<const T*>(gate_), *up = static_cast<const T*>(up_);
+  auto* y = static_cast<T*>(y_);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i) {
+    float power = -load(gate, i);
+    power = power < -87 ? -87 : power;
+    power = power > 87 ? 87 : power;
+    store(y, i, load(up, i) / (1 + exponential(power)));
+  }
+}
+
 template <class T, class Angle>
 void rotate_halves(const void* x_, const void* cos_, const void* sin_, void* y_, int64 width) {
   const auto* x = static_cast<const T*>(x_);
@@ -240,7 +270,9 @@ constexpr RowKernels kOf = {&modulated_norm<T>,
                             &llama_rms_norm<T>,
                             &rotate_halves<T, T>,
                             &rotate_halves<T, float>,
-                            &swiglu<T>};
+                            &swiglu<T>,
+                            &zero_centred_rms_norm<T>,
+                            &sigmoid_gated<T>};
 
 }  // namespace
 

@@ -18,6 +18,8 @@ struct RowKernels {
                       void* y, std::int64_t width, float eps);
 
   using RmsNorm = void(const void* x, const void* weight, void* y, std::int64_t width, float eps);
+  using ModulatedRms = void(const void* x, const float* weight, const void* scale,
+                            const void* shift, void* y, std::int64_t width, float eps);
   using RotateHalves = void(const void* x, const void* cos, const void* sin, void* y,
                             std::int64_t width);
   using Glu = void(const void* gate, const void* up, void* y, std::int64_t width);
@@ -45,6 +47,10 @@ struct RowKernels {
   RotateHalves* rotate_halves;       // pairs across the two halves; cos and sin once per pair
   RotateHalves* rotate_halves_wide;  // the same with cos and sin in float32
   Glu* swiglu;                       // gate / (1 + e^-gate) * up
+
+  // x / rms(x) * (1 + weight), then * (1 + scale) + shift unless these are null
+  ModulatedRms* zero_centred_rms_norm;
+  Glu* sigmoid_gated;  // up / (1 + e^-gate)
 };
 
 enum class RowType { kFloat32, kBfloat16 };

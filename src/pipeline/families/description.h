@@ -102,9 +102,12 @@ struct PicturesTaken {
   // computed once, before the first.
   enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
 };
+// Which multiple of pixels is drawn in place of a size that is none.
+enum class SizeRounding { kDown, kUp };
 struct RequestLimits {
   RequestDefaults defaults = {};
-  int size_multiple = 16;  // pixels: sizes are rounded down to it
+  int size_multiple = 16;  // pixels
+  SizeRounding size_rounding = SizeRounding::kDown;
   // The trained size to draw instead of the given one; empty: the model draws any size.
   std::function<PictureSize(PictureSize)> nearest_size = {};
   int largest_side = kMaxSide;           // pixels

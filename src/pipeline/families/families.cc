@@ -4,6 +4,7 @@
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/families/flux2/flux2.h"
 #include "pipeline/families/joy/joy.h"
+#include "pipeline/families/krea2/krea2.h"
 #include "pipeline/families/zimage/zimage.h"
 
 namespace braid {
@@ -20,6 +21,7 @@ const std::vector<FamilyEntry>& known_families() {
       zimage_family(),
       joy_family(JoyKind::kEdit),
       joy_family(JoyKind::kPlus),
+      krea2_family(),
   };
   return kFamilies;
 }

@@ -20,7 +20,8 @@ class ReadPrompt {
   }
 
   std::int64_t tokens(const std::string& prompt) const {
-    return length_of(reader_.chat ? reader_.chat(prompt) : prompt) - reader_.unseen;
+    const auto length = length_of(reader_.chat ? reader_.chat(prompt) : prompt);
+    return length - reader_.unseen + reader_.behind;
   }
   // Tokens of the chat that stand behind the prompt: they are cut before it is.
   std::int64_t behind() const { return behind_; }

@@ -13,6 +13,10 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
          share_of(total, first, ranks).begin;
 }
 
+std::int64_t grouped_keys(const DenoiserShape& shape, const StepPlace& p) {
+  return std::int64_t(key_heads_of(shape.num_heads, shape.num_kv_heads, p.tp, p.tp_size).size());
+}
+
 }  // namespace
 
 std::int64_t TokenCounts::of(const BlockCost& kind) const {
@@ -105,7 +109,8 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
     return counts;
   };
   const auto heads = share_of(job.shape().num_heads, p.tp, p.tp_size).count;
-  const auto kv_heads = share_of(job.shape().num_kv_heads, p.tp, p.tp_size).count;
+  const bool are_grouped = job.shape().num_kv_heads < job.shape().num_heads;
+  const auto kv_heads = are_grouped ? grouped_keys(job.shape(), p) : heads;
   std::int64_t sent_heads = 0;
   for (int r = 0; r < p.ulysses_size; ++r) {
     const auto traded = traded_heads(heads, kv_heads, r, p.ulysses_size);

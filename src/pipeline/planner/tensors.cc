@@ -124,7 +124,8 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
          .leaf = leaves.of(a),
          .use = a.use,
          .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
-         .unit = sharding ? sharding->unit : 0});
+         .unit = sharding ? sharding->unit : 0,
+         .num_queries = sharding ? sharding->num_queries : 0});
     add_form(a, options.packed, part.tensors.back());
     add_changes(changes.of(a), options, part.tensors.back());
   }
@@ -145,6 +146,12 @@ std::vector<AskedTensor> asked_by(const Part& part, at::ScalarType dtype, const 
 std::int64_t share_of_width(const PlannedTensor& t, std::int64_t width, int ranks, int rank) {
   if (t.parts.empty()) return share_of_part(width, t.unit, rank, ranks).count;
   std::int64_t sum = 0;
+  if (t.num_queries > 0) {
+    for (const auto part : t.parts)
+      for (const auto& share : grouped_shares(part, t.unit, t.num_queries, rank, ranks))
+        sum += share.count;
+    return sum;
+  }
   for (const auto part : t.parts) sum += share_of_part(part, t.unit, rank, ranks).count;
   return sum;
 }

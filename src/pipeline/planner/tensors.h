@@ -30,7 +30,7 @@ struct PlannedTensor {
   bool is_always_unmerged = false;
   // Sharding cuts each of these parts by itself, in multiples of the unit.
   std::vector<std::int64_t> parts = {};
-  std::int64_t unit = 0;
+  std::int64_t unit = 0, num_queries = 0;
 };
 
 struct PartTensors {

@@ -23,7 +23,8 @@ export async function order(settings, fields) {
   return job;
 }
 
-const numbers = ["steps", "guidance", "max_sequence_length", "shift", "true_cfg", "guidance_rescale", "cfg_norm_cap", "cfg_until"];
+const numbers = ["steps", "shift", "guidance", "max_sequence_length", "true_cfg", "guidance_rescale", "cfg_norm_cap",
+  "cfg_until"];
 const isPicture = (name) => /^(init|mask|(reference|control)(_\d+)?)$/.test(name);
 
 // What to order for the settings in a picture's text.

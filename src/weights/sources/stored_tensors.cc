@@ -150,12 +150,14 @@ const StoredTensor* StoredTensors::with_scales(const std::string& tensor,
 }
 
 // Shapes may differ by extents of 1, which writers add or drop: [D] for [1, D], and a convolution
-// of single pixels for a matrix. Codes keep their rows.
+// of single pixels for a matrix. Codes keep their rows. Other tables of vectors may be one vector.
 const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape) {
   const auto* const stored = checkpoint_.find(tensor);
   const auto& has = stored->entry.shape;
   const auto wanted = shape_as_rows(has, shape);
-  if (wanted == has || essential(wanted) != essential(has)) return stored;
+  const bool is_flat = shape.size() == 2 && has.size() == 1 && !stored->is_quantized() &&
+                       c10::multiply_integers(shape) == has.front();
+  if (wanted == has || (!is_flat && essential(wanted) != essential(has))) return stored;
   const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;
   const bool has_same_rows = !stored->scales && !has.empty() && has.back() == wanted.back();
   if (stored->is_quantized() && !is_pixel && !has_same_rows) return stored;

@@ -89,8 +89,8 @@ TEST(Flags, FillARequest) {
 }
 
 TEST(Flags, FillALayout) {
-  const auto f = generate_flags({"a", "--tp", "2", "--layer-split", "3", "--text-encoder", "tp",
-                                 "--vae", "rank0", "--devices", "cuda:0-3,cpu"});
+  const auto f = generate_flags({"a", "--tp", "2", "--pp", "3", "--text-encoder", "tp", "--vae",
+                                 "rank0", "--devices", "cuda:0-3,cpu"});
   EXPECT_EQ(f.options.layout.tp, 2);
   EXPECT_EQ(f.options.layout.pp, 3);
   EXPECT_EQ(f.options.layout.text, TextRanks::kShared);
@@ -287,7 +287,7 @@ TEST(Flags, NameLorasWithTheirScales) {
   expect_refused({"--lora", "x=y.safetensors"}, "--lora");
   expect_refused({"--lora", "=2"}, "FILE or FILE=SCALE");
   expect_refused({"--lora", "x=inf"}, "--lora");
-  expect_refused({"--lora-mode", "merged"}, "auto, fused, beside");
+  expect_refused({"--lora-mode", "merged"}, "auto, fused, unmerged, beside");
 }
 
 }  // namespace braid::flags_test

@@ -125,6 +125,33 @@ TEST_P(Kernels, LlamaRmsNorm) {
   EXPECT_TRUE(at::allclose(ops::reference::llama_rms_norm(exact_x, exact_weight, 1e-2), want));
 }
 
+TEST_P(Kernels, ZeroCentredRmsNorm) {
+  const auto x = tokens() * 2;
+  const auto weight = draw({GetParam().width}).to(at::kFloat);
+  const auto exact_x = x.to(at::kDouble), factor = weight.to(at::kDouble) + 1;
+  const auto want = exact_x / (exact_x.square().mean(-1, true) + 1e-2).sqrt() * factor;
+  expect_near(ops::cpu::zero_centred_rms_norm(x, weight, 1e-2), want);
+  EXPECT_TRUE(
+      at::allclose(ops::reference::zero_centred_rms_norm(exact_x, weight, 1e-2), want, 1e-5));
+  const Modulation m{.shift = draw({GetParam().batch, 1, GetParam().width}, 2),
+                     .scale = draw({1, 1, GetParam().width}, 3),
+                     .gate = {}};
+  const auto shift = m.shift.to(at::kDouble), scale = m.scale.to(at::kDouble);
+  expect_near(ops::cpu::modulated_rms_norm(x, weight, m, 1e-2), want * (1 + scale) + shift, 2);
+  EXPECT_TRUE(
+      at::allclose(ops::reference::modulated_rms_norm(exact_x, weight, {shift, scale, {}}, 1e-2),
+                   want * (1 + scale) + shift, 1e-5));
+}
+
+TEST_P(Kernels, SigmoidGated) {
+  const auto halves =
+      draw({GetParam().batch, GetParam().tokens, 2 * GetParam().width}, 3).chunk(2, -1);
+  const auto x = halves[0].to(at::kDouble), gate = halves[1].to(at::kDouble);
+  const auto want = x / (1 + (-gate).exp());
+  expect_near(ops::cpu::sigmoid_gated(halves[0], halves[1]), want);
+  EXPECT_TRUE(at::allclose(ops::reference::sigmoid_gated(x, gate), want));
+}
+
 // Heads of one part of a fused projection.
 TEST_P(Kernels, RotateHalves) {
   constexpr std::int64_t kHeads = 3;
@@ -194,6 +221,19 @@ TEST(BfloatKernels, LeaveWeightsOfAnotherDtypeToTheDefinition) {
                         ops::reference::llama_rms_norm(x, weight, 1e-6)));
 }
 
+// A weight rounded to bfloat16, 1.0078125, would make each number 1.0078125.
+TEST(BfloatKernels, KeepWeightsThatAreStoredMinusOneInFloat32) {
+  const auto x = at::ones({1, 3, 32}, at::kBFloat16), weight = at::full({32}, 0.003);
+  EXPECT_TRUE(at::equal(ops::zero_centred_rms_norm(x, weight, 0), x));
+  const auto heads = x.view({1, 3, 2, 16});
+  const Rope still{.cos = at::ones({3, 16}), .sin = at::zeros({3, 16})};
+  const std::array parts = {ops::NormedHeads{heads, at::full({16}, 1.003)}};
+  const auto got = ops::normed_rotated(parts, 0, still);
+  EXPECT_EQ(got.scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(at::equal(got, heads));
+  EXPECT_TRUE(at::equal(ops::reference::normed_rotated(parts, 0, still), heads));
+}
+
 TEST(BfloatKernels, RoundToNearestEven) {
   // 1 + 2^-8 lies between two bfloat16 numbers: rounds to even; so does 1 + 3 * 2^-8, upwards
   const auto one = at::full({1, 1, 32}, 1, at::kBFloat16);
@@ -216,6 +256,9 @@ TEST(Operations, RefuseShapesThatDoNotFit) {
   EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = some_B1C, .scale = two_B2C, .gate = {}}));
   EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = two_B2C, .scale = some_B1C, .gate = {}}));
   EXPECT_ANY_THROW((void)ops::swiglu(x, at::zeros({2, 3, 4})));
+  EXPECT_ANY_THROW((void)ops::sigmoid_gated(x, at::zeros({2, 3, 4})));
+  EXPECT_ANY_THROW((void)ops::zero_centred_rms_norm(x, at::ones({4}), 1e-6));
+  EXPECT_ANY_THROW((void)ops::modulated_rms_norm(x, at::ones({8}), {two_B2C, some_B1C, {}}, 0));
   EXPECT_ANY_THROW((void)ops::joined_swiglu(x, at::zeros({2, 3, 4}), x));
   EXPECT_ANY_THROW((void)ops::joined_swiglu(x, at::zeros({2, 4, 8}), at::zeros({2, 4, 8})));
   EXPECT_ANY_THROW((void)ops::llama_rms_norm(x, at::ones({4}), 1e-6));

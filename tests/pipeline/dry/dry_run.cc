@@ -210,7 +210,7 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   schedule.timesteps.resize(kStepsBefore + 1);
   schedule.sigmas.resize(kStepsBefore + 2);
   const auto before = meter.live();
-  TrafficByAxis traffic;
+  auto traffic = traffic_of(mesh);
   std::int64_t copied = 0, flops = 0;
   const auto on_step = [&](const StepTaken& taken) {
     rank.traffic = traffic_between(traffic, traffic_of(mesh));

@@ -11,7 +11,12 @@ Tensor without_numbers(const TensorForm& form) {
 
 // A table stays where it is stored: it takes nothing.
 Tensor table_without_numbers(const TensorForm& form) {
-  return without_numbers({form.dtype, {1}}).expand(form.shape);
+  const std::vector<std::int64_t> strides(form.shape.size(), 0);
+  return at::for_blob(nullptr, form.shape)
+      .strides(strides)
+      .target_device(at::kMeta)
+      .options(at::TensorOptions(form.dtype).device(at::kMeta))
+      .make_tensor();
 }
 
 class DryTensors : public TensorSource {

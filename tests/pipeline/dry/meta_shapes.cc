@@ -68,6 +68,10 @@ Tensor int_products(const Tensor& x, const Tensor& y) {
 
 Tensor same_size(const Tensor& x) { return at::empty_like(x); }
 Tensor flipped(const Tensor& x, at::IntArrayRef) { return at::empty_like(x); }
+Tensor finite(const Tensor& x, std::optional<double>, std::optional<double>,
+              std::optional<double>) {
+  return at::empty_like(x);
+}
 
 }  // namespace
 
@@ -83,6 +87,7 @@ TORCH_LIBRARY_IMPL(aten, Meta, library) {
   library.impl("abs", same_size);
   library.impl("round", same_size);
   library.impl("flip", flipped);
+  library.impl("nan_to_num", finite);
 }
 
 }  // namespace braid

@@ -113,6 +113,7 @@ TEST_P(CountedModel, IsWarnedOfOneTokenTooMany) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, CountedModel,
-                         testing::Values("demo", "klein", "flux2-dev", "zimage-turbo", "joy"));
+                         testing::Values("demo", "klein", "flux2-dev", "zimage-turbo", "joy",
+                                         "krea2"));
 
 }  // namespace braid::prompt_tokens_test

@@ -25,7 +25,8 @@ SigmaSchedule schedule_named(const std::string& asked) {
 // ComfyUI computes in float32, the fixture in float64: 1e-6 apart.
 TEST(Grids, EqualComfyUisByDefinition) {
   int compared = 0;
-  for (const auto& entry : golden()["grids"]) {
+  const auto data = golden();
+  for (const auto& entry : data["grids"]) {
     const ScheduleConfig config{.shift = entry.value("shift", 1.0),
                                 .use_dynamic_shifting = entry.contains("mu")};
     const auto got =
@@ -43,7 +44,8 @@ TEST(Grids, EqualComfyUisByDefinition) {
 // FLUX.2-dev-Turbo's and Qwen-Image-2.1-Turbo's lists among them.
 TEST(Grids, ShiftGivenLevelsAsDiffusersBitForBit) {
   int compared = 0;
-  for (const auto& entry : golden()["base"]) {
+  const auto data = golden();
+  for (const auto& entry : data["base"]) {
     const auto config = read_schedule_config(entry["config"], "golden");
     const auto got = make_grid({.base_sigmas = entry["levels"].get<std::vector<double>>()}, config,
                                {.steps = 99, .image_tokens = 16, .mu = entry["mu"]});

@@ -96,9 +96,12 @@ double error_of(Sampler sampler, int steps) {
 // Half the steps leave 2^order times the error. float32 ends the line near 1e-6.
 TEST(Solver, ConvergesInItsOrder) {
   EXPECT_NEAR(std::log2(error_of(Sampler::kEuler, 16) / error_of(Sampler::kEuler, 32)), 1, 0.15);
-  for (const auto sampler :
-       {Sampler::kHeun, Sampler::kDpm2, Sampler::kDpmpp2m, Sampler::kResMultistep})
+  for (const auto sampler : {Sampler::kHeun, Sampler::kDpm2})
     EXPECT_NEAR(std::log2(error_of(sampler, 8) / error_of(sampler, 16)), 2, 0.4)
+        << sampling_name(kSamplers, sampler);
+  // Steps that look back begin as Euler's and are of the second order in the limit.
+  for (const auto sampler : {Sampler::kDpmpp2m, Sampler::kResMultistep})
+    EXPECT_NEAR(std::log2(error_of(sampler, 64) / error_of(sampler, 128)), 2, 0.2)
         << sampling_name(kSamplers, sampler);
 }
 

@@ -48,16 +48,18 @@ std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCo
          (std::int64_t(kind.widest_output) * (4 + e) - keys_values * e) / grid.tp;
 }
 
-// For the kind of block that needs most.
+// For the kind of block that needs most, with the tokens that it sees.
 std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   std::int64_t most = 0;
   for (const auto& kind : job.shape().blocks) {
     if (kind.count == 0) continue;
     const auto numbers = std::int64_t(kind.peak_elements.of_heads(s.heads, job.shape().num_heads)) *
                          job.element_bytes();
-    most = std::max({most, numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0});
+    const auto of_token =
+        std::max(numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0);
+    most = std::max(most, s.tokens.of(kind) * of_token);
   }
-  return s.batch * s.tokens.all() * most;
+  return s.batch * most;
 }
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
@@ -199,8 +201,9 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   const auto e = job.element_bytes();
   for (const auto& served : served_steps(job)) {
     const auto& tensors = tensors_of(job).of(*served.part);
-    bytes.modulations +=
-        served.levels * share.batch * num_modulations(job.shape().blocks, tensors, stage) * e;
+    const auto columns =
+        num_modulations(job.shape().blocks, tensors, stage) + job.shape().shared_modulations;
+    bytes.modulations += served.levels * share.batch * columns * e;
     const bool serves_all = served.part->serves.branches == Served::BranchSet::kAll;
     if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
       bytes.kept += (serves_all ? share.branches : 1) * share.batch * job.padded_text_tokens() *
