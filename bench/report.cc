@@ -72,7 +72,7 @@ Measured measure(const ReportFlags& flags) {
     deployment.options.graphs = Graphs::kOff;  // the time of each operation is wanted
     const auto denoisers = denoisers_of(mesh, deployment);
     const std::vector inputs = {inputs_of(probe, 0, device)};
-    const OncePerPicture once(*denoisers, {inputs});
+    const OncePerPicture once(*denoisers, {inputs}, probe.prefix);
     const KeepFreedMemory keep;
     const auto first = once.predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");

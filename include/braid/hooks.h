@@ -14,6 +14,13 @@ struct Picture {
   std::vector<std::uint8_t> rgb;  // row-major, three bytes per pixel
   std::string prompt;
   std::uint64_t seed = 0;
+  // One byte per pixel, 255 is opaque; empty where the model draws no alpha. The colours are not
+  // multiplied by it.
+  std::vector<std::uint8_t> alpha = {};
+  int frame = 0, num_frames = 1;  // of a clip, whose frames follow each other
+  double frames_per_second = 0;   // of a clip; 0: a picture
+
+  int channels() const { return alpha.empty() ? 3 : 4; }
 };
 
 enum class Phase { kLoad, kText, kDenoise, kDecode };

@@ -7,10 +7,13 @@
 
 namespace braid {
 
-// A picture with 8-bit RGB values.
+// A picture with 8-bit values: three channels, or four with alpha.
 struct Pixels {
   int width = 0, height = 0;
-  std::vector<std::uint8_t> rgb;  // row-major, three bytes per pixel
+  std::vector<std::uint8_t> rgb;         // row-major, three bytes per pixel
+  std::vector<std::uint8_t> alpha = {};  // one byte per pixel, 255 is opaque; empty: all are
+
+  int channels() const { return alpha.empty() ? 3 : 4; }
 };
 
 // A picture to follow while drawing: edges, depths, poses.
@@ -39,7 +42,7 @@ struct PicturesIn {
   // Draws only the mask's white area plus this margin in pixels, at the request's size, and pastes
   // it back. The result has the size of `init`.
   std::optional<int> padding_crop = {};
-  // Pictures an editing model looks at.
+  // Pictures an editing model looks at: with their alpha, or on white if it has three channels.
   std::vector<Pixels> references = {};
   std::vector<double> reference_scales = {};  // with Redux, one each; empty: 1
   ReferenceCache reference_cache = ReferenceCache::kAuto;

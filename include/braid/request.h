@@ -33,6 +33,7 @@ struct Request {
   double cfg_norm_cap = 0;      // caps its length at this multiple of the unguided one's; 0: off
   double cfg_until = 1;         // 0 to 1: fraction of the way from noise to picture that it runs
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
+  std::optional<int> frames = {};              // of a clip; a model of pictures draws 1
   std::optional<int> steps = {};               // overruled by lists of noise levels
   Sampling sampling = {};
   std::optional<double> guidance = {};          // the model's own scale; ignored if it has none

@@ -2,6 +2,7 @@
 
 #include "image/exif.h"
 #include "image/lossy/lossy_encode.h"
+#include "image/over_white.h"
 #include "image/parameters.h"
 
 namespace braid {
@@ -16,12 +17,16 @@ std::string content_type_of(const FileForm& form) {
 }
 
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
-                    const PngText& text) {
+                    const PngText& text, std::span<const std::uint8_t> alpha) {
   using Format = FileForm::Format;
-  if (form.format == Format::kPng) return encode_png(width, height, rgb, text);
+  if (form.format == Format::kPng) return encode_png(width, height, rgb, text, alpha);
   const auto exif = text.empty() ? std::string() : exif_of_comment(parameters_of(text));
   const auto encode = form.format == Format::kJpeg ? encode_jpeg : encode_webp;
-  return encode(width, height, rgb, form.quality, exif);
+  if (alpha.empty()) return encode(width, height, rgb, form.quality, exif);
+  const RgbaPixels picture{.width = width, .height = height, .rgba = joined_rgba(rgb, alpha)};
+  if (form.format == Format::kWebp)
+    return encode_webp_with_alpha(width, height, picture.rgba, form.quality, exif);
+  return encode_jpeg(width, height, over_white(picture).rgb, form.quality, exif);
 }
 
 }  // namespace braid

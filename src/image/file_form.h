@@ -18,8 +18,9 @@ struct FileForm {
 const char* format_name(FileForm::Format format);   // "png"
 std::string content_type_of(const FileForm& form);  // "image/png"
 
-// Throws InputError for sizes that the format does not support.
+// `alpha` is one byte per pixel, or empty; a JPEG has the picture on white. Throws InputError for
+// sizes that the format does not support.
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
-                    const PngText& text = {});
+                    const PngText& text = {}, std::span<const std::uint8_t> alpha = {});
 
 }  // namespace braid

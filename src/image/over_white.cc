@@ -1,5 +1,7 @@
 #include "image/over_white.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace braid {
@@ -23,6 +25,22 @@ Pixels over_white(const RgbaPixels& image) {
   return out;
 }
 
+Pixels over_white(const Pixels& picture) {
+  auto out = picture;
+  out.alpha.clear();
+  for (std::size_t i = 0; i < out.rgb.size() && picture.channels() == 4; ++i)
+    out.rgb[i] = blended(out.rgb[i], picture.alpha[i / 3]);
+  return out;
+}
+
+Pixels with_alpha(const RgbaPixels& image) {
+  auto out = without_transparency(image);
+  for (std::size_t i = 3; i < image.rgba.size(); i += 4) out.alpha.push_back(image.rgba[i]);
+  const auto is_opaque = [](std::uint8_t value) { return value == 255; };
+  if (std::ranges::all_of(out.alpha, is_opaque)) out.alpha.clear();
+  return out;
+}
+
 Pixels without_transparency(const RgbaPixels& image) {
   const auto count = image.rgba.size() / 4;
   Pixels out{image.width, image.height, std::vector<std::uint8_t>(count * 3)};
@@ -36,6 +54,17 @@ Pixels transparency(const RgbaPixels& image) {
   for (std::size_t i = 3; i < image.rgba.size(); i += 4)
     out.rgb.insert(out.rgb.end(), 3, std::uint8_t(255 - image.rgba[i]));
   return out;
+}
+
+std::vector<std::uint8_t> joined_rgba(std::span<const std::uint8_t> rgb,
+                                      std::span<const std::uint8_t> alpha) {
+  require(rgb.size() == 3 * alpha.size(), "a picture of ", rgb.size() / 3,
+          " pixels should have as many values of alpha, it has ", alpha.size());
+  std::vector<std::uint8_t> rgba;
+  rgba.reserve(4 * alpha.size());
+  for (std::size_t i = 0; i < alpha.size(); ++i)
+    rgba.insert(rgba.end(), {rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2], alpha[i]});
+  return rgba;
 }
 
 void require_few_pixels(std::uint64_t width, std::uint64_t height, std::uint64_t max_pixels,

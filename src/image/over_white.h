@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct RgbaPixels {
 
 // Pasted on white as Pillow does it, bit for bit.
 Pixels over_white(const RgbaPixels& image);
+Pixels over_white(const Pixels& picture);
+// Colours and alpha; without alpha, if all pixels are opaque.
+Pixels with_alpha(const RgbaPixels& image);
 
 // The colours alone, also of pixels that cannot be seen: Pillow's convert("RGB"), and the first
 // half of its convert("L").
@@ -24,6 +28,10 @@ Pixels without_transparency(const RgbaPixels& image);
 // The transparency of each pixel as grey: white is fully transparent.
 Pixels transparency(const RgbaPixels& image);
 
+// Three bytes of colours and one of alpha per pixel. Throws InputError unless there are as many of
+// each.
+std::vector<std::uint8_t> joined_rgba(std::span<const std::uint8_t> rgb,
+                                      std::span<const std::uint8_t> alpha);
 // One of the functions above.
 using Flatten = Pixels(const RgbaPixels&);
 

@@ -18,11 +18,12 @@ constexpr std::uint64_t kMaxPixels = std::uint64_t(1) << 26;  // default limit w
 // Keys of 1 to 79 printable Latin-1 characters, values of any UTF-8 text without NUL; both UTF-8.
 using PngText = std::vector<std::pair<std::string, std::string>>;
 
-// Encodes width x height RGB pixels, three bytes each. Text precedes the pixels, as tEXt if it is
+// Encodes width x height RGB pixels, three bytes each, and `alpha` of one byte each, unless it is
+// empty. Text precedes the pixels, as tEXt if it is
 // Latin-1, else as iTXt. The same input gives the same bytes. Throws InputError for sizes outside
 // 1..65536 or not matching `rgb`, and for text that a PNG cannot hold.
 std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
-                       const PngText& text = {});
+                       const PngText& text = {}, std::span<const std::uint8_t> alpha = {});
 
 // The tEXt, zTXt and iTXt entries of a PNG, in order. Does not decode pixels. Throws InputError
 // naming `source` if the file is damaged or its text unpacks to more than 1 MiB.

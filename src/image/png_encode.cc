@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "image/over_white.h"
 #include "image/png.h"
 
 namespace braid {
@@ -115,20 +116,27 @@ struct Writer {
   ~Writer() { png_destroy_write_struct(&png, &info); }
 };
 
+// What is written: rows of three or four bytes per pixel.
+struct Rows {
+  int width, height, channels;
+  const std::uint8_t* bytes;
+};
+
 // libpng's errors longjmp out of this function: create no object with a destructor in it.
-bool write(const Writer& writer, int width, int height, const std::uint8_t* rgb,
-           std::vector<png_text>& text) {
+bool write(const Writer& writer, const Rows& rows, std::vector<png_text>& text) {
   if (setjmp(png_jmpbuf(writer.png))) return false;
   png_set_user_limits(writer.png, kMaxSide, kMaxSide);
   png_set_compression_level(writer.png, 1);
   png_set_compression_strategy(writer.png, kStrategy);
   png_set_filter(writer.png, PNG_FILTER_TYPE_BASE, kFilters);
-  png_set_IHDR(writer.png, writer.info, png_uint_32(width), png_uint_32(height), 8,
-               PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-               PNG_FILTER_TYPE_DEFAULT);
+  png_set_IHDR(writer.png, writer.info, png_uint_32(rows.width), png_uint_32(rows.height), 8,
+               rows.channels == 4 ? PNG_COLOR_TYPE_RGB_ALPHA : PNG_COLOR_TYPE_RGB,
+               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   if (!text.empty()) png_set_text(writer.png, writer.info, text.data(), int(text.size()));
   png_write_info(writer.png, writer.info);
-  for (int y = 0; y < height; ++y) png_write_row(writer.png, rgb + std::size_t(y) * width * 3);
+  const auto row_bytes = std::size_t(rows.width) * std::size_t(rows.channels);
+  for (int y = 0; y < rows.height; ++y)
+    png_write_row(writer.png, rows.bytes + std::size_t(y) * row_bytes);
   png_write_end(writer.png, nullptr);
   return true;
 }
@@ -136,18 +144,23 @@ bool write(const Writer& writer, int width, int height, const std::uint8_t* rgb,
 }  // namespace
 
 std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
-                       const PngText& text) {
+                       const PngText& text, std::span<const std::uint8_t> alpha) {
   require(width > 0 && height > 0 && width <= kMaxSide && height <= kMaxSide,
           "a picture should have 1 to ", kMaxSide, " pixels per side, it has ", width, "x", height);
   require(rgb.size() == std::size_t(width) * std::size_t(height) * 3, "a ", width, "x", height,
           " picture should have ", std::size_t(width) * std::size_t(height) * 3, " values, it has ",
           rgb.size());
+  std::vector<std::uint8_t> rgba;
+  if (!alpha.empty()) rgba = joined_rgba(rgb, alpha);
+  const Rows rows{.width = width,
+                  .height = height,
+                  .channels = alpha.empty() ? 3 : 4,
+                  .bytes = alpha.empty() ? rgb.data() : rgba.data()};
   TextChunks chunks(text);
   Output output;
   const Writer writer(output);
   check(writer.info, "cannot encode a PNG: out of memory");
-  check(write(writer, width, height, rgb.data(), chunks.chunks()),
-        "cannot encode a PNG: ", output.error);
+  check(write(writer, rows, chunks.chunks()), "cannot encode a PNG: ", output.error);
   return std::move(output.bytes);
 }
 

@@ -136,17 +136,51 @@ Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
   return mixed_down(in, all_taps(resampling, in.height, height));
 }
 
-}  // namespace
-
 // Of the two passes Pillow 13 starts with the one that leaves less work: vertically if the height
 // shrinks by more than twice as much as the width.
-Pixels resized(const Pixels& picture, int width, int height, Resampling resampling) {
+Pixels resized_opaque(const Pixels& picture, int width, int height, Resampling resampling) {
   const int shorter = picture.height - height, narrower = picture.width - width;
   const bool is_down_first = shorter > 0 && shorter > 2 * narrower;
   auto out = picture;
   if (is_down_first) out = resized_down(out, height, resampling);
   if (out.width != width) out = resized_across(out, width, resampling);
   if (out.height != height) out = resized_down(out, height, resampling);
+  return out;
+}
+
+// (value * alpha) / 255, rounded: Pillow's conversion from RGBA to RGBa.
+std::uint8_t times_alpha(std::uint32_t value, std::uint32_t alpha) {
+  const auto product = value * alpha + 128;
+  return std::uint8_t((product + (product >> 8)) >> 8);
+}
+
+// The way back.
+std::uint8_t over_alpha(std::uint32_t value, std::uint32_t alpha) {
+  const bool is_plain = alpha == 0 || alpha == 255;
+  return std::uint8_t(is_plain ? value : std::min(255u, 255u * value / alpha));
+}
+
+// Alpha as a grey picture.
+Pixels grey_of_alpha(const Pixels& picture) {
+  Pixels grey{picture.width, picture.height, {}};
+  for (const auto value : picture.alpha) grey.rgb.insert(grey.rgb.end(), 3, value);
+  return grey;
+}
+
+}  // namespace
+
+Pixels resized(const Pixels& picture, int width, int height, Resampling resampling) {
+  if (picture.channels() == 3) return resized_opaque(picture, width, height, resampling);
+  if (picture.width == width && picture.height == height) return picture;
+  auto colours = picture;
+  for (std::size_t i = 0; i < colours.rgb.size(); ++i)
+    colours.rgb[i] = times_alpha(colours.rgb[i], picture.alpha[i / 3]);
+  colours.alpha.clear();
+  auto out = resized_opaque(colours, width, height, resampling);
+  const auto alpha = resized_opaque(grey_of_alpha(picture), width, height, resampling);
+  for (std::size_t i = 0; i < out.rgb.size(); ++i)
+    out.rgb[i] = over_alpha(out.rgb[i], alpha.rgb[i]);
+  for (std::size_t i = 0; i < alpha.rgb.size(); i += 3) out.alpha.push_back(alpha.rgb[i]);
   return out;
 }
 
@@ -178,6 +212,9 @@ Pixels cropped(const Pixels& picture, int left, int top, int width, int height) 
   for (int y = 0; y < height; ++y) {
     const auto from = (std::size_t(top + y) * picture.width + left) * 3;
     std::memcpy(&out.rgb[y * row_bytes], &picture.rgb[from], row_bytes);
+    if (picture.channels() == 3) continue;
+    const auto alpha = picture.alpha.begin() + std::ptrdiff_t(from / 3);
+    out.alpha.insert(out.alpha.end(), alpha, alpha + width);
   }
   return out;
 }

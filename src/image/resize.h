@@ -7,7 +7,8 @@ namespace braid {
 
 enum class Resampling { kBilinear, kBicubic, kLanczos };
 
-// Sides of 1 or more. A picture that already has this size is returned unchanged.
+// Sides of 1 or more. A picture that already has this size is returned unchanged. Colours are
+// mixed as they are multiplied by alpha, and divided by it again.
 Pixels resized(const Pixels& picture, int width, int height, Resampling resampling);
 
 // Scaled down by Lanczos to at most `pixels`, keeping its aspect ratio. Sides are truncated, not

@@ -17,6 +17,7 @@ PredictPart one_after_the_other(PredictPart before, PredictPart next) {
 }  // namespace
 
 PredictPart joined_to(DenoiserPart& whole, DenoiserPart part) {
+  whole.text = part.text;
   whole.refine = one_after_the_other(std::move(whole.refine), part.refine);
   if (!part.modulate) return part.predict;
   if (!whole.condition) whole.condition = part.condition;

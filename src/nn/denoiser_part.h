@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "nn/denoiser_shape.h"
 #include "nn/predict.h"
 
 namespace braid {
@@ -30,6 +31,7 @@ struct DenoiserPart {
   // DenoiserInput::refined_BTC and the previous part's text, undefined for the first. Empty if the
   // model has no such blocks.
   PredictPart refine = {};
+  TextTokens text = TextTokens::kJoint;  // as in the model's shape
 };
 
 // The prediction of a part that follows `whole`, given its own slice of the modulations. `whole`

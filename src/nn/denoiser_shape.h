@@ -21,6 +21,14 @@ struct Widths {
 // Which tokens a block computes on.
 enum class TokenScope { kAll, kImage, kText };
 
+// How the image sees the tokens of the prompt.
+//   kJoint   in one attention with its own. Ranks split both.
+//   kCross   by cross-attention, in blocks that compute on image tokens alone. Every rank has the
+//            whole text, embedded once (DenoiserPart::refine): no part's state has it.
+//   kPrefix  before it, as it sees references: causal by blocks (Tokens::span_L2). They see nothing
+//            of the image, so their keys and values are the same in every step and can be kept.
+enum class TextTokens { kJoint, kCross, kPrefix };
+
 // How often. Blocks that see only the text, without modulations, come once, before the first step.
 enum class BlockUse { kInEveryStep, kOncePerPicture };
 
@@ -31,6 +39,7 @@ struct BlockCost {
   TokenScope scope = TokenScope::kAll;
   BlockUse use = BlockUse::kInEveryStep;
   double dense_flops = 0;     // of the dense layers that ranks share, per token
+  double text_flops = 0;      // of those on text seen by cross-attention, per token of it
   int all_reduces = 0;        // of all tokens at the hidden width, among tensor parallel ranks
   Widths peak_elements = {};  // at the block's widest place, excluding its keys and values
   double widest_output = 0;   // outputs of the widest dense layer, shared by ranks
@@ -54,6 +63,7 @@ struct DenoiserShape {
   std::int64_t shared_modulations = 0;  // in a step, for all blocks together
   std::int64_t run_multiple = 1;  // image and text tokens are each padded to a multiple of this
   std::int64_t residuals = 0;     // [B N hidden] each, that ControlNets add to image tokens
+  TextTokens text = TextTokens::kJoint;
   std::vector<BlockCost> blocks = {};
 
   std::int64_t padded(std::int64_t tokens) const {
@@ -71,7 +81,9 @@ struct DenoiserShape {
     std::erase_if(kinds, [](const auto& kind) { return kind.use == BlockUse::kOncePerPicture; });
     return kinds;
   }
-  bool has_refined_text() const { return blocks_of_step().size() < blocks.size(); }
+  bool has_refined_text() const {
+    return text == TextTokens::kCross || blocks_of_step().size() < blocks.size();
+  }
 };
 
 }  // namespace braid

@@ -19,6 +19,9 @@ struct Tokens {
   Tensor x_BLC;
   Tensor ids_LA;         // positions, shared by all pictures of the batch
   Tensor is_pad_L = {};  // bool; true for tokens that only pad the run; undefined: none
+  // int32 [L 2], for models causal by blocks: a token's place among all tokens, and the last place
+  // that it sees. Its own for text, the last of its picture for a picture's.
+  Tensor span_L2 = {};
 };
 
 // A ControlNet's input besides the noise.
@@ -87,10 +90,11 @@ void visit_tensors(Input& in, const Visit& visit) {
     if (x.defined()) visit(x, dims);
   };
   const auto run = [&](auto& tokens, const char* name) {
-    auto& [x, ids, is_pad] = tokens;
+    auto& [x, ids, is_pad, span] = tokens;
     one(x, {.batch = 0, .tokens = 1, .name = name});
     one(ids, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
     one(is_pad, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
+    one(span, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
   };
   run(noise, "image");
   run(text, "text");

@@ -255,6 +255,17 @@ Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor
   return cpu::attend(q_BHLD, k_BGLD, v_BGLD, /*kernels=*/nullptr, cpu::SeenKeys::kCausal).out_BHLD;
 }
 
+Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                        const Tensor& is_seen_LS) {
+  check_groups(q_BHLD, k_BGSD, v_BGSD);
+  check(is_seen_LS.dim() == 2 && is_seen_LS.scalar_type() == at::kBool &&
+            is_seen_LS.size(0) == q_BHLD.size(2) && is_seen_LS.size(1) == k_BGSD.size(2),
+        "a mask of shape ", is_seen_LS.sizes(), " for queries ", q_BHLD.sizes(), " and keys ",
+        k_BGSD.sizes());
+  const auto record = recorded_attention(q_BHLD, k_BGSD);
+  return reference::masked_attention(q_BHLD, k_BGSD, v_BGSD, is_seen_LS);
+}
+
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                     const Tensor& v_BGLD) {
   check_groups(q_BHLD, k_BGLD, v_BGLD);

@@ -118,6 +118,10 @@ Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGL
 // The same with a causal mask: query i sees keys 0 .. i.
 Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
+// The same where query i sees the keys that row i of `is_seen` marks, at least one: bool [L S].
+Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                        const Tensor& is_seen_LS);
+
 // Attention over some of the keys: the result and the log-sum-exp of the scaled scores, used to
 // merge results over disjoint keys.
 struct PartialAttention {

@@ -197,6 +197,24 @@ Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor
   return at::cat(chunks, 2);
 }
 
+Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                        const Tensor& is_seen_LS) {
+  if (is_without_groups(q_BHLD, k_BGSD)) {
+    const auto group = q_BHLD.size(1) / k_BGSD.size(1);
+    return in_their_heads(masked_attention(in_one_head(q_BHLD, k_BGSD), k_BGSD, v_BGSD,
+                                           is_seen_LS.repeat({group, 1})),
+                          q_BHLD);
+  }
+  if (!needs_chunks(q_BHLD, k_BGSD, v_BGSD))
+    return attended(q_BHLD, k_BGSD, v_BGSD, is_seen_LS, /*is_causal=*/false);
+  const auto at_once = queries_at_once(q_BHLD, k_BGSD);
+  const auto rows = is_seen_LS.split(at_once, 0);
+  std::vector<Tensor> chunks;
+  for (const auto& q : q_BHLD.split(at_once, 2))
+    chunks.push_back(attended(q, k_BGSD, v_BGSD, rows[chunks.size()], /*is_causal=*/false));
+  return at::cat(chunks, 2);
+}
+
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                     const Tensor& v_BGLD) {
   if (k_BGLD.size(2) == 0 || q_BHLD.numel() == 0) return no_keys(q_BHLD, v_BGLD);

@@ -24,6 +24,8 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
+Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                        const Tensor& is_seen_LS);
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                     const Tensor& v_BGLD);
 

@@ -8,9 +8,9 @@ namespace braid {
 namespace {
 
 Attend polled(Group world, Attend inner) {
-  return [=](const Tensor& q, const Tensor& k, const Tensor& v) {
+  return [=](const AttentionInput& in) {
     world.poll();
-    return inner(q, k, v);
+    return inner(in);
   };
 }
 
@@ -32,7 +32,7 @@ PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Contro
   auto staged =
       with_modulations(modulate_over(mesh.pp, part), pipeline_parallel(mesh.pp, part.predict));
   auto followed = with_controls(mesh.pp, with_modulations(controls), std::move(staged));
-  return split_cfg(mesh.cfg, split_tokens(mesh.context, std::move(followed)));
+  return split_cfg(mesh.cfg, split_tokens(mesh.context, std::move(followed), part.text));
 }
 
 PredictAll predict_over(const Mesh& mesh, PredictPart part) {
@@ -41,8 +41,9 @@ PredictAll predict_over(const Mesh& mesh, PredictPart part) {
 
 PredictAll refine_over(const Mesh& mesh, const DenoiserPart& part) {
   if (!part.refine) return {};
-  return own_branches(mesh.cfg,
-                      split_tokens(mesh.context, pipeline_parallel(mesh.pp, part.refine)));
+  auto whole = pipeline_parallel(mesh.pp, part.refine);
+  if (part.text != TextTokens::kCross) whole = split_tokens(mesh.context, std::move(whole));
+  return own_branches(mesh.cfg, std::move(whole));
 }
 
 }  // namespace braid

@@ -2,37 +2,53 @@
 
 #include <ATen/ATen.h>
 
+#include "base/error.h"
+
 namespace braid {
 namespace {
 
 constexpr std::int64_t kKeyTokens = 2;  // dim of [B G L D]
 
-Tensor with_kept(const Tensor& x_BGLD, const Tensor& kept_1GLD) {
+Tensor with_kept_behind(const Tensor& x_BGLD, const Tensor& kept_1GLD) {
   return at::cat({x_BGLD, kept_1GLD.expand({x_BGLD.size(0), -1, -1, -1})}, kKeyTokens);
 }
 
 }  // namespace
 
-void ReferenceKvCache::set_use(Use use) {
+void ReferenceKvCache::set_use(Use use, Of of) {
   use_ = use;
+  of_ = of;
   if (use != Use::kAttend) blocks_.clear();
 }
 
+AttentionInput ReferenceKvCache::with_kept(AttentionInput in, const Block& kept) const {
+  if (of_ == Of::kPrefix) {
+    in.before_k = kept.k_BGLD;
+    in.before_v = kept.v_BGLD;
+    return with_all_keys(std::move(in));
+  }
+  in.k = with_kept_behind(in.k, kept.k_BGLD);
+  in.v = with_kept_behind(in.v, kept.v_BGLD);
+  return in;
+}
+
 Attend ReferenceKvCache::around(Attend inner) {
-  return [this, inner = std::move(inner)](const Tensor& q, const Tensor& k, const Tensor& v) {
-    if (use_ == Use::kNone) return inner(q, k, v);
-    if (use_ == Use::kAttend) {
-      const auto& kept = blocks_.at(next_++);
-      return inner(q, with_kept(k, kept.k_1GLD), with_kept(v, kept.v_1GLD));
-    }
-    blocks_.push_back({.k_1GLD = k.clone(at::MemoryFormat::Contiguous),
-                       .v_1GLD = v.clone(at::MemoryFormat::Contiguous)});
-    return inner(q, k, v);
+  return [this, inner = std::move(inner)](const AttentionInput& in) {
+    if (use_ == Use::kNone) return inner(in);
+    if (use_ == Use::kAttend) return inner(with_kept(in, here_->at(next_++)));
+    here_->push_back({.k_BGLD = in.k.clone(at::MemoryFormat::Contiguous),
+                      .v_BGLD = in.v.clone(at::MemoryFormat::Contiguous)});
+    return inner(in);
   };
 }
 
 PredictPart ReferenceKvCache::counted(PredictPart part) {
   return [this, part = std::move(part)](const DenoiserInput& in, const Tensor& state) {
+    const auto whose =
+        of_ == Of::kPrefix ? std::pair(in.step.branch, in.step.picture) : std::pair(0, 0);
+    check(use_ != Use::kAttend || blocks_.contains(whose), "no prefix is kept of branch ",
+          whose.first, " of picture ", whose.second);
+    here_ = &blocks_[whose];
     next_ = 0;
     return part(in, state);
   };
@@ -40,7 +56,8 @@ PredictPart ReferenceKvCache::counted(PredictPart part) {
 
 std::int64_t ReferenceKvCache::bytes() const {
   std::int64_t sum = 0;
-  for (const auto& block : blocks_) sum += std::int64_t(block.k_1GLD.nbytes() * 2);
+  for (const auto& [whose, blocks] : blocks_)
+    for (const auto& block : blocks) sum += std::int64_t(block.k_BGLD.nbytes() * 2);
   return sum;
 }
 

@@ -3,9 +3,9 @@
 //
 // They are kept in the layout of the innermost attention: each rank's heads (after trading tokens
 // for heads) of its own tokens. A ring passes them on with those of the evaluation.
-// for them, of its tokens, which a ring passes on with those of the evaluation.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "nn/attention.h"
@@ -16,12 +16,14 @@ namespace braid {
 class ReferenceKvCache {
  public:
   enum class Use { kNone, kKeep, kAttend };
+  // Whose they are. kReferences: one set, with a batch of one, behind the keys of every picture and
+  // branch. kPrefix: those of each branch's pictures, before their own.
+  enum class Of { kReferences, kPrefix };
 
   // Applies from the next evaluation on. Both kKeep and kNone forget what was kept.
-  void set_use(Use use);
+  void set_use(Use use, Of of = Of::kReferences);
 
-  // Wraps the attention of all blocks, which call it in the same order in every evaluation. The
-  // kept keys have a batch of one; all pictures attend to them.
+  // Wraps the attention of all blocks, which call it in the same order in every evaluation.
   Attend around(Attend inner);
   // Wraps the part that contains these blocks.
   PredictPart counted(PredictPart part);
@@ -30,11 +32,15 @@ class ReferenceKvCache {
 
  private:
   struct Block {
-    Tensor k_1GLD, v_1GLD;
+    Tensor k_BGLD, v_BGLD;
   };
+  AttentionInput with_kept(AttentionInput in, const Block& kept) const;
+
   Use use_ = Use::kNone;
-  std::vector<Block> blocks_;
-  std::size_t next_ = 0;  // block of this evaluation
+  Of of_ = Of::kReferences;
+  std::map<std::pair<int, int>, std::vector<Block>> blocks_;  // by branch and first picture
+  std::vector<Block>* here_ = nullptr;                        // of this evaluation
+  std::size_t next_ = 0;                                      // block of this evaluation
 };
 
 }  // namespace braid

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <string_view>
+
 #include "base/error.h"
 
 namespace braid {
@@ -12,9 +14,10 @@ void check_enough(const char* kind, std::int64_t tokens, int ranks) {
           " ranks needs at least as many ", kind, " tokens, there are ", tokens);
 }
 
-DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
+DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks, TextTokens text) {
   visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
     if (dims.tokens == DimRoles::kNone) return;
+    if (text == TextTokens::kCross && dims.name == std::string_view("text")) return;
     check_enough(dims.name, x.size(dims.tokens), ranks.size());
     x = take_share(x, dims.tokens, ranks);
   });
@@ -39,11 +42,11 @@ PredictAll one_by_one(Predict predict) {
   };
 }
 
-PredictAll split_tokens(Group ranks, PredictAll inner) {
+PredictAll split_tokens(Group ranks, PredictAll inner, TextTokens text) {
   if (ranks.size() == 1) return inner;
   return [=](const std::vector<DenoiserInput>& inputs) {
     std::vector<DenoiserInput> shares;
-    for (const auto& in : inputs) shares.push_back(share_of_tokens(in, ranks));
+    for (const auto& in : inputs) shares.push_back(share_of_tokens(in, ranks, text));
     auto velocities = inner(shares);
     for (auto& velocity : velocities) velocity = ranks.all_gather(velocity, 1);
     return velocities;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/group.h"
+#include "nn/denoiser_shape.h"
 #include "nn/predict.h"
 
 namespace braid {
@@ -15,8 +16,9 @@ PredictAll one_by_one(Predict predict);
 DenoiserInput picture_of(DenoiserInput in, std::int64_t picture);
 
 // Each rank runs `inner` on its share of every run of tokens, so joint attention sees each token
-// once. Throws InputError if there are fewer tokens than ranks.
-PredictAll split_tokens(Group ranks, PredictAll inner);
+// once; text for cross-attention stays whole. Throws InputError if there are fewer tokens than
+// ranks.
+PredictAll split_tokens(Group ranks, PredictAll inner, TextTokens text = TextTokens::kJoint);
 
 // Branch i runs on rank i mod size. Every rank gets all branches, bit-identical to one rank
 // computing them. Throws InputError if there are more ranks than branches.

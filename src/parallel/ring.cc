@@ -25,24 +25,36 @@ PartialAttention merge(const PartialAttention& a, const PartialAttention& b) {
           .lse_BHL = lse};
 }
 
+namespace {
+
+Tensor gathered_attention(const Group& ranks, const AttentionInput& in) {
+  const auto all = ranks.all_gather(at::stack({in.k, in.v}), 3);
+  if (!in.span_L2.defined()) return ops::attention(in.q, all[0], all[1]);
+  const auto span_of_keys = ranks.all_gather(in.span_L2, 0);
+  return ops::masked_attention(in.q, all[0], all[1], seen_keys(in.span_L2, span_of_keys));
+}
+
+Tensor shifted_attention(const Group& ranks, const AttentionInput& in) {
+  auto keys_values = at::stack({in.k, in.v});
+  PartialAttention sum;
+  for (int hop = 0; hop < ranks.size(); ++hop) {
+    std::unique_ptr<Incoming> next;
+    if (hop + 1 < ranks.size()) next = ranks.ring_shift(keys_values);
+    const auto part = widened(ops::attention_with_lse(in.q, keys_values[0], keys_values[1]));
+    sum = hop == 0 ? part : merge(sum, part);
+    if (next) keys_values = next->wait();
+  }
+  return sum.out_BHLD.to(in.q.scalar_type());
+}
+
+}  // namespace
+
 Attend ring(Group ranks, RingForm form) {
-  if (ranks.size() == 1) return ops::attention;
-  if (form == RingForm::kGather)
-    return [=](const Tensor& q, const Tensor& k, const Tensor& v) {
-      const auto all = ranks.all_gather(at::stack({k, v}), 3);
-      return ops::attention(q, all[0], all[1]);
-    };
-  return [=](const Tensor& q, const Tensor& k, const Tensor& v) {
-    auto keys_values = at::stack({k, v});
-    PartialAttention sum;
-    for (int hop = 0; hop < ranks.size(); ++hop) {
-      std::unique_ptr<Incoming> next;
-      if (hop + 1 < ranks.size()) next = ranks.ring_shift(keys_values);
-      const auto part = widened(ops::attention_with_lse(q, keys_values[0], keys_values[1]));
-      sum = hop == 0 ? part : merge(sum, part);
-      if (next) keys_values = next->wait();
-    }
-    return sum.out_BHLD.to(q.scalar_type());
+  if (ranks.size() == 1) return attention_here;
+  return [=](const AttentionInput& in) {
+    const auto all = with_all_keys(in);
+    const bool is_gathered = form == RingForm::kGather || in.span_L2.defined();
+    return is_gathered ? gathered_attention(ranks, all) : shifted_attention(ranks, all);
   };
 }
 

@@ -8,7 +8,8 @@
 
 namespace braid {
 
-// Each rank calls the result with its own tokens; shares may be uneven or empty.
+// Each rank calls the result with its own tokens; shares may be uneven or empty. A sequence causal
+// by blocks is gathered in either form, and so are its spans: with kept keys that happens once.
 Attend ring(Group ranks, RingForm form = RingForm::kShift);
 
 // Attention over two disjoint sets of keys, merged from the attention over each; float32.

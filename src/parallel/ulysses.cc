@@ -34,28 +34,74 @@ TradedHeads traded_heads(std::int64_t num_q, std::int64_t num_kv, int rank, int 
           .is_grouped = is_whole || end - begin == 1};
 }
 
+namespace {
+
+// The attention of one call, whose heads the ranks trade.
+class Trade {
+ public:
+  Trade(const Group& ranks, const AttentionInput& in)
+      : ranks_(ranks),
+        num_q_(in.q.size(kHeads)),
+        num_kv_(in.k.size(kHeads)),
+        mine_(heads_of(ranks.rank())) {}
+
+  // My heads of all ranks' tokens.
+  AttentionInput there(const AttentionInput& in) {
+    const auto received = ranks_.all_to_all(by_heads(in.q, in.k, in.v));
+    tokens_ = sizes_along(received, kTokens);
+    const auto parts =
+        at::cat(received, kTokens)
+            .split_with_sizes({mine_.q.count, mine_.kv.count, mine_.kv.count}, kHeads);
+    AttentionInput traded{
+        .q = parts[0], .k = repeated_here(parts[1]), .v = repeated_here(parts[2])};
+    if (in.span_L2.defined()) traded.span_L2 = ranks_.all_gather(in.span_L2, 0);
+    if (!in.before_k.defined()) return traded;
+    const auto before = at::cat(ranks_.all_to_all(by_heads({}, in.before_k, in.before_v)), kTokens)
+                            .split_with_sizes({mine_.kv.count, mine_.kv.count}, kHeads);
+    traded.before_k = repeated_here(before[0]);
+    traded.before_v = repeated_here(before[1]);
+    return traded;
+  }
+
+  // All heads of my tokens.
+  Tensor back(const Tensor& attended_BHLD) const {
+    return at::cat(ranks_.all_to_all(attended_BHLD.split_with_sizes(tokens_, kTokens)), kHeads);
+  }
+
+ private:
+  TradedHeads heads_of(int rank) const {
+    return traded_heads(num_q_, num_kv_, rank, ranks_.size());
+  }
+  // For each rank its heads; without queries, if there are none.
+  std::vector<Tensor> by_heads(const Tensor& q, const Tensor& k, const Tensor& v) const {
+    std::vector<Tensor> parts;
+    for (int r = 0; r < ranks_.size(); ++r) {
+      const auto heads = heads_of(r);
+      std::vector<Tensor> of_rank;
+      if (q.defined()) of_rank.push_back(q.narrow(kHeads, heads.q.begin, heads.q.count));
+      for (const auto& x : {k, v})
+        of_rank.push_back(x.narrow(kHeads, heads.kv.begin, heads.kv.count));
+      parts.push_back(at::cat(of_rank, kHeads));
+    }
+    return parts;
+  }
+  Tensor repeated_here(const Tensor& x_BGLD) const {
+    return repeated(x_BGLD, mine_, num_q_ / num_kv_);
+  }
+
+  const Group& ranks_;
+  std::int64_t num_q_, num_kv_;
+  TradedHeads mine_;
+  std::vector<std::int64_t> tokens_;  // of each rank
+};
+
+}  // namespace
+
 Attend ulysses(Group ranks, Attend inner) {
   if (ranks.size() == 1) return inner;
-  return [=](const Tensor& q, const Tensor& k, const Tensor& v) {
-    const auto num_q = q.size(kHeads), num_kv = k.size(kHeads);
-    std::vector<Tensor> by_heads;
-    for (int r = 0; r < ranks.size(); ++r) {
-      const auto heads = traded_heads(num_q, num_kv, r, ranks.size());
-      const auto kv = [&](const Tensor& x) {
-        return x.narrow(kHeads, heads.kv.begin, heads.kv.count);
-      };
-      by_heads.push_back(
-          at::cat({q.narrow(kHeads, heads.q.begin, heads.q.count), kv(k), kv(v)}, kHeads));
-    }
-    const auto received = ranks.all_to_all(by_heads);  // my heads of all ranks' tokens
-    const auto mine = traded_heads(num_q, num_kv, ranks.rank(), ranks.size());
-    const auto parts = at::cat(received, kTokens)
-                           .split_with_sizes({mine.q.count, mine.kv.count, mine.kv.count}, kHeads);
-    const auto group = num_q / num_kv;
-    const auto attended_BHLD =
-        inner(parts[0], repeated(parts[1], mine, group), repeated(parts[2], mine, group));
-    const auto by_tokens = attended_BHLD.split_with_sizes(sizes_along(received, kTokens), kTokens);
-    return at::cat(ranks.all_to_all(by_tokens), kHeads);  // all heads of my tokens
+  return [=](const AttentionInput& in) {
+    Trade trade(ranks, in);
+    return trade.back(inner(trade.there(in)));
   };
 }
 

@@ -9,7 +9,8 @@ namespace braid {
 
 // Each rank calls the result with its own tokens and all of their heads. One all_to_all of packed
 // q, k and v there, one back. Any number of heads and tokens, even fewer than ranks. Keys and
-// values may have fewer heads than queries: each rank gets those that its queries need.
+// values may have fewer heads than queries: each rank gets those that its queries need. Keys that
+// stand before those of the tokens take one all_to_all more, spans one all_gather.
 Attend ulysses(Group ranks, Attend inner);
 
 // The heads a rank attends with: a share of the query heads, and the key and value heads these

@@ -16,6 +16,14 @@ std::optional<Paged<Vae>> load_decoder(const Loading& loading) {
                     .network = Vae(loading.family().description().vae, w, Vae::Parts::kDecoder)};
 }
 
+constexpr std::int64_t kDimsWithTime = 5;  // [B Z T h w]
+
+// The latents of all frames, one after another; a picture's as they are.
+Tensor frames_of(const Tensor& latents) {
+  if (latents.dim() != kDimsWithTime) return latents;
+  return latents.transpose(1, 2).flatten(0, 1);
+}
+
 Group ranks_that_decode(const Loading& loading) {
   return loading.asked().layout.decode == DecodeRanks::kAll ? loading.mesh.world : Group();
 }
@@ -54,7 +62,8 @@ void Autoencoder::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles
   if (!decoder_) return;
   const auto in_use = decoder_->page.use();
   const auto& vae = decoder_->network;
-  const auto latents = vae.to_decoder(family_->unpack(tokens_BNC.to(like_.dtype()), size));
+  const auto latents =
+      vae.to_decoder(frames_of(family_->unpack(tokens_BNC.to(like_.dtype()), size)));
   if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
     const auto poll = [&] { mesh_.world.poll(); };
     for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles, poll));
@@ -72,7 +81,9 @@ Tensor Autoencoder::colors_of(const Tensor& tokens_BNC, PictureSize size) const 
     return vae.decode(latents.to(like_), Tiles::kNever);
   };
   if (!colors_) colors_.emplace(vae.config().latent_channels, decode);
-  return (*colors_)(vae.to_decoder(family_->unpack(tokens_BNC.to(like_), size)));
+  auto latents = family_->unpack(tokens_BNC.to(like_), size);
+  if (latents.dim() == kDimsWithTime) latents = latents.select(2, 0);
+  return (*colors_)(vae.to_decoder(latents));
 }
 
 std::vector<Tensor> Autoencoder::encode_with(

@@ -14,15 +14,17 @@ class Autoencoder {
   explicit Autoencoder(const Loading& loading);
 
   // Collective: ranks that hold the decoder share tiles, or several pictures. `on_picture` is
-  // called on the first rank, for each picture in order, with [1 3 H W], -1..1.
+  // called on the first rank, for each frame of each picture in order, with [1 C H W], -1..1; C is
+  // 3, or 4 with alpha.
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
   // A rough preview of latents, on ranks that hold the decoder: [B 3 h w] in float32 on the CPU,
-  // about -1 .. 1, one pixel per decoder input. The first call decodes noise.
+  // about -1 .. 1, one pixel per decoder input, of a clip's first frame. The first call decodes
+  // noise.
   Tensor colors_of(const Tensor& tokens_BNC, PictureSize size) const;
 
-  // Collective: the first rank reads the encoder, encodes pictures [1 3 H W], -1..1, and releases
+  // Collective: the first rank reads the encoder, encodes pictures [1 C H W], -1..1, and releases
   // it; all ranks get the result.
   std::vector<VaeMoments> encode(const std::vector<Tensor>& pictures, Tiles tiles) const;
   // The means of these, as latents in the denoiser's form.

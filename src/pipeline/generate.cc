@@ -41,7 +41,7 @@ class Run {
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
-  Picture picture_of(const Tensor& decoded, int number) const;
+  Picture picture_of(const Tensor& decoded, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
   void note_full_steps(Batch mine, int evaluations);
 
@@ -177,16 +177,20 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
-Picture Run::picture_of(const Tensor& decoded, int number) const {
+Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
   if (const auto sentence = why_not_finite(decoded, number); sentence && hooks_.warning)
     hooks_.warning(*sentence);
-  const auto bytes = bytes_of_decoded(decoded);
-  const auto* const data = bytes.const_data_ptr<std::uint8_t>();
-  Picture picture{.width = int(bytes.size(1)),
-                  .height = int(bytes.size(0)),
-                  .rgb = {data, data + bytes.numel()},
+  auto bytes = bytes_of_decoded(decoded);
+  const auto& frames = model_.family().description().limits.frames;
+  Picture picture{.width = bytes.width,
+                  .height = bytes.height,
+                  .rgb = std::move(bytes.rgb),
                   .prompt = settings_.prompt_of(number).text,
-                  .seed = settings_.seed + std::uint64_t(number)};
+                  .seed = settings_.seed + std::uint64_t(number),
+                  .alpha = std::move(bytes.alpha),
+                  .frame = frame,
+                  .num_frames = settings_.frames,
+                  .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
   return put_back_ ? (*put_back_)(std::move(picture)) : picture;
 }
 
@@ -194,7 +198,7 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   begin(Phase::kDecode);
   Progress progress{.phase = Phase::kDecode,
                     .done = 0,
-                    .total = batch.count,
+                    .total = std::int64_t(batch.count) * settings_.frames,
                     .first_picture = batch.first,
                     .num_pictures = batch.count};
   const auto tell = [&] {
@@ -204,7 +208,9 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   const bool tiled = is_tiled(settings_.vae_tiling, settings_.size());
   std::vector<Picture> pictures;
   const auto on_picture = [&](const Tensor& decoded) {
-    pictures.push_back(picture_of(decoded, batch.first + int(pictures.size())));
+    const auto made = int(pictures.size());
+    pictures.push_back(
+        picture_of(decoded, batch.first + made / settings_.frames, made % settings_.frames));
     if (hooks_.picture) hooks_.picture(pictures.back());
     ++progress.done;
     tell();
@@ -225,7 +231,9 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   const bool has_pictures = job.latents_BNC.size(0) > 0;
   std::optional<OncePerPicture> once;
   if (has_pictures) {
-    once.emplace(model_.denoisers(), branches_of_evaluations(job, schedule));
+    const bool keeps_prefix = model_.family().keeps_prefix(settings_.reference_cache);
+    once.emplace(model_.denoisers(), branches_of_evaluations(job, schedule),
+                 keeps_prefix ? Prefix::kKept : Prefix::kInEveryStep);
     modulate_controls(job, schedule, model_.denoisers().controls());
   }
   const auto before = traffic_of(model_.mesh());

@@ -138,7 +138,8 @@ std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>
 PictureSize asked_size(const Request& r, const RequestLimits& limits) {
   const auto otherwise = size_without_request(r.pictures, limits);
   return {.width = r.width.value_or(otherwise.width),
-          .height = r.height.value_or(otherwise.height)};
+          .height = r.height.value_or(otherwise.height),
+          .frames = r.frames.value_or(limits.defaults.frames)};
 }
 
 // Checks the size asked for and warns if another one is drawn.
@@ -149,6 +150,7 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   const auto asked = asked_size(r, limits);
   within("width", asked.width, least, limits.largest_side);
   within("height", asked.height, least, limits.largest_side);
+  within("number of frames", asked.frames, 1, limits.frames.most);
   const auto drawn = drawn_size(r, limits);
   const auto warn_of = [&](const char* name, int pixels, int rounded) {
     if (rounded != pixels && !limits.nearest_size)
@@ -157,6 +159,9 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   };
   warn_of("width", asked.width, drawn.width);
   warn_of("height", asked.height, drawn.height);
+  if (drawn.frames != asked.frames)
+    warn(text_of("the number of frames ", asked.frames, " is rounded down to ", drawn.frames,
+                 ", one more than a multiple of ", limits.frames.step));
   const bool differs = drawn.width != asked.width || drawn.height != asked.height;
   if (limits.nearest_size && (r.width || r.height) && differs)
     warn(text_of("the size ", asked.width, "x", asked.height, " becomes ", drawn.width, "x",
@@ -190,13 +195,18 @@ int num_branches(const Request& request, const RequestLimits& limits) {
 
 PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
   const auto asked = asked_size(request, limits);
-  if (limits.nearest_size) return limits.nearest_size(asked);
+  const int frames = 1 + (asked.frames - 1) / limits.frames.step * limits.frames.step;
+  if (limits.nearest_size) {
+    auto nearest = limits.nearest_size(asked);
+    nearest.frames = frames;
+    return nearest;
+  }
   const int multiple = limits.size_multiple;
   const int added = limits.size_rounding == SizeRounding::kUp ? multiple - 1 : 0;
   const auto rounded = [&](int pixels) {
     return std::max(1, (pixels + added) / multiple) * multiple;
   };
-  return {.width = rounded(asked.width), .height = rounded(asked.height)};
+  return {.width = rounded(asked.width), .height = rounded(asked.height), .frames = frames};
 }
 
 int pictures_per_round(const Settings& settings, const Degrees& degrees) {
@@ -234,6 +244,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
+  s.frames = size.frames;
   settle_steps(r, limits, warn, s);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
@@ -257,6 +268,7 @@ Request completed(const Request& request, const Settings& s) {
   auto all = request;
   all.width = s.width;
   all.height = s.height;
+  if (s.frames > 1) all.frames = s.frames;
   all.steps = s.steps;
   all.sampling = s.sampling;
   all.guidance = s.guidance;

@@ -22,7 +22,7 @@ struct Settings {
   std::optional<Prompt> negative;  // set exactly if true guidance runs
   TrueGuidance true_guidance = {};
   double true_cfg = 1;  // its scale, unless it is the model's own guidance
-  int width = 0, height = 0, steps = 0;
+  int width = 0, height = 0, frames = 1, steps = 0;
   int num_steps = 0;       // of the grid, which may have fewer levels than `steps`
   Sampling sampling = {};  // settled: with its sampler
   double guidance = 0;
@@ -40,7 +40,7 @@ struct Settings {
 
   bool starts_from_noise_alone() const { return !strength && followed.empty(); }
   int steps_taken() const { return num_steps - first_step; }
-  PictureSize size() const { return {.width = width, .height = height}; }
+  PictureSize size() const { return {.width = width, .height = height, .frames = frames}; }
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };

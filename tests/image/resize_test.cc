@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "image/over_white.h"
 #include "image/resize.h"
 
 #include <nlohmann/json.hpp>
@@ -30,6 +31,29 @@ TEST(Resize, EqualsPillowBitForBit) {
     const auto got = resized(colours(wanted["from"][0], wanted["from"][1]), wanted["to"][0],
                              wanted["to"][1], resamplings.at(wanted["filter"]));
     EXPECT_EQ(crc32_z(0, got.rgb.data(), got.rgb.size()), wanted["crc32"]) << wanted;
+  }
+}
+
+// Like with_alpha() in dump_pictures.py.
+Pixels with_alpha_of(Pixels picture) {
+  for (std::size_t i = 0; i < picture.rgb.size() / 3; ++i)
+    picture.alpha.push_back(std::uint8_t((i * i * 17 + i * 5) % 65521 % 256));
+  return picture;
+}
+
+TEST(Resize, MixesColoursByTheirAlphaAsPillowDoes) {
+  const std::map<std::string, Resampling> resamplings = {{"bilinear", Resampling::kBilinear},
+                                                         {"bicubic", Resampling::kBicubic},
+                                                         {"lanczos", Resampling::kLanczos}};
+  const auto path = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/with_alpha.json";
+  const auto cases = nlohmann::json::parse(read_file(path));
+  EXPECT_EQ(cases.size(), 30u);
+  for (const auto& wanted : cases) {
+    const auto picture = with_alpha_of(colours(wanted["from"][0], wanted["from"][1]));
+    const auto got =
+        resized(picture, wanted["to"][0], wanted["to"][1], resamplings.at(wanted["filter"]));
+    const auto rgba = joined_rgba(got.rgb, got.alpha);
+    EXPECT_EQ(crc32_z(0, rgba.data(), rgba.size()), wanted["crc32"]) << wanted;
   }
 }
 

@@ -39,6 +39,9 @@ std::filesystem::path certificate(const std::filesystem::path& folder, const std
 }
 
 class Https : public testing::Test {
+  // Else it comes before SSL_CERT_FILE.
+  const Variable none_{"CURL_CA_BUNDLE", ""};
+
  protected:
   WebAnswer ask(const StandInHub& hub) const {
     return WebClient().ask({.url = hub.endpoint() + "/org/name/resolve/main/a.txt"});

@@ -68,6 +68,26 @@ TEST_P(GroupedAttention, IsCausalWhereAsked) {
   }
 }
 
+// Query i sees every third key from i on, and the last.
+TEST_P(GroupedAttention, SeesTheKeysThatAMaskMarks) {
+  const auto x = inputs();
+  const auto L = x.q.size(2), S = x.k.size(2);
+  auto is_seen = at::zeros({L, S}, at::kBool);
+  std::vector<Tensor> rows;
+  for (std::int64_t i = 0; i < L; ++i) {
+    for (auto key = i; key < S; key += 3) is_seen[i][key] = true;
+    is_seen[i][S - 1] = true;
+    const auto seen = at::nonzero(is_seen[i]).flatten();
+    const auto of_seen = [&](const Tensor& all) { return all.index_select(2, seen); };
+    rows.push_back(exact({x.q.narrow(2, i, 1), of_seen(x.k), of_seen(x.v)}).out_BHLD);
+  }
+  for (const auto& device : devices()) {
+    const auto [q, k, v] = on(device, x);
+    const auto got = ops::masked_attention(q, k, v, is_seen.to(device)).cpu();
+    EXPECT_LT(largest_error(got, at::cat(rows, 2)), limit(x)) << device;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, GroupedAttention,
                          testing::Values(Case{at::kFloat, {2, 4, 33, 40, 64, 2}},
                                          Case{at::kFloat, {1, 8, 5, 129, 48, 4}},
@@ -92,6 +112,7 @@ TEST(GroupedAttentionsHeads, AreRefusedWhereTheyCannotBeShared) {
   EXPECT_ANY_THROW(ops::attention(q, v, k));
   EXPECT_ANY_THROW(ops::attention(v, q, q));
   EXPECT_ANY_THROW(ops::causal_attention(q, v, v));
+  EXPECT_ANY_THROW(ops::masked_attention(q, q, q, at::ones({5, 4}, at::kBool)));
 }
 
 }  // namespace braid::grouped_attention_test

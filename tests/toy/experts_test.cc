@@ -249,7 +249,7 @@ TEST(ToyExperts, TakeAdaptersByTheFoldersOfTheirParts) {
     write_file(lora, write_safetensors({{part + "." + layer + ".lora_A.weight", down},
                                         {part + "." + layer + ".lora_B.weight", up}}));
     const MadeToyExperts merged(kBoundary);
-    auto tensors = made_tensors({}, part == "transformer" ? 7 : 8);
+    auto tensors = made_tensors<Toy>(ToyConfig(), part == "transformer" ? 7 : 8);
     tensors[layer + ".weight"] = tensors[layer + ".weight"] + at::matmul(up, down);
     write_file(merged.model() / part / "diffusion_pytorch_model.safetensors",
                write_safetensors(tensors));

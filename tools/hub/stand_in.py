@@ -230,6 +230,7 @@ def listen(hub, where):
     handler = type("Own", (Handler,), {"hub": hub, "where": where})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # clients that leave
     return server
 
 

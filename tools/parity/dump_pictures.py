@@ -5,7 +5,8 @@ usage: python dump_pictures.py [OUT]
 NAME: a picture; NAME.expected.png: its pixels, upright, over white.
 clear.png.transparency.png: how transparent its pixels are.
 NAME.levels.png: what a mask or a picture to follow means, Pillow's convert("L").
-resized.json: checksums of colours()'s picture resized by Pillow. blurred.json: the same, blurred.
+resized.json: checksums of colours()'s picture resized by Pillow, with_alpha.json with its alpha.
+blurred.json: the same, blurred.
 masks.json: how diffusers crops what a mask of grey steps marks from colours()'s picture, and pastes
 the crop's negative back.
 """
@@ -42,6 +43,14 @@ def colours(width, height):
     i = np.arange(width * height * 3, dtype=np.int64)
     return Image.fromarray(((i * i * 31 + i * 7) % 65537 % 256).astype(np.uint8)
                            .reshape(height, width, 3))
+
+
+def with_alpha(picture):
+    """Its colours, and alpha that jumps as they do; the same as in tests/image."""
+    i = np.arange(picture.width * picture.height, dtype=np.int64)
+    alpha = ((i * i * 17 + i * 5) % 65521 % 256).astype(np.uint8)
+    picture.putalpha(Image.fromarray(alpha.reshape(picture.height, picture.width)))
+    return picture
 
 
 def scene(width, height, alpha=False):
@@ -120,6 +129,10 @@ def main():
               "crc32": zlib.crc32(colours(*old).resize(new, resample).tobytes())}
              for old, new in SIZES for name, resample in FILTERS.items()]
     write_cases(out / "resized.json", cases)
+    write_cases(out / "with_alpha.json", [
+        {"from": old, "to": new, "filter": name,
+         "crc32": zlib.crc32(with_alpha(colours(*old)).resize(new, resample).tobytes())}
+        for old, new in SIZES[:10] for name, resample in FILTERS.items()])
     write_cases(out / "blurred.json", [
         {"size": size, "radius": radius,
          "crc32": checksum(colours(*size).filter(ImageFilter.GaussianBlur(radius)))}

@@ -84,6 +84,9 @@ void GenerateRun::prepare() {
                          [this](const std::string& choice) { display_.say(with_flags(choice)); });
   request_ = deployment_->tiled(std::move(request_));
   if (!is_first_) return;
+  const auto frames = drawn_size(request_, deployment_->family->description().limits).frames;
+  if (frames > 1)
+    files_.emplace(flags_.output, int(request_.prompts.size()) * request_.num_images * frames);
   tell_plans();
   check_dump();
 }
@@ -135,7 +138,7 @@ Hooks GenerateRun::hooks() {
           .picture =
               [this](Picture& picture) {
                 save(picture);
-                picture.rgb = {};  // it is in the file
+                picture.rgb = picture.alpha = {};  // it is in the file
               },
           .warning = [this](const std::string& sentence) { warn(sentence); },
           .stop = signals_.token()};
@@ -181,9 +184,10 @@ void GenerateRun::share_seed(const Engine& engine) {
 
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
-  const auto file =
-      encoded(files_->form(), picture.width, picture.height, picture.rgb,
-              text_of_picture(picture, settings_.prompt_of(number), settings_, options(), inputs_));
+  const auto file = encoded(files_->form(), picture.width, picture.height, picture.rgb,
+                            text_of_picture(picture, settings_.prompt_of(number / settings_.frames),
+                                            settings_, options(), inputs_),
+                            picture.alpha);
   const auto path = [&] {
     const auto whole = signals_.delay_exit();
     return files_->write(number, file);

@@ -32,7 +32,7 @@ struct ListedModel {
   std::string family = {};  // of a model that Braid runs
   std::string is = {};      // of other files: "a LoRA"
   std::int64_t bytes = 0;   // of weights; 0: unknown
-  Fit fit = {};             // for models; else why it does not run
+  FitHere fit = {};         // for models; else why it does not run
 };
 
 std::int64_t bytes_of_files(const fs::path& path) {
@@ -52,7 +52,7 @@ std::int64_t bytes_of_parts(const Deployment& deployment) {
   return bytes;
 }
 
-Fit fit_of(const Deployment& deployment) {
+FitHere fit_of(const Deployment& deployment) {
   return plan_here(deployment, budget_here(deployment.places.devices.front()));
 }
 

@@ -31,7 +31,7 @@ Budget budget_here(const std::string& device) {
           .may_quantize_text = true};
 }
 
-Fit plan_here(Deployment deployment, const Budget& budget) {
+FitHere plan_here(Deployment deployment, const Budget& budget) {
   auto& asked = deployment.options.memory;
   asked.budget = budget;
   const auto taken = [&](const MemoryPlan& plan) {

@@ -12,14 +12,14 @@ namespace braid {
 // The free memory of this machine, all of which a model may take.
 Budget budget_here(const std::string& device);
 
-struct Fit {
+struct FitHere {
   bool fits = false;
   std::string sentence = {};  // "takes 5.9 GB of the 8.0 GB that cuda has free, by ..."
 };
 
 // For a picture of the model's defaults, on its device within the budget: whether it fits, with
 // which flags, or what is missing.
-Fit plan_here(Deployment deployment, const Budget& budget);
+FitHere plan_here(Deployment deployment, const Budget& budget);
 
 // If the request is predicted to need more than `free` bytes of this machine's memory: a sentence
 // that says so and names --memory. Nothing for a GPU and for budgets and files that were chosen.

@@ -34,7 +34,9 @@ std::optional<std::vector<Adapter>> adapters_of(const Json& json) {
   return adapters;
 }
 
-Json size_json(const Pixels& picture) { return Json::array({picture.width, picture.height}); }
+Json size_json(const Pixels& picture) {
+  return Json::array({picture.width, picture.height, picture.channels()});
+}
 Json size_json(const std::optional<Pixels>& picture) {
   return picture ? size_json(*picture) : Json();
 }
@@ -47,7 +49,10 @@ Json control_json(const ControlPicture& control) {
 // The description of the pictures; `bytes` receives their pixels.
 Json take_apart(const PicturesIn& pictures, std::string& bytes) {
   const auto& [init, strength, mask, blur, crop, references, scales, cache, controls] = pictures;
-  const auto add = [&](const Pixels& one) { bytes.append(one.rgb.begin(), one.rgb.end()); };
+  const auto add = [&](const Pixels& one) {
+    bytes.append(one.rgb.begin(), one.rgb.end());
+    bytes.append(one.alpha.begin(), one.alpha.end());
+  };
   for (const auto* const one : {&init, &mask})
     if (*one) add(**one);
   auto sizes = Json::array(), followed = Json::array();
@@ -68,10 +73,15 @@ Json take_apart(const PicturesIn& pictures, std::string& bytes) {
 
 PicturesIn put_together(const Json& told, std::string_view bytes) {
   const auto take = [&](const Json& size) {
+    const auto values = [&](std::size_t count) {
+      const std::vector<std::uint8_t> taken(bytes.begin(), bytes.begin() + std::ptrdiff_t(count));
+      bytes.remove_prefix(count);
+      return taken;
+    };
     Pixels picture{.width = size.at(0), .height = size.at(1), .rgb = {}};
-    const auto count = std::size_t(picture.width) * std::size_t(picture.height) * 3;
-    picture.rgb.assign(bytes.begin(), bytes.begin() + std::ptrdiff_t(count));
-    bytes.remove_prefix(count);
+    const auto pixels = std::size_t(picture.width) * std::size_t(picture.height);
+    picture.rgb = values(pixels * 3);
+    if (size.at(2) == 4) picture.alpha = values(pixels);
     return picture;
   };
   const auto take_any = [&](const Json& size) {
@@ -125,8 +135,8 @@ void draw_along(const Engine& engine, const Request& request) {
 // A field added to Request does not compile here until it is sent to the other ranks.
 std::string bytes_of_request(const Request& request) {
   const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
-               height, steps, sampling, guidance, max_length, seed, num_images, batch_size, tiling,
-               latents, pictures, adapters] = request;
+               height, frames, steps, sampling, guidance, max_length, seed, num_images, batch_size,
+               tiling, latents, pictures, adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
   std::string pixels;
   const Json all = {prompts,
@@ -139,6 +149,7 @@ std::string bytes_of_request(const Request& request) {
                     until,
                     or_null(width),
                     or_null(height),
+                    or_null(frames),
                     or_null(steps),
                     sampling_json(sampling),
                     or_null(guidance),
@@ -167,6 +178,7 @@ Request request_of_bytes(const std::string& bytes) {
           .cfg_until = field(),
           .width = if_any<int>(field()),
           .height = if_any<int>(field()),
+          .frames = if_any<int>(field()),
           .steps = if_any<int>(field()),
           .sampling = sampling_of(field()),
           .guidance = if_any<double>(field()),

@@ -45,7 +45,7 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
   in.pictures.mask_blur = flags.mask_blur;
   in.pictures.padding_crop = flags.padding_crop;
   for (const auto& path : flags.references)
-    in.pictures.references.push_back(read("reference", path));
+    in.pictures.references.push_back(read("reference", path, with_alpha));
   const auto& scales = flags.reference_scales;
   if (std::any_of(scales.begin(), scales.end(), [](double scale) { return scale != 1; }))
     in.pictures.reference_scales = scales;

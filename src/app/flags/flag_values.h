@@ -15,7 +15,7 @@
 namespace braid {
 
 // Limits of what a command line can ask for.
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxFrames = 10'000;
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
                           std::int64_t high);

@@ -54,6 +54,9 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
             "Width and height in pixels, rounded down to multiples of 16.\n"
             "Default: the model's",
             picture_size_into(r.width, r.height));
+  read.text("--frames", "N", "Picture",
+            "Frames of a clip, for models that draw clips.\nDefault: the model's",
+            into(r.frames, whole_from(1, kMaxFrames)));
   read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
             into(r.steps, whole_from(1, kMaxSteps)));
   add_sampling_flags(read, r.sampling);

@@ -17,12 +17,13 @@ namespace {
 constexpr int kFullColour = 90;                    // the quality
 constexpr std::size_t kMostExif = 0xffff - 2 - 6;  // less a segment's size and the EXIF name
 
-void check_size(int width, int height, std::span<const std::uint8_t> rgb, int largest,
-                const char* format) {
+void check_size(int width, int height, std::span<const std::uint8_t> bytes, int largest,
+                const char* format, std::size_t channels = 3) {
   require(width >= 1 && height >= 1 && width <= largest && height <= largest, "the sides of a ",
           format, " should lie between 1 and ", largest, ", they are ", width, "x", height);
-  require(rgb.size() == std::size_t(width) * std::size_t(height) * 3, "a picture of ", width, "x",
-          height, " pixels should have three bytes each, it has ", rgb.size(), " in all");
+  require(bytes.size() == std::size_t(width) * std::size_t(height) * channels, "a picture of ",
+          width, "x", height, " pixels should have ", channels == 3 ? "three" : "four",
+          " bytes each, it has ", bytes.size(), " in all");
 }
 
 struct JpegWriter {
@@ -87,16 +88,19 @@ void append_chunk(std::string& webp, const char* name, std::string_view bytes) {
   if (bytes.size() % 2 != 0) webp += '\0';
 }
 
-// Turns a file of one chunk into the extended format (WebP Container Specification).
+// Turns a file into the extended format, in which one with alpha already is (WebP Container
+// Specification).
 std::string with_exif(std::string_view webp, int width, int height, std::string_view exif) {
   constexpr char kHasExif = 0x08;
-  constexpr std::size_t kRiffHeader = 12;
+  constexpr std::size_t kRiffHeader = 12, kExtentChunk = 18;
+  const bool is_extended = webp.substr(kRiffHeader, 4) == "VP8X";
   std::string extent = {kHasExif, 0, 0, 0};
+  if (is_extended) extent[0] = char(extent[0] | webp[kRiffHeader + 8]);
   append_little(extent, std::size_t(width - 1), 3);
   append_little(extent, std::size_t(height - 1), 3);
   std::string body = "WEBP";
   append_chunk(body, "VP8X", extent);
-  body += webp.substr(kRiffHeader);
+  body += webp.substr(is_extended ? kRiffHeader + kExtentChunk : kRiffHeader);
   append_chunk(body, "EXIF", exif);
   std::string file;
   append_chunk(file, "RIFF", body);
@@ -116,15 +120,30 @@ std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb
   return {reinterpret_cast<const char*>(writer.bytes), writer.size};
 }
 
-std::string encode_webp(int width, int height, std::span<const std::uint8_t> rgb, int quality,
-                        std::string_view exif) {
-  check_size(width, height, rgb, WEBP_MAX_DIMENSION, "WebP");
+namespace {
+
+// `encode` is libwebp's for pixels of so many channels.
+std::string webp_of(decltype(WebPEncodeRGB)& encode, int channels, int width, int height,
+                    std::span<const std::uint8_t> pixels, int quality, std::string_view exif) {
+  check_size(width, height, pixels, WEBP_MAX_DIMENSION, "WebP", std::size_t(channels));
   std::uint8_t* bytes = nullptr;
-  const auto size = WebPEncodeRGB(rgb.data(), width, height, width * 3, float(quality), &bytes);
+  const auto size = encode(pixels.data(), width, height, width * channels, float(quality), &bytes);
   const std::unique_ptr<std::uint8_t, decltype(&WebPFree)> owned(bytes, WebPFree);
   check(size > 0, "a WebP of ", width, "x", height, " pixels could not be made: out of memory");
   const std::string_view webp(reinterpret_cast<const char*>(bytes), size);
   return exif.empty() ? std::string(webp) : with_exif(webp, width, height, exif);
+}
+
+}  // namespace
+
+std::string encode_webp(int width, int height, std::span<const std::uint8_t> rgb, int quality,
+                        std::string_view exif) {
+  return webp_of(WebPEncodeRGB, 3, width, height, rgb, quality, exif);
+}
+
+std::string encode_webp_with_alpha(int width, int height, std::span<const std::uint8_t> rgba,
+                                   int quality, std::string_view exif) {
+  return webp_of(WebPEncodeRGBA, 4, width, height, rgba, quality, exif);
 }
 
 }  // namespace braid

@@ -15,5 +15,8 @@ std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb
                         std::string_view exif = {});
 std::string encode_webp(int width, int height, std::span<const std::uint8_t> rgb, int quality,
                         std::string_view exif = {});
+// The same with alpha, four bytes per pixel; alpha is kept without loss.
+std::string encode_webp_with_alpha(int width, int height, std::span<const std::uint8_t> rgba,
+                                   int quality, std::string_view exif = {});
 
 }  // namespace braid

@@ -122,7 +122,7 @@ VaeConfig wan_vae_config() {
                           2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160}};
 }
 
-VaeConfig read_vae_config(const JsonObject& json) {
+VaeConfig read_vae_config(const JsonObject& json, std::int64_t most_channels) {
   const auto class_name = json.string_or("_class_name", "AutoencoderKL");
   // Qwen-Image's is Wan's with other weights in its decoder.
   if (class_name == "AutoencoderKLWan" || class_name == "AutoencoderKLQwenImage")
@@ -132,8 +132,8 @@ VaeConfig read_vae_config(const JsonObject& json) {
           " should describe an AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan or ",
           "AutoencoderKLQwenImage, it describes a ", class_name);
   VaeConfig c;
-  c.image_channels = json.integer_or("in_channels", 3, 3, 3);
-  json.integer_or("out_channels", 3, 3, 3);
+  c.image_channels = json.integer_or("in_channels", 3, 3, most_channels);
+  json.integer_or("out_channels", c.image_channels, c.image_channels, c.image_channels);
   c.latent_channels = json.integer_or("latent_channels", 4, 1, kMaxWidth);
   c.widths = json.integers_or("block_out_channels", {64}, 1, kMaxWidth);
   c.layers_per_block = json.integer_or("layers_per_block", 1, 1, 100);

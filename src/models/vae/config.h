@@ -35,8 +35,9 @@ struct VaeConfig {
   std::int64_t downscale() const { return std::int64_t(1) << (widths.size() - 1); }
 };
 
-// From vae/config.json of any of these classes. Throws InputError naming the field.
-VaeConfig read_vae_config(const JsonObject& json);
+// From vae/config.json of any of these classes; pictures have three channels, or with alpha four if
+// the family takes so many. Throws InputError naming the field.
+VaeConfig read_vae_config(const JsonObject& json, std::int64_t most_channels = 3);
 
 // The published config of Wan 2.1.
 VaeConfig wan_vae_config();

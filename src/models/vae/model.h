@@ -1,7 +1,7 @@
 // The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers' AutoencoderKL,
 // AutoencoderKLFlux2 and AutoencoderKLWan), written for one device.
 //
-// Pictures are [B 3 H W] in -1 .. 1; latents [B Z H/8 W/8] for four levels.
+// Pictures are [B 3 H W], with alpha [B 4 H W], in -1 .. 1; latents [B Z H/8 W/8] for four levels.
 #pragma once
 
 #include "models/vae/layers.h"

@@ -252,7 +252,7 @@ WebAnswer WebClient::ask(const WebRequest& request) {
     // Only 307 and 308 ask for the same request elsewhere.
     const bool is_followed = is_redirect(answer.status) && !location.empty() &&
                              (request.method != "POST" || answer.status >= 307);
-    const auto next = is_followed ? address.led_to(location) : address;
+    auto next = is_followed ? address.led_to(location) : Address(address.text());
     const bool leads_away = is_followed && next.origin() != home;
     if (!is_followed || (leads_away && request.redirects == Redirects::kStayThere)) {
       answer.at_home = std::move(at_home);
@@ -262,7 +262,7 @@ WebAnswer WebClient::ask(const WebRequest& request) {
       throw WebFailure(WebFailure::Kind::kLasting,
                        text_of(address.host(), " redirects to an address that is not secure"));
     is_at_home = is_at_home && !leads_away;
-    address = next;
+    address = std::move(next);
   }
   throw WebFailure(WebFailure::Kind::kLasting, text_of(address.host(), " redirects in a circle"));
 }

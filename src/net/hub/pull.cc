@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"

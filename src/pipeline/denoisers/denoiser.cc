@@ -78,6 +78,7 @@ DenoiserPart Denoiser::load_blocks(const Loading& loading, const Part& part,
     if (interposed.attend) attend = interposed.attend(std::move(attend));
     auto blocks = with_pages(loading.family().load_denoiser(part, w, std::move(attend), run),
                              w.page(), loading.offloaded);
+    blocks.text = loading.family().shape().text;
     return interposed.part ? interposed.part(std::move(blocks)) : blocks;
   });
 }

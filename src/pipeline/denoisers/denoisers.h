@@ -25,7 +25,7 @@ class Denoisers {
   // References that the model sees once: an evaluation of their own before the first step, after
   // which all others attend to what is kept from it. Collective as keep() and predict().
   void keep_references(const DenoiserInput& references) const;
-  void forget_references() const;
+  void forget_references() const;  // and prefixes, see OncePerPicture
 
   // With a cache: new pictures begin; and the steps in which one of this rank's pictures was
   // evaluated in full, by whichever denoiser, counted from 0.

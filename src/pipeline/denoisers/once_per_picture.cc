@@ -32,7 +32,7 @@ Tensor as_batch(at::TensorList made_SM) {
 }  // namespace
 
 OncePerPicture::OncePerPicture(const Denoisers& denoisers,
-                               const std::vector<std::vector<DenoiserInput>>& steps,
+                               const std::vector<std::vector<DenoiserInput>>& steps, Prefix prefix,
                                const std::function<void()>& on_modulated)
     : denoisers_(denoisers), by_denoiser_(denoisers.list().size()) {
   std::vector<std::map<int, Steps>> served(by_denoiser_.size());
@@ -45,6 +45,10 @@ OncePerPicture::OncePerPicture(const Denoisers& denoisers,
   on_modulated();
   for (std::size_t i = 0; i < served.size(); ++i)
     if (!served[i].empty()) refine(*list[i].denoiser, served[i], by_denoiser_[i]);
+  if (prefix == Prefix::kInEveryStep) return;
+  kept_.emplace(denoisers);
+  for (std::size_t i = 0; i < served.size(); ++i)
+    if (!served[i].empty()) keep_prefixes(*list[i].denoiser, served[i]);
 }
 
 // All pictures of all branches at once, as weights may have to come from disk.
@@ -79,6 +83,14 @@ void OncePerPicture::refine(const Denoiser& denoiser, const std::map<int, Steps>
     branches[first[b].step.branch].refined_BTC = refined[b];
 }
 
+// Those of the first step that the denoiser serves: they depend on none.
+void OncePerPicture::keep_prefixes(const Denoiser& denoiser,
+                                   const std::map<int, Steps>& steps) const {
+  std::vector<DenoiserInput> first;
+  for (const auto& [branch, own] : steps) first.push_back(with_made(own.front()));
+  denoiser.references().keep_prefixes(first);
+}
+
 OncePerPicture::Bytes OncePerPicture::bytes() const {
   Bytes sum;
   for (const auto& branches : by_denoiser_)
@@ -90,15 +102,21 @@ OncePerPicture::Bytes OncePerPicture::bytes() const {
   return sum;
 }
 
+DenoiserInput OncePerPicture::with_made(DenoiserInput in) const {
+  const auto& of_denoiser = by_denoiser_[denoisers_.serving(in.step)];
+  const auto found = of_denoiser.find(in.step.branch);
+  if (found == of_denoiser.end()) return in;
+  const auto& made = found->second;
+  in.refined_BTC = made.refined_BTC;
+  if (made.modulations_SBM.defined())
+    in.modulations_BM = made.modulations_SBM[made.rows.at(in.step.number)];
+  return in;
+}
+
 std::vector<DenoiserInput> OncePerPicture::completed(std::vector<DenoiserInput> branches) const {
   for (auto& in : branches) {
-    const auto& of_denoiser = by_denoiser_[denoisers_.serving(in.step)];
-    const auto found = of_denoiser.find(in.step.branch);
-    if (found == of_denoiser.end()) continue;
-    const auto& made = found->second;
-    in.refined_BTC = made.refined_BTC;
-    if (made.modulations_SBM.defined())
-      in.modulations_BM = made.modulations_SBM[made.rows.at(in.step.number)];
+    in = with_made(std::move(in));
+    if (kept_) in = behind_prefix(std::move(in));
   }
   return branches;
 }

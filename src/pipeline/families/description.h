@@ -67,6 +67,7 @@ constexpr int kMostTextTokens = 4096;  // the longest of any
 constexpr int kMaxSide = 1 << 14;      // pixels
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28;
+  int frames = 1;
   double guidance = 3.5;
   int max_sequence_length = 512;
   Sampling sampling = {};  // what the model's files name
@@ -87,6 +88,7 @@ struct PicturesTaken {
   std::vector<int> controlnet_modes = {};  // by ControlNet; 0: only one kind
   bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
   int most_references = 0;
+  int channels = 3;  // of references: 4 with alpha, else they are laid on white
   // As tokens beside the noise's, or as text after the prompt's, each with a scale.
   enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
   std::int64_t tokens_behind_prompt = 0;  // in total, however many references
@@ -104,8 +106,14 @@ struct PicturesTaken {
 };
 // Which multiple of pixels is drawn in place of a size that is none.
 enum class SizeRounding { kDown, kUp };
+// Clips that a family draws: of 1 + k `step` frames, of which there are at most `most`.
+struct FramesDrawn {
+  int most = 1, step = 1;
+  double per_second = 0;
+};
 struct RequestLimits {
   RequestDefaults defaults = {};
+  FramesDrawn frames = {};
   int size_multiple = 16;  // pixels
   SizeRounding size_rounding = SizeRounding::kDown;
   // The trained size to draw instead of the given one; empty: the model draws any size.

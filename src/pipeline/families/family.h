@@ -82,6 +82,13 @@ class Family {
   virtual DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                               const at::TensorOptions& like) const = 0;
   virtual void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const = 0;
+  // Once an input has its references: for models causal by blocks, the spans of its prefix, and
+  // the positions that depend on what stands before.
+  virtual void arrange(DenoiserInput& /*in*/) const {}
+  // Whether its keys and values are computed before the first step, and not in each one.
+  bool keeps_prefix(ReferenceCache cache) const {
+    return shape().text == TextTokens::kPrefix && cache == ReferenceCache::kAuto;
+  }
   // ControlNet `net`'s input beside one that has begun; without its picture and scale.
   virtual ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,
                                double guidance) const;

@@ -47,6 +47,8 @@ bool is_other_pipeline(const std::string& name) {
   return false;
 }
 
+bool is_redux_pipeline(const std::string& name) { return name == "FluxPriorReduxPipeline"; }
+
 FileKind kind_of_class(const std::string& name) {
   const auto is = [&](const char* word) { return name.find(word) != name.npos; };
   if (is("ControlNet")) return {FileRole::kControlNet, "a " + name};

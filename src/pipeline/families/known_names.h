@@ -35,6 +35,9 @@ std::string full_name(const std::string& name);
 // Whether a pipeline of diffusers is another model's, though it is named after one of Braid's.
 bool is_other_pipeline(const std::string& class_name);
 
+// Whether it is the pipeline of Redux, which is no model but looks at pictures for one.
+bool is_redux_pipeline(const std::string& class_name);
+
 // What an object of a class of diffusers or transformers is. Unknown for others.
 FileKind kind_of_class(const std::string& class_name);
 

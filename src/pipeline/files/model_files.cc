@@ -319,6 +319,7 @@ RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& pu
   named = joined_sampling(named, read_named_sampling(json, path.string()));
   d.width = int(config.integer_or("width", d.width, 1, 1 << 14));
   d.height = int(config.integer_or("height", d.height, 1, 1 << 14));
+  d.frames = int(config.integer_or("num_frames", d.frames, 1, 10'000));
   d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, 10'000));
   d.guidance = config.number_or("guidance_scale", d.guidance);
   d.max_sequence_length =

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "pipeline/families/family.h"
+#include "pipeline/families/known_names.h"
 #include "pipeline/files/model_folder.h"
 #include "weights/files/folder_files.h"
 
@@ -25,7 +26,6 @@ constexpr std::array kSmallFiles = {
     "added_tokens.json",   "chat_template.jinja"};
 // Read only where there is no tokenizer.json.
 constexpr std::array kOlderTokenizers = {"vocab.json", "merges.txt", "spiece.model"};
-constexpr const char* kReduxClass = "FluxPriorReduxPipeline";
 
 std::string joined(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : folder + "/" + name;
@@ -93,7 +93,8 @@ class NeededFiles {
 
  private:
   std::vector<std::string> folders_of(const JsonObject& index) const {
-    if (index.at("_class_name") == kReduxClass)
+    const auto& name = index.at("_class_name");
+    if (name.is_string() && is_redux_pipeline(name.get<std::string>()))
       return {"image_encoder", "image_embedder", "feature_extractor"};
     return family_of_index(index).folders;
   }

@@ -20,6 +20,9 @@ void check_pixels(const char* name, const Pixels& picture) {
   const auto values = std::size_t(picture.width) * std::size_t(picture.height) * 3;
   require(picture.rgb.size() == values, "the ", name, " of ", picture.width, "x", picture.height,
           " pixels should have ", values, " values, it has ", picture.rgb.size());
+  require(picture.channels() == 3 || 3 * picture.alpha.size() == values, "the ", name, " of ",
+          picture.width, "x", picture.height, " pixels should have ", values / 3,
+          " values of alpha or none, it has ", picture.alpha.size());
 }
 
 void check_all_pixels(const PicturesIn& in) {

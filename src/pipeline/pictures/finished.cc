@@ -7,20 +7,28 @@
 
 namespace braid {
 
-Tensor bytes_of_decoded(const Tensor& decoded_13HW) {
-  const auto unit = (decoded_13HW * 0.5 + 0.5).clamp(0, 1);
-  return (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
-      .round()
-      .to(at::kByte)
-      .contiguous();
+DecodedBytes bytes_of_decoded(const Tensor& decoded_1CHW) {
+  const auto unit = (decoded_1CHW * 0.5 + 0.5).clamp(0, 1);
+  const auto bytes_HWC =
+      (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255).round().to(at::kByte);
+  const auto channels = [&](std::int64_t first, std::int64_t count) {
+    const auto some = bytes_HWC.narrow(2, first, count).contiguous();
+    const auto* const data = some.const_data_ptr<std::uint8_t>();
+    return std::vector<std::uint8_t>(data, data + some.numel());
+  };
+  const bool has_alpha = bytes_HWC.size(2) == 4;
+  return {.width = int(bytes_HWC.size(1)),
+          .height = int(bytes_HWC.size(0)),
+          .rgb = channels(0, 3),
+          .alpha = channels(3, has_alpha ? 1 : 0)};
 }
 
-std::optional<std::string> why_not_finite(const Tensor& decoded_13HW, int picture) {
+std::optional<std::string> why_not_finite(const Tensor& decoded_1CHW, int picture) {
   // A sum is finite where all of so few and small values are, and needs no other tensor.
-  if (decoded_13HW.sum(at::kFloat).isfinite().item<bool>()) return {};
+  if (decoded_1CHW.sum(at::kFloat).isfinite().item<bool>()) return {};
   return text_of("picture ", picture, " has values that are not finite numbers: the model's ",
                  "weights are damaged, or too large for ",
-                 c10::getDtypeNames(decoded_13HW.scalar_type()).first);
+                 c10::getDtypeNames(decoded_1CHW.scalar_type()).first);
 }
 
 }  // namespace braid

@@ -3,16 +3,21 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ops/ops.h"
 
 namespace braid {
 
-// Decoded values [1 3 H W], -1 .. 1, to 0 .. 1 in their dtype, then in float32 to bytes [H W 3] in
-// host memory.
-Tensor bytes_of_decoded(const Tensor& decoded_13HW);
+// Decoded values [1 C H W], -1 .. 1, to 0 .. 1 in their dtype, then in float32 to bytes in host
+// memory. C is 3, or 4 with alpha.
+struct DecodedBytes {
+  int width, height;
+  std::vector<std::uint8_t> rgb, alpha;  // three bytes per pixel; one, or none
+};
+DecodedBytes bytes_of_decoded(const Tensor& decoded_1CHW);
 
 // A sentence for the user if not all decoded values are finite.
-std::optional<std::string> why_not_finite(const Tensor& decoded_13HW, int picture);
+std::optional<std::string> why_not_finite(const Tensor& decoded_1CHW, int picture);
 
 }  // namespace braid

@@ -1,6 +1,35 @@
 #include "pipeline/pictures/kept_references.h"
 
+#include <ATen/ATen.h>
+
 namespace braid {
+namespace {
+
+Tokens none_of(Tokens tokens) {
+  const auto none = [](Tensor& x, std::int64_t dim) {
+    if (x.defined()) x = x.narrow(dim, 0, 0);
+  };
+  none(tokens.x_BLC, 1);
+  none(tokens.ids_LA, 0);
+  none(tokens.is_pad_L, 0);
+  none(tokens.span_L2, 0);
+  return tokens;
+}
+
+}  // namespace
+
+DenoiserInput prefix_of(DenoiserInput in) {
+  in.noise = none_of(in.noise);
+  if (in.extra_BLC.defined()) in.extra_BLC = in.extra_BLC.narrow(1, 0, 0);
+  in.watch = {};
+  return in;
+}
+
+DenoiserInput behind_prefix(DenoiserInput in) {
+  in.text = none_of(in.text);
+  in.references.clear();
+  return in;
+}
 
 DenoiserPart KeptReferences::attending(const std::function<DenoiserPart(ReferenceKvCache*)>& load) {
   parts_.push_back(std::make_unique<ReferenceKvCache>());
@@ -14,17 +43,29 @@ void KeptReferences::set_model(PredictAll predict, int branches) {
   branches_ = branches;
 }
 
-void KeptReferences::set_use(ReferenceKvCache::Use use) {
-  for (const auto& part : parts_) part->set_use(use);
+void KeptReferences::set_use(ReferenceKvCache::Use use, ReferenceKvCache::Of of) {
+  for (const auto& part : parts_) part->set_use(use, of);
   ++changes_;
 }
 
 void KeptReferences::keep(const DenoiserInput& references) {
-  set_use(ReferenceKvCache::Use::kKeep);
+  constexpr auto kOf = ReferenceKvCache::Of::kReferences;
+  set_use(ReferenceKvCache::Use::kKeep, kOf);
   (void)predict_(std::vector(std::size_t(branches_), references));
-  set_use(ReferenceKvCache::Use::kAttend);
+  set_use(ReferenceKvCache::Use::kAttend, kOf);
 }
 
-void KeptReferences::forget() { set_use(ReferenceKvCache::Use::kNone); }
+void KeptReferences::keep_prefixes(const std::vector<DenoiserInput>& branches) {
+  constexpr auto kOf = ReferenceKvCache::Of::kPrefix;
+  set_use(ReferenceKvCache::Use::kKeep, kOf);
+  std::vector<DenoiserInput> prefixes;
+  for (const auto& branch : branches) prefixes.push_back(prefix_of(branch));
+  (void)predict_(prefixes);
+  set_use(ReferenceKvCache::Use::kAttend, kOf);
+}
+
+void KeptReferences::forget() {
+  set_use(ReferenceKvCache::Use::kNone, ReferenceKvCache::Of::kReferences);
+}
 
 }  // namespace braid

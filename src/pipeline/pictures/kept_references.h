@@ -1,5 +1,6 @@
-// References that a model sees once, in an evaluation of their own before the first step. In all
-// later evaluations each block attends to the keys and values kept from it.
+// Tokens that are the same in every step: references that a model sees once, or the prefix of a
+// sequence causal by blocks. They are evaluated alone before the first step. In all later
+// evaluations each block attends to the keys and values kept from it.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,10 @@
 #include "parallel/regions.h"
 
 namespace braid {
+
+// An input's text and references, without its noise and its watch; and the noise without them.
+DenoiserInput prefix_of(DenoiserInput in);
+DenoiserInput behind_prefix(DenoiserInput in);
 
 class KeptReferences {
  public:
@@ -20,12 +25,14 @@ class KeptReferences {
   // Collective over the ranks that work on the same pictures. Every rank of a branch computes the
   // same: references do not depend on text.
   void keep(const DenoiserInput& references);
+  // Those of the branches of a step, each for itself. Collective as keep().
+  void keep_prefixes(const std::vector<DenoiserInput>& branches);
   void forget();
 
   std::uint64_t changes() const { return changes_; }  // so far, to what is attended to
 
  private:
-  void set_use(ReferenceKvCache::Use use);
+  void set_use(ReferenceKvCache::Use use, ReferenceKvCache::Of of);
 
   std::vector<std::unique_ptr<ReferenceKvCache>> parts_;
   PredictAll predict_;

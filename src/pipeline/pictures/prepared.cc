@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "image/blur.h"
+#include "image/over_white.h"
 #include "image/resize.h"
 
 namespace braid {
@@ -17,6 +18,14 @@ Tensor unit_13HW(const Pixels& picture) {
 }
 
 Tensor signed_13HW(const Pixels& picture) { return 2 * unit_13HW(picture) - 1; }
+
+// The picture's colours as they are, and its alpha; opaque if it has none.
+Tensor signed_14HW(const Pixels& picture) {
+  auto alpha = picture.alpha;
+  alpha.resize(picture.rgb.size() / 3, 255);
+  const auto bytes = at::from_blob(alpha.data(), {1, 1, picture.height, picture.width}, at::kByte);
+  return at::cat({signed_13HW(picture), 2 * (bytes.to(at::kFloat) / 255) - 1}, 1);
+}
 
 // White from 0.5 on.
 Tensor binary_11HW(const Pixels& picture) {
@@ -71,11 +80,14 @@ PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
   }
   for (const auto& control : in.controls)
     out.controls_13HW.push_back(signed_13HW(resize("control picture", control.picture)));
-  for (std::size_t i = 0; i < in.references.size(); ++i) {
-    const auto fitted = taken.cut_reference ? taken.cut_reference(in.references[i], size)
-                                            : taken.fit_reference(in.references[i]);
-    tell_of_change("reference " + std::to_string(i + 1), in.references[i], fitted, warn);
-    out.references_13HW.push_back(signed_13HW(fitted));
+  for (const auto& given : in.references) {
+    const auto reference = taken.channels == 4 ? given : over_white(given);
+    const auto fitted =
+        taken.cut_reference ? taken.cut_reference(reference, size) : taken.fit_reference(reference);
+    out.references_13HW.push_back(signed_13HW(over_white(fitted)));
+    out.references_1CHW.push_back(taken.channels == 4 ? signed_14HW(fitted)
+                                                      : out.references_13HW.back());
+    tell_of_change("reference " + std::to_string(out.references_13HW.size()), given, fitted, warn);
   }
   return out;
 }

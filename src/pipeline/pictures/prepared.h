@@ -23,7 +23,8 @@ struct PreparedPictures {
   Tensor init_13HW;                     // -1 to 1, of the request's size
   std::vector<Tensor> controls_13HW;    // the same
   Tensor mask_11HW;                     // 0 or 1, of the request's size; 1 is drawn
-  std::vector<Tensor> references_13HW;  // -1 to 1, each of its own size
+  std::vector<Tensor> references_13HW;  // -1 to 1, each of its own size; for text encoders
+  std::vector<Tensor> references_1CHW;  // with alpha if the autoencoder has it, else the same
   std::optional<PutBack> put_back;      // if only a part of a picture is drawn
 };
 

@@ -90,7 +90,7 @@ void Start::encode_references() {
 void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
   using References = PicturesTaken::References;
   std::vector<Tensor> looked_at;  // those seen as tokens
-  if (taken().references == References::kBesideNoise) looked_at = pictures.references_13HW;
+  if (taken().references == References::kBesideNoise) looked_at = pictures.references_1CHW;
   const bool starts_from_mean = pictures.init_13HW.defined() && !init_;
   if (starts_from_mean) looked_at.insert(looked_at.begin(), pictures.init_13HW);
   if (looked_at.empty()) return;
@@ -201,10 +201,12 @@ void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   for (auto& branch : job.branches) {
     branch.extra_BLC = seen;
     branch.controls = controls;
-    if (are_seen_once_) continue;
-    for (const auto& reference : references)
-      branch.references.push_back(
-          {.x_BLC = expanded_to(reference.x_BLC, batch), .ids_LA = reference.ids_LA});
+    if (!are_seen_once_)
+      for (auto reference : references) {
+        reference.x_BLC = expanded_to(reference.x_BLC, batch);
+        branch.references.push_back(reference);
+      }
+    family_.arrange(branch);
   }
 }
 

@@ -37,6 +37,7 @@ PlanJob job_of_family(std::shared_ptr<const Family> family) {
   PlanJob job{.family = std::move(family)};
   job.width = defaults.width;
   job.height = defaults.height;
+  job.frames = defaults.frames;
   const auto sampling = settle_sampling({}, defaults.sampling, {}, defaults.steps, limits.sampling,
                                         [](const std::string&) {});
   job.steps = sampling.num_steps;
@@ -70,6 +71,7 @@ PlanJob with_request(PlanJob job, const Request& r) {
   const auto size = drawn_size(r, limits);
   job.width = size.width;
   job.height = size.height;
+  job.frames = size.frames;
   job.tiling = r.vae_tiling;
   job.pictures = planned_pictures(*job.family, r.pictures, job.size());
   const auto sampling = settle_sampling(r.sampling, limits.defaults.sampling, r.steps, job.steps,
@@ -84,9 +86,12 @@ PlanJob with_request(PlanJob job, const Request& r) {
 }
 
 TokenCounts all_keys(const PlanJob& job) {
+  const bool is_crossed = job.shape().text == TextTokens::kCross;
+  const auto text = job.padded_text_tokens();
   return {.image = job.image_tokens(),
-          .text = job.padded_text_tokens(),
-          .references = job.pictures.reference_tokens()};
+          .text = is_crossed ? 0 : text,
+          .references = job.pictures.reference_tokens(),
+          .crossed = is_crossed ? text : 0};
 }
 
 StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
@@ -95,7 +100,8 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
   const auto all = all_keys(job);
   const auto shares_of_ranks = [&](int first, int last) {
     TokenCounts counts{.image = tokens_of(all.image, first, last, ranks),
-                       .text = tokens_of(all.text, first, last, ranks)};
+                       .text = tokens_of(all.text, first, last, ranks),
+                       .crossed = all.crossed};
     for (const auto run : job.pictures.references)
       counts.references += tokens_of(run, first, last, ranks);
     return counts;
@@ -104,32 +110,41 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
   const auto keys_at = [&](int ring) {
     return shares_of_ranks(ring * p.ulysses_size, (ring + 1) * p.ulysses_size);
   };
+  const bool keeps_prefix = job.keeps_prefix();
+  const bool keeps_references = keeps_prefix || job.pictures.seen == PicturesTaken::Seen::kOnce;
   const auto computed = [&](TokenCounts counts) {
-    if (job.pictures.seen == PicturesTaken::Seen::kOnce) counts.references = 0;
+    if (keeps_references) counts.references = 0;
+    if (keeps_prefix) counts.text = 0;
     return counts;
   };
   const auto heads = share_of(job.shape().num_heads, p.tp, p.tp_size).count;
   const bool are_grouped = job.shape().num_kv_heads < job.shape().num_heads;
   const auto kv_heads = are_grouped ? grouped_keys(job.shape(), p) : heads;
-  std::int64_t sent_heads = 0;
+  std::int64_t sent_heads = 0, sent_kv_heads = 0;
   for (int r = 0; r < p.ulysses_size; ++r) {
     const auto traded = traded_heads(heads, kv_heads, r, p.ulysses_size);
     sent_heads += traded.q.count + 2 * traded.kv.count;
+    sent_kv_heads += 2 * traded.kv.count;
   }
   // In R - 1 hops a rank passes on all keys except those of the rank it sends to.
   const auto next = keys_at((p.ring + 1) % p.ring_size);
+  const auto mine = shares_of_ranks(rank, rank + 1);
   return {.branches = job.branches / branches_at_once,
           .batch = job.batch_size,
-          .tokens = computed(shares_of_ranks(rank, rank + 1)),
+          .tokens = computed(mine),
           .heads = heads,
           .kv_heads = kv_heads,
           .attended = traded_heads(heads, kv_heads, p.ulysses, p.ulysses_size),
           .sent_heads = sent_heads,
+          .sent_kv_heads = sent_kv_heads,
           .group = computed(keys_at(p.ring)),
           .keys = keys_at(p.ring),
           .passed = {.image = all.image - next.image,
                      .text = all.text - next.text,
-                     .references = all.references - next.references}};
+                     .references = all.references - next.references},
+          .once = {.image = 0,
+                   .text = keeps_prefix ? mine.text : 0,
+                   .references = keeps_prefix ? mine.references : 0}};
 }
 
 }  // namespace braid

@@ -12,7 +12,7 @@ namespace braid {
 struct PlanJob {
   std::shared_ptr<const Family> family;
   at::ScalarType dtype = at::kBFloat16;
-  int width = 1024, height = 1024, text_tokens = 512, steps = 28;
+  int width = 1024, height = 1024, frames = 1, text_tokens = 512, steps = 28;
   Sampler sampler = Sampler::kEuler;
   int batch_size = 1, num_pictures = 1;  // denoised together by a rank; in the whole run
   int branches = 1;                      // 2 with true guidance: the prompt and the negative one
@@ -29,12 +29,14 @@ struct PlanJob {
   std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
 
   const DenoiserShape& shape() const { return family->shape(); }
-  PictureSize size() const { return {.width = width, .height = height}; }
+  PictureSize size() const { return {.width = width, .height = height, .frames = frames}; }
   // As seen by the transformer, pads included.
   std::int64_t image_tokens() const { return shape().padded(family->num_tokens(size())); }
   std::int64_t padded_text_tokens() const {
     return shape().padded(text_tokens + pictures.tokens_behind_prompt);
   }
+  // Whether the denoiser's prefix is evaluated before the first step.
+  bool keeps_prefix() const { return family->keeps_prefix(pictures.cache); }
   // As why_no_graph() in pipeline/model.cc, on a GPU that can record.
   bool records_steps() const {
     return !is_on_host && graphs != Graphs::kOff &&
@@ -63,8 +65,10 @@ PlanJob with_request(PlanJob job, const Request& request);
 
 struct TokenCounts {
   std::int64_t image, text, references = 0;
+  std::int64_t crossed = 0;  // text seen by cross-attention alone, whole on every rank
 
   std::int64_t all() const { return image + text + references; }
+  std::int64_t prefix() const { return text + references; }
   std::int64_t of(const BlockCost& kind) const;  // tokens that a block of this kind computes on
 };
 
@@ -76,9 +80,11 @@ struct StepShare {
   std::int64_t heads, kv_heads;  // after tensor parallelism
   TradedHeads attended;          // of these, in attention under Ulysses
   std::int64_t sent_heads;       // of q, k and v, sent to all ranks that trade heads
+  std::int64_t sent_kv_heads;    // of these, of k and v
   TokenCounts group;             // of the ranks that trade heads: attention's queries
   TokenCounts keys;              // the same, plus references kept from their one evaluation
   TokenCounts passed;            // keys that this rank sends on around the ring
+  TokenCounts once;              // outside of attention, of a prefix before the first step
 };
 
 // The share of rank `tp`, and of rank `ring` x `ulysses` of the context. Uneven shares follow

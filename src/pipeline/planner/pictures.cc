@@ -31,7 +31,8 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
     planned.references.push_back(family.num_tokens(looked_at));
   }
   if (!in.references.empty()) planned.tokens_behind_prompt = taken.tokens_behind_prompt;
-  if (in.reference_cache == ReferenceCache::kAuto) planned.seen = taken.references_seen;
+  planned.cache = in.reference_cache;
+  if (planned.cache == ReferenceCache::kAuto) planned.seen = taken.references_seen;
   if (planned.seen == PicturesTaken::Seen::kOnce && !planned.references.empty())
     planned.references = {planned.reference_tokens()};
   return planned;

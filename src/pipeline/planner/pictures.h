@@ -11,6 +11,7 @@ struct PlannedPictures {
   // seen once form one run.
   std::vector<std::int64_t> references = {};
   PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
+  ReferenceCache cache = ReferenceCache::kAuto;
   std::int64_t tokens_behind_prompt = 0;
 
   std::int64_t reference_tokens() const;

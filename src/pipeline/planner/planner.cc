@@ -40,7 +40,8 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
   }
   const auto context = std::int64_t(g.ring) * g.ulysses;
   const bool image_is_short = job.image_tokens() < context;
-  if (image_is_short || job.padded_text_tokens() < context)
+  const bool splits_text = job.shape().text != TextTokens::kCross;
+  if (image_is_short || (splits_text && job.padded_text_tokens() < context))
     return out(g, Obstacle::kTokens,
                text_of("ring x ulysses of ", context, " needs as many ",
                        image_is_short ? "image" : "text", " tokens, there are ",

@@ -90,19 +90,17 @@ std::vector<std::vector<DenoiserInput>> branches_of(const Bench& bench, const De
   return steps;
 }
 
-// What is computed once per picture, timed when everything is warm.
-std::optional<OncePerPicture> prepare(const Bench& bench, const Denoisers& denoisers,
-                                      const std::vector<std::vector<DenoiserInput>>& steps,
-                                      at::Device device, BenchResult& mine) {
-  std::optional<OncePerPicture> once;
+// Makes what is computed once per picture, timed when everything is warm.
+void prepare(const Bench& bench, const Denoisers& denoisers,
+             const std::vector<std::vector<DenoiserInput>>& steps, at::Device device,
+             std::optional<OncePerPicture>& once, BenchResult& mine) {
   for (int run = 0; run <= bench.options.warm_ups; ++run) {
     const Moment ready(device);
     std::optional<Moment> modulated;
-    once.emplace(denoisers, steps, [&] { modulated.emplace(device); });
+    once.emplace(denoisers, steps, bench.probe.prefix, [&] { modulated.emplace(device); });
     mine.modulations_seconds = ready.seconds_until(*modulated);  // of the last, warm run
     mine.refining_seconds = modulated->seconds_until(Moment(device));
   }
-  return once;
 }
 
 // Fills in what a rank measures after loading, but for the seconds of other ranks.
@@ -110,7 +108,8 @@ void evaluate(const Bench& bench, const Mesh& mesh, const Denoisers& denoisers, 
               BenchResult& mine) {
   const KeepFreedMemory keep;
   const auto steps = branches_of(bench, denoisers, device);
-  const auto once = prepare(bench, denoisers, steps, device, mine);
+  std::optional<OncePerPicture> once;
+  prepare(bench, denoisers, steps, device, once, mine);
   const int warm_ups = bench.options.warm_ups;
   // The first evaluation runs as it is, the second one is recorded.
   const bool is_recorded = warm_ups > 0 && denoisers.graph_use().why_not.empty();

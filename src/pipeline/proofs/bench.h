@@ -26,7 +26,7 @@ struct TimedDenoiser {
 struct BenchResult {
   std::vector<TimedDenoiser> denoisers;
   // The first rank's, before the first step: not part of the runs. Blocks that see only the text
-  // refine it.
+  // refine it; keeping a prefix counts as that.
   double modulations_seconds, refining_seconds;
   double load_seconds;
   double warm_up_seconds;  // of all evaluations before the timed ones

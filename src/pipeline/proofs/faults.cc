@@ -35,6 +35,11 @@ Attend attend_to_own(Group ranks) {
   };
 }
 
+// A prefix that is causal by blocks attends as it should.
+Attend with_prefix_of(const Attend& whole, Attend faulty) {
+  return [=](const AttentionInput& in) { return in.span_L2.defined() ? whole(in) : faulty(in); };
+}
+
 bool are_summed(const std::pair<std::string, Sharding>& row) {
   return row.second.outputs == Outputs::Are::kSummed;
 }
@@ -97,13 +102,13 @@ Interposed with_fault(const Mesh& mesh, Fault fault) {
       interposed.shardings = without_last_sum;
       break;
     case Fault::kDropLse:
-      interposed.attend = [=](const Attend&) {
-        return ulysses(mesh.ulysses, average_over(mesh.ring));
+      interposed.attend = [=](const Attend& whole) {
+        return with_prefix_of(whole, ulysses(mesh.ulysses, average_over(mesh.ring)));
       };
       break;
     case Fault::kStaleKv:
-      interposed.attend = [=](const Attend&) {
-        return ulysses(mesh.ulysses, attend_to_own(mesh.ring));
+      interposed.attend = [=](const Attend& whole) {
+        return with_prefix_of(whole, ulysses(mesh.ulysses, attend_to_own(mesh.ring)));
       };
       break;
     case Fault::kZeroTimestep:

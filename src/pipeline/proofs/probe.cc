@@ -33,14 +33,16 @@ Probe probe_of(const ProbeOptions& o, const Deployment& d) {
   const auto& taken = limits.pictures;
   if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
   const auto otherwise = size_without_request(o.pictures, limits);
-  Probe probe{
-      .family = d.family,
-      .size = {.width = side(o.width, otherwise.width), .height = side(o.height, otherwise.height)},
-      .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
-      .dtype = d.dtype};
+  Probe probe{.family = d.family,
+              .size = {.width = side(o.width, otherwise.width),
+                       .height = side(o.height, otherwise.height),
+                       .frames = limits.defaults.frames},
+              .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
+              .dtype = d.dtype};
   probe.references = sizes_looked_at(o.pictures, taken, probe.size);
   if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
   if (o.pictures.reference_cache == ReferenceCache::kAuto) probe.seen = taken.references_seen;
+  if (d.family->keeps_prefix(o.pictures.reference_cache)) probe.prefix = Prefix::kKept;
   return probe;
 }
 
@@ -105,6 +107,7 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device,
     control.x_BNC = normal(latents.sizes());
     control.scale = at::ones({}, at::TensorOptions(at::kFloat).device(device));
   }
+  p.family->arrange(in);
   p.family->set_step(in, latents, step.timestep);
   in.step = step;
   return in;

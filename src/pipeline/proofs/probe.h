@@ -21,6 +21,7 @@ struct Probe {
   at::ScalarType dtype;                      // to compute in
   std::vector<PictureSize> references = {};  // seen by the model
   PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
+  Prefix prefix = Prefix::kInEveryStep;
 
   bool are_seen_once() const { return seen == PicturesTaken::Seen::kOnce && !references.empty(); }
   std::int64_t tokens() const;  // pads and references included

@@ -108,7 +108,7 @@ std::vector<Tensor> predict_picture(const Proof& proof, int picture, const Denoi
   std::vector<std::vector<DenoiserInput>> steps;
   for (const auto& step : proof.steps)
     steps.push_back(branches_of(proof, picture, step, denoisers, device, trace));
-  const OncePerPicture once(denoisers, steps);
+  const OncePerPicture once(denoisers, steps, proof.probe.prefix);
   std::vector<Tensor> velocities;
   for (const auto& step : steps)
     for (auto& velocity : once.predict(step)) velocities.push_back(std::move(velocity));
@@ -209,6 +209,7 @@ bool needs_pages(const VerifyOptions& o, const Memory& memory, const Probe& prob
   job.is_on_host = device.is_cpu();
   job.width = probe.size.width;
   job.height = probe.size.height;
+  job.frames = probe.size.frames;
   job.text_tokens = probe.text_tokens;
   for (const auto& size : probe.references)
     job.pictures.references.push_back(probe.family->num_tokens(size));

@@ -45,7 +45,11 @@ Pixels decoded_in(Role role, const std::string& bytes, const std::string& source
   if (holes) return std::move(*holes);
   const bool means_something =
       role == Role::kMask || role == Role::kHoles || role == Role::kControl;
-  return means_something ? decode_meaning(bytes, source) : decode_picture(bytes, source);
+  if (means_something) return decode_meaning(bytes, source);
+  // a model may look at a reference's transparency
+  Flatten& on_white = over_white;
+  Flatten& flatten = role == Role::kReference ? with_alpha : on_white;
+  return decode_picture(bytes, source, kMaxPixels, flatten);
 }
 
 // At most one file where there may be one.

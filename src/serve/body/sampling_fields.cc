@@ -9,7 +9,7 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kLongestName = 100;  // characters
+constexpr std::size_t kLongestChoice = 100;  // characters
 
 // Lower case, without what separates words: "DPM++ 2M" and "dpmpp_2m" become "dpmpp2m".
 std::string plain_name(const std::string& name) {
@@ -52,7 +52,7 @@ std::string list_of_names(const Table& table) {
 std::pair<const char*, std::string> first_text(Fields& fields,
                                                std::initializer_list<const char*> names) {
   for (const auto* const name : names)
-    if (auto text = fields.text(name, kLongestName); text && !text->empty())
+    if (auto text = fields.text(name, kLongestChoice); text && !text->empty())
       return {name, std::move(*text)};
   return {};
 }

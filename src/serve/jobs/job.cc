@@ -43,10 +43,11 @@ std::string random_id() {
 namespace {
 
 std::size_t bytes_of(const PicturesIn& pictures) {
-  const auto of = [](const std::optional<Pixels>& one) { return one ? one->rgb.size() : 0; };
-  std::size_t bytes = of(pictures.init) + of(pictures.mask);
-  for (const auto& control : pictures.controls) bytes += control.picture.rgb.size();
-  for (const auto& reference : pictures.references) bytes += reference.rgb.size();
+  const auto of = [](const Pixels& one) { return one.rgb.size() + one.alpha.size(); };
+  const auto of_any = [&](const std::optional<Pixels>& one) { return one ? of(*one) : 0; };
+  std::size_t bytes = of_any(pictures.init) + of_any(pictures.mask);
+  for (const auto& control : pictures.controls) bytes += of(control.picture);
+  for (const auto& reference : pictures.references) bytes += of(reference);
   return bytes;
 }
 

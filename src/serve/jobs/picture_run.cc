@@ -34,7 +34,7 @@ Hooks PictureRun::hooks(const Backend& backend) {
                               .width = picture.width,
                               .height = picture.height,
                               .file = std::make_shared<const std::string>(std::move(file))});
-                    picture.rgb = {};  // it is in the file
+                    picture.rgb = picture.alpha = {};  // it is in the file
                   },
               .warning = [this](const std::string& sentence) { job_.warn(sentence); },
               .stop = job_.stop_token()};
@@ -51,7 +51,7 @@ Hooks PictureRun::hooks(const Backend& backend) {
 std::string PictureRun::file_of(const Backend& backend, const Picture& picture) const {
   const auto& order = job_.order();
   return encoded(order.form, picture.width, picture.height, picture.rgb,
-                 backend.text(picture, request_, order.files));
+                 backend.text(picture, request_, order.files), picture.alpha);
 }
 
 void PictureRun::enter(Phase phase, Clock::time_point now) {

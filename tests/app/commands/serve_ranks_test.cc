@@ -62,13 +62,16 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
     for (int i = 0; i < width * height * 3; ++i) picture.rgb.push_back(std::uint8_t(first + i));
     return picture;
   };
+  auto clear = of_size(1, 1, 250);
+  clear.alpha = {10};
   const Request request{.prompts = {"a"},
+                        .frames = 5,
                         .pictures = {.init = of_size(2, 1, '\n'),
                                      .strength = 0.1,
                                      .mask = of_size(3, 2, 0),
                                      .mask_blur = 1.5,
                                      .padding_crop = 8,
-                                     .references = {of_size(1, 2, 128), of_size(1, 1, 250)},
+                                     .references = {of_size(1, 2, 128), clear},
                                      .reference_scales = {0.25, -1},
                                      .reference_cache = ReferenceCache::kOff,
                                      .controls = {{.picture = of_size(4, 1, 7),
@@ -86,6 +89,9 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
   ASSERT_EQ(in.references.size(), 2u);
   EXPECT_EQ(in.references[0].rgb, request.pictures.references[0].rgb);
   EXPECT_EQ(in.references[1].rgb, request.pictures.references[1].rgb);
+  EXPECT_EQ(in.references[0].channels(), 3);
+  EXPECT_EQ(in.references[1].alpha, clear.alpha);
+  EXPECT_EQ(told.frames, 5);
   ASSERT_EQ(in.controls.size(), 1u);
   const auto& control = in.controls.front();
   EXPECT_EQ(control.picture.rgb, request.pictures.controls.front().picture.rgb);

@@ -67,7 +67,7 @@ TEST_F(PullModel, BringsWhatGenerateReadsAndNothingElse) {
   const auto files = pulled_files(snapshot);
   for (const auto& name : files) EXPECT_TRUE(demo_.contains(name)) << name;
   for (const auto& name : demo_)
-    if (name.ends_with(".safetensors")) EXPECT_TRUE(files.contains(name)) << name;
+    EXPECT_TRUE(!name.ends_with(".safetensors") || files.contains(name)) << name;
   EXPECT_THAT(pulled.err, HasSubstr("load     "));
   hub_.have_faults({{"page", true}});  // offline, too
   set("HF_HUB_OFFLINE", "1");
@@ -107,7 +107,7 @@ TEST_F(PullModel, SendsTheTokenOfTheFileToTheHubAlone) {
   write("home/token", "good\n");
   EXPECT_EQ(braid({"pull", "org/demo", "-q"}).exit_code, 0);
   for (const auto& request : hub_.requests())
-    if (request["where"] == "network") EXPECT_EQ(request["token"], "");
+    EXPECT_TRUE(request["where"] != "network" || request["token"] == "") << request;
   write("home/token", "bad token\n");
   expect_bad_input({"pull", "org/demo"}, "has spaces or other characters that no token has");
   set("HF_TOKEN", "secret-of-mine");

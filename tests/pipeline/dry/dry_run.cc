@@ -202,7 +202,8 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   see_references_once(job, denoisers);
   rank.kept = meter.live() - at_first;
   auto schedule = job.family->schedule(job.steps, job.size(), /*from_noise=*/true);
-  const OncePerPicture once(denoisers, branches_of_evaluations(begun, schedule));
+  const OncePerPicture once(denoisers, branches_of_evaluations(begun, schedule),
+                            job.keeps_prefix() ? Prefix::kKept : Prefix::kInEveryStep);
   modulate_controls(begun, schedule, denoisers.controls());
   rank.modulations = once.bytes().modulations;
   rank.kept += once.bytes().text;

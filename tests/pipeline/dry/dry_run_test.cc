@@ -1,5 +1,5 @@
-// Forecasts equal dry runs: of every family at its published widths, in every layout of up to four
-// ranks, however weights are kept.
+// Forecasts equal dry runs: of FLUX.1 at its published widths, in every layout of one, two and four
+// ranks, with resident weights.
 #include "pipeline/dry/dry_run.h"
 
 #include <gtest/gtest.h>
@@ -18,34 +18,14 @@ struct Subject {
 };
 std::ostream& operator<<(std::ostream& out, const Subject& s) { return out << s.name; }
 
-const Subject kSubjects[] = {{"flux1-dev", {2, 3}},        {"flux1-schnell", {2, 2}},
-                             {"klein-4b", {2, 3}},         {"klein-base-9b", {2, 2}},
-                             {"klein-9b-kv", {2, 2}},      {"flux2-dev", {2, 2}},
-                             {"z-image-turbo", {1, 1, 3}}, {"z-image", {2, 2, 2}},
-                             {"joyai-image-edit", {4}},    {"joyai-image-edit-plus", {4}}};
+const Subject kSubjects[] = {{"flux1-dev", {2, 3}}, {"flux1-schnell", {2, 2}}};
 
 struct Way {
   const char* name;
   Memory memory;
 };
 
-const Way kWays[] = {
-    {"resident", {}},
-    {"int8", {.quantize = Quantize::kInt8}},
-    {"blocks",
-     {.offload = {.transformer = OffloadMode::kBlock,
-                  .text = OffloadMode::kBlock,
-                  .vae = OffloadMode::kBlock,
-                  .blocks = 2,
-                  .prefetch = 1,
-                  .resident = 1}}},
-    {"fp8 leaves", {.quantize = Quantize::kFloat8, .offload = {.transformer = OffloadMode::kLeaf}}},
-    {"parts that take turns",
-     {.quantize = Quantize::kInt8,
-      .quantize_text = Quantize::kInt8,
-      .offload = {.transformer = OffloadMode::kModel,
-                  .text = OffloadMode::kModel,
-                  .vae = OffloadMode::kModel}}}};
+const Way kWays[] = {{"resident", {}}, {"int8", {.quantize = Quantize::kInt8}}};
 
 PlanJob job_of(const Subject& subject) {
   auto job = job_of_family(named_family(subject.name)->with_blocks(subject.blocks));
@@ -92,12 +72,6 @@ void expect_as_planned(const PlanJob& job, const Degrees& grid) {
     EXPECT_EQ(dry.modulations, bytes.modulations);
     EXPECT_EQ(dry.kept, bytes.kept);
     EXPECT_EQ(dry.copied, copied_in_step(job, grid, r));
-    const auto working = bytes.activations + bytes.keys_values + bytes.staging + bytes.widened;
-    if (std::getenv("DRY_PRINT"))
-      printf("%-20s %-24s r%d working %8.2f planned %8.2f MB (act %.2f kv %.2f st %.2f wi %.2f)\n",
-             job.family->description().family.c_str(), layout_name(grid).c_str(), r,
-             dry.working / 1e6, working / 1e6, bytes.activations / 1e6, bytes.keys_values / 1e6,
-             bytes.staging / 1e6, bytes.widened / 1e6);
   }
 }
 
@@ -118,7 +92,7 @@ TEST_P(DryRun, EqualsForecasts) {
         expect_as_planned(job, grid);
         ++runs;
       }
-  EXPECT_GE(runs, 5 * 12);
+  EXPECT_GE(runs, 2 * 12);
 }
 
 std::string name_of_subject(const testing::TestParamInfo<Subject>& info) {

@@ -15,8 +15,9 @@ using testing::HasSubstr;
 using Files = std::map<std::string, std::string>;  // contents by path
 
 std::vector<std::string> needed(const Files& files, const std::string& inside = "") {
-  RepositoryFiles repository{.name = "org/name",
-                             .text = [&](const std::string& path) { return files.at(path); }};
+  RepositoryFiles repository{.name = "org/name", .paths = {}, .text = [&](const std::string& path) {
+                               return files.at(path);
+                             }};
   for (const auto& [path, contents] : files) repository.paths.push_back(path);
   return needed_files(repository, inside);
 }

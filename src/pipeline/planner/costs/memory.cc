@@ -57,14 +57,16 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
                          job.element_bytes();
     const auto of_token =
         std::max(numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0);
-    most = std::max(most, s.tokens.of(kind) * of_token);
+    most = std::max(most, std::max(s.tokens.of(kind), s.once.of(kind)) * of_token);
   }
   return s.batch * most;
 }
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto token = 2 * s.batch * s.attended.kept_kv() * job.shape().head_width;
-  const auto mine = token * s.keys.all() * job.element_bytes();
+  const auto crossed =
+      2 * s.batch * s.kv_heads * job.shape().head_width * s.keys.crossed * job.element_bytes();
+  const auto mine = token * s.keys.all() * job.element_bytes() + crossed;
   if (grid.ring == 1) return mine;
   const auto all = token * all_keys(job).all() * job.element_bytes();
   if (job.layout.ring_form == RingForm::kGather) return mine + all;
@@ -84,11 +86,12 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   return std::max(reduced, traded);
 }
 
-// References have batch 1.
-std::int64_t kept_bytes_of_references(const PlanJob& job, const StepShare& share,
-                                      std::int64_t blocks) {
-  const auto kept = share.keys.references - share.group.references;
-  return 2 * blocks * share.attended.kept_kv() * job.shape().head_width * kept *
+// By one denoiser. References have batch 1; a prefix is that of each branch's pictures.
+std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::int64_t branches,
+                             std::int64_t blocks) {
+  const auto kept = share.keys.all() - share.group.all();
+  const auto sets = job.keeps_prefix() ? branches * job.batch_size : 1;
+  return 2 * blocks * sets * share.attended.kept_kv() * job.shape().head_width * kept *
          job.element_bytes();
 }
 
@@ -205,9 +208,10 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
         num_modulations(job.shape().blocks, tensors, stage) + job.shape().shared_modulations;
     bytes.modulations += served.levels * share.batch * columns * e;
     const bool serves_all = served.part->serves.branches == Served::BranchSet::kAll;
+    const auto branches = serves_all ? share.branches : 1;
     if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
-      bytes.kept += (serves_all ? share.branches : 1) * share.batch * job.padded_text_tokens() *
-                    job.shape().hidden * e;
+      bytes.kept += branches * share.batch * job.padded_text_tokens() * job.shape().hidden * e;
+    bytes.kept += kept_keys_bytes(job, share, branches, stage.num_blocks);
   }
   share.batch /= items_of_batch(job, grid);
   hold_denoisers(job,
@@ -220,8 +224,6 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
-  bytes.kept += std::int64_t(job.family->denoisers().size()) *
-                kept_bytes_of_references(job, share, stage.num_blocks);
 }
 
 // NCCL's and RCCL's buffers for each peer that a rank exchanges with, and their kernels.

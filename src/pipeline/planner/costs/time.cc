@@ -101,7 +101,8 @@ class Step {
 double Step::dense(const Blocks& blocks, const TokenCounts& tokens) const {
   double flops = 0;
   for (const auto& kind : blocks)
-    flops += double(kind.count) * kind.dense_flops * double(tokens.of(kind));
+    flops += double(kind.count) * (kind.dense_flops * double(tokens.of(kind)) +
+                                   kind.text_flops * double(tokens.crossed));
   return flops * double(share_.heads) / double(job_.shape().num_heads) / pace_.products;
 }
 
@@ -109,7 +110,7 @@ double Step::attention(const Blocks& blocks, const TokenCounts& queries,
                        const TokenCounts& keys) const {
   double pairs = 0;  // of queries and keys
   for (const auto& kind : blocks)
-    pairs += double(kind.count) * double(queries.of(kind)) * double(keys.of(kind));
+    pairs += double(kind.count) * double(queries.of(kind)) * double(keys.of(kind) + keys.crossed);
   const double width = double(share_.attended.q.count * job_.shape().head_width);
   return 4 * pairs * width / pace_.attention;
 }

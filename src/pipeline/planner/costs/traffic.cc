@@ -5,6 +5,15 @@
 namespace braid {
 namespace {
 
+void add(Traffic& sum, const Traffic& t) {
+  sum.all_reduces += t.all_reduces;
+  sum.all_gathers += t.all_gathers;
+  sum.all_to_alls += t.all_to_alls;
+  sum.broadcasts += t.broadcasts;
+  sum.shifts += t.shifts;
+  sum.bytes += t.bytes;
+}
+
 // Terms common to the formulas: what passes through which blocks.
 struct Terms {
   std::int64_t items;     // passes through the stage's blocks
@@ -12,7 +21,8 @@ struct Terms {
   DenoiserShape shape;
   Stage stage;
   const PartTensors* tensors;
-  std::int64_t element;  // bytes
+  std::int64_t element;     // bytes
+  bool has_prefix = false;  // causal by blocks, in every step
 };
 
 Traffic reduces_of(const StepShare& s, const Terms& t) {
@@ -54,12 +64,32 @@ std::int64_t blocks_of_stage(const Terms& t) {
   return sum;
 }
 
+constexpr std::int64_t kSpanBytes = 2 * sizeof(std::int32_t);
+
+// Attention of a prefix in every step, and behind it: parallel/ulysses.h.
+Traffic ulysses_of_prefix(const StepShare& s, const Terms& t) {
+  const auto calls = t.items * blocks_of_stage(t), tokens = s.tokens.prefix();
+  const auto before = t.pictures * s.sent_kv_heads * tokens * t.shape.head_width * t.element;
+  return {.all_gathers = calls,
+          .all_to_alls = 3 * calls,
+          .bytes = blocks_of_stage(t) * (before + t.items * tokens * kSpanBytes)};
+}
+
 Traffic ulysses(const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.ulysses == 1) return {};
   const auto there = s.sent_heads * seen_by_blocks(t, s.tokens);
   const auto back = s.attended.q.count * seen_by_blocks(t, s.group);
-  return {.all_to_alls = 2 * t.items * blocks_of_stage(t),
-          .bytes = t.pictures * (there + back) * t.shape.head_width * t.element};
+  Traffic traffic{.all_to_alls = 2 * t.items * blocks_of_stage(t),
+                  .bytes = t.pictures * (there + back) * t.shape.head_width * t.element};
+  if (t.has_prefix) add(traffic, ulysses_of_prefix(s, t));
+  return traffic;
+}
+
+// A prefix in every step is gathered, in either form, with its spans.
+Traffic ring_of_prefix(const StepShare& s, const Terms& t, std::int64_t token_bytes) {
+  const auto calls = t.items * blocks_of_stage(t), tokens = s.group.prefix();
+  return {.all_gathers = 2 * calls,
+          .bytes = blocks_of_stage(t) * tokens * (token_bytes + t.items * kSpanBytes)};
 }
 
 Traffic ring(RingForm form, const Degrees& grid, const StepShare& s, const Terms& t) {
@@ -67,8 +97,11 @@ Traffic ring(RingForm form, const Degrees& grid, const StepShare& s, const Terms
   const auto token_bytes = 2 * t.pictures * s.attended.kept_kv() * t.shape.head_width * t.element;
   const auto bytes = seen_by_blocks(t, form == RingForm::kGather ? s.keys : s.passed) * token_bytes;
   const auto blocks = t.items * blocks_of_stage(t);
-  if (form == RingForm::kGather) return {.all_gathers = blocks, .bytes = bytes};
-  return {.shifts = blocks * (grid.ring - 1), .bytes = bytes};
+  Traffic traffic{.bytes = bytes};
+  (form == RingForm::kGather ? traffic.all_gathers : traffic.shifts) =
+      form == RingForm::kGather ? blocks : blocks * (grid.ring - 1);
+  if (t.has_prefix) add(traffic, ring_of_prefix(s, t, token_bytes));
+  return traffic;
 }
 
 }  // namespace
@@ -96,16 +129,8 @@ Terms terms_of(const PlanJob& job, const Degrees& grid, const Stage& stage, cons
           .shape = job.shape(),
           .stage = stage,
           .tensors = &tensors_of_first_step(job),
-          .element = job.element_bytes()};
-}
-
-void add(Traffic& sum, const Traffic& t) {
-  sum.all_reduces += t.all_reduces;
-  sum.all_gathers += t.all_gathers;
-  sum.all_to_alls += t.all_to_alls;
-  sum.broadcasts += t.broadcasts;
-  sum.shifts += t.shifts;
-  sum.bytes += t.bytes;
+          .element = job.element_bytes(),
+          .has_prefix = job.shape().text == TextTokens::kPrefix && !job.keeps_prefix()};
 }
 
 // Traffic inside blocks.
