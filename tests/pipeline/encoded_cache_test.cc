@@ -91,9 +91,9 @@ Bytes drawn(const Engine& engine, const Request& request, const Hooks& hooks = {
   return all;
 }
 
-class CachedLayouts : public testing::TestWithParam<Layout> {};
+class LayoutsWithKeptPrompts : public testing::TestWithParam<Layout> {};
 
-TEST_P(CachedLayouts, DrawTheSameBytesFromWhatIsKnown) {
+TEST_P(LayoutsWithKeptPrompts, DrawTheSameBytesFromWhatIsKnown) {
   const Engine cached(options_with(GetParam()), {}), plain(options_with(GetParam(), 0), {});
   (void)drawn(cached, request_of(1));
   EXPECT_EQ(cached.encoded_use().made, 3);
@@ -108,7 +108,7 @@ TEST_P(CachedLayouts, DrawTheSameBytesFromWhatIsKnown) {
   EXPECT_EQ(cached.encoded_use().made, 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CachedLayouts,
+INSTANTIATE_TEST_SUITE_P(All, LayoutsWithKeptPrompts,
                          testing::Values(Layout{}, Layout{.tp = 2},
                                          Layout{.tp = 2, .text = TextRanks::kShared},
                                          Layout{.dp = 2}, Layout{.pp = 2}),
