@@ -56,7 +56,7 @@ std::vector<KeyRule> krea() {
       {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}, {Order::kFlattened}},
       {"final_layer.linear", {"last.linear"}},
       {"final_layer.norm.weight", {"last.norm.scale"}},
-      {"final_layer.scale_shift_table", {"last.modulation.lin"}, {Order::kFlattened}}};
+      {"final_layer.scale_shift_table", {"last.modulation.lin"}}};
   for (const auto& [ours, theirs] : kKreaLists) {
     const auto attn = theirs + "attn.", mlp = theirs + "mlp.";
     rows.insert(rows.end(), {{ours + "attn.qg", {attn + "wq", attn + "gate"}},

@@ -183,8 +183,8 @@ TEST_F(PullModel, IsListedWithWhatElseIsHere) {
   const auto listed = braid({"models", "--comfy", "comfy", "--json"});
   ASSERT_EQ(listed.exit_code, 0) << listed.err;
   std::map<std::string, nlohmann::json> by_name;
-  for (const auto& model : nlohmann::json::parse(listed.out)["models"])
-    by_name[model["name"]] = model;
+  const auto all = nlohmann::json::parse(listed.out);
+  for (const auto& model : all["models"]) by_name[model["name"]] = model;
   ASSERT_TRUE(by_name.contains("org/demo")) << listed.out;
   const auto& cached = by_name["org/demo"];
   EXPECT_EQ(cached["source"], "cache");
