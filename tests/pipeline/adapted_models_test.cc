@@ -176,7 +176,7 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
     for (const auto& matrix : matrices)
       if (matrix.has_low_rank())
         for (const auto& tensor :
-             {matrix.beside->down_RC, matrix.beside->scales_R, matrix.beside->up_NR})
+             {matrix.low_rank->down_RC, matrix.low_rank->scales_R, matrix.low_rank->up_NR})
           bytes[std::size_t(group.rank())] += std::int64_t(tensor.nbytes());
   });
   return bytes;

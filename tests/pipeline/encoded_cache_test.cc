@@ -96,9 +96,9 @@ EncodedUse used(const Engine& engine, const Request& request) {
   return engine.generate(request, {}).facts.encoded;
 }
 
-class CachedLayouts : public testing::TestWithParam<Layout> {};
+class LayoutsWithKeptPrompts : public testing::TestWithParam<Layout> {};
 
-TEST_P(CachedLayouts, DrawTheSameBytesFromWhatIsKnown) {
+TEST_P(LayoutsWithKeptPrompts, DrawTheSameBytesFromWhatIsKnown) {
   const Engine cached(options_with(GetParam()), {}), plain(options_with(GetParam(), 0), {});
   EXPECT_EQ(used(cached, request_of(1)).made, 3);
   for (int again = 0; again < 2; ++again)
@@ -113,7 +113,7 @@ TEST_P(CachedLayouts, DrawTheSameBytesFromWhatIsKnown) {
   EXPECT_EQ(used(cached, other).made, 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CachedLayouts,
+INSTANTIATE_TEST_SUITE_P(All, LayoutsWithKeptPrompts,
                          testing::Values(Layout{}, Layout{.tp = 2},
                                          Layout{.tp = 2, .text = TextRanks::kShared},
                                          Layout{.dp = 2}, Layout{.pp = 2}),

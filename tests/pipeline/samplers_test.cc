@@ -40,7 +40,12 @@ TEST_P(SamplerLayouts, DrawWhatOneRankDraws) {
   for (const auto sampler : {Sampler::kHeun, Sampler::kErSde}) {
     static std::map<Sampler, Recording> one;
     if (!one.contains(sampler)) one[sampler] = recording_of("models/demo", request_of(sampler), {});
-    expect_near(one[sampler], recording_of("models/demo", request_of(sampler), GetParam()));
+    const auto many = recording_of("models/demo", request_of(sampler), GetParam());
+    EXPECT_TRUE(at::equal(one[sampler].at("latents_initial"), many.at("latents_initial")));
+    // Their steps amplify rounding more than Euler's: up to 1.9e-5 on a processor without AVX2.
+    const auto& want = one[sampler].at("latents_final");
+    const auto error = (many.at("latents_final") - want).abs().max() / want.abs().max();
+    EXPECT_LT(error.item<double>(), 5e-5);
   }
 }
 

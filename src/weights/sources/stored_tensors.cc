@@ -104,7 +104,8 @@ class StoredTensors : public TensorSource {
   std::int64_t leave(MayBeUnused may_be_unused);
   void check_all_used() const;
 
-  const StoredTensor* stored_as(const std::string& tensor, at::IntArrayRef shape);
+  const StoredTensor* stored_as(const std::string& tensor, at::IntArrayRef shape,
+                                const Order& order);
   const StoredTensor* with_scales(const std::string& tensor, const StoredTensor* stored);
 
   const Checkpoint checkpoint_;
@@ -128,7 +129,7 @@ Parts StoredTensors::take(const std::string& path, at::IntArrayRef shape, AskedT
   Parts parts{.stored = {}, .order = origin->order};
   for (const auto& tensor : origin->tensors) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
-    parts.stored.push_back(stored_as(tensor, shape));
+    parts.stored.push_back(stored_as(tensor, shape, origin->order));
   }
   if (!are_codes(parts.stored))
     for (std::size_t i = 0; i < parts.stored.size(); ++i)
@@ -150,13 +151,14 @@ const StoredTensor* StoredTensors::with_scales(const std::string& tensor,
 }
 
 // Shapes may differ by extents of 1, which writers add or drop: [D] for [1, D], and a convolution
-// of single pixels for a matrix. Codes keep their rows. Other tables of vectors may be one vector.
-const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape) {
+// of single pixels for a matrix. Codes keep their rows.
+const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape,
+                                             const Order& order) {
   const auto* const stored = checkpoint_.find(tensor);
   const auto& has = stored->entry.shape;
   const auto wanted = shape_as_rows(has, shape);
-  const bool is_flat = shape.size() == 2 && has.size() == 1 && !stored->is_quantized() &&
-                       c10::multiply_integers(shape) == has.front();
+  const bool is_flat = order.way == Order::kFlattened && has.size() == 1 &&
+                       !stored->is_quantized() && c10::multiply_integers(shape) == has.front();
   if (wanted == has || (!is_flat && essential(wanted) != essential(has))) return stored;
   const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;
   const bool has_same_rows = !stored->scales && !has.empty() && has.back() == wanted.back();
