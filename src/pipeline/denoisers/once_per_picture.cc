@@ -10,7 +10,8 @@ bool begins_level(const std::vector<DenoiserInput>& steps, std::size_t i) {
   return i == 0 || steps[i].step.timestep != steps[i - 1].step.timestep;
 }
 
-// The pictures of a branch, each with the timesteps of its steps' levels.
+}  // namespace
+
 std::vector<DenoiserInput> with_all_timesteps(const std::vector<DenoiserInput>& steps) {
   std::vector<Tensor> timesteps;
   for (std::size_t i = 0; i < steps.size(); ++i)
@@ -24,12 +25,9 @@ std::vector<DenoiserInput> with_all_timesteps(const std::vector<DenoiserInput>& 
   return pictures;
 }
 
-// A batch of pictures, each [S M] -> [S B M].
 Tensor as_batch(at::TensorList made_SM) {
   return made_SM.size() == 1 ? made_SM.front().unsqueeze(1) : at::stack(made_SM, /*dim=*/1);
 }
-
-}  // namespace
 
 OncePerPicture::OncePerPicture(const Denoisers& denoisers,
                                const std::vector<std::vector<DenoiserInput>>& steps, Prefix prefix,

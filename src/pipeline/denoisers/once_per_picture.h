@@ -12,6 +12,12 @@ namespace braid {
 // When the prefix of a sequence causal by blocks is evaluated (TextTokens::kPrefix).
 enum class Prefix { kInEveryStep, kKept };
 
+// The pictures of one branch, each with the timesteps of all noise levels that the branch's `steps`
+// have, one after the other; neighbours of one level share it.
+std::vector<DenoiserInput> with_all_timesteps(const std::vector<DenoiserInput>& steps);
+// The modulations of a batch's pictures, each [S M] -> [S B M].
+Tensor as_batch(at::TensorList made_SM);
+
 class OncePerPicture {
  public:
   // `steps`: the branches of every evaluation as predict() will get them, with any latents of their

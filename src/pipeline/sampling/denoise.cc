@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/solver.h"
 
@@ -35,36 +36,6 @@ std::vector<DenoiserInput> guided(std::vector<DenoiserInput> branches, const Den
   const bool is_one = done > job.guidance.until && job.unguided == DenoiseJob::Unguided::kOneBranch;
   if (is_one) branches.resize(1);
   return branches;
-}
-
-// Of the levels that are evaluated, in the order of their rows.
-std::vector<float> timesteps_of_rows(const DenoiseJob& job, const Schedule& schedule) {
-  std::vector<float> timesteps;
-  for (const auto& one : evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule))
-    if (one.row == int(timesteps.size())) timesteps.push_back(one.timestep);
-  return timesteps;
-}
-
-// The pictures of a branch, each with the timesteps of all evaluations.
-std::vector<DenoiserInput> with_all_timesteps(const DenoiseJob& job, DenoiserInput branch,
-                                              const Schedule& schedule) {
-  std::vector<Tensor> timesteps;
-  for (const auto timestep : timesteps_of_rows(job, schedule)) {
-    job.set_step(branch, job.latents_BNC, timestep);
-    timesteps.push_back(branch.timestep_B);
-  }
-  const auto timesteps_SB = at::stack(timesteps);
-  std::vector<DenoiserInput> pictures;
-  for (std::int64_t i = 0; i < job.latents_BNC.size(0); ++i) {
-    pictures.push_back(picture_of(branch, i));
-    pictures.back().timestep_B = timesteps_SB.select(1, i);
-  }
-  return pictures;
-}
-
-// A batch of pictures, each [S M] -> [S B M].
-Tensor as_batch(at::TensorList made_SM) {
-  return made_SM.size() == 1 ? made_SM.front().unsqueeze(1) : at::stack(made_SM, /*dim=*/1);
 }
 
 void set_modulations_of_controls(const DenoiseJob& job, std::vector<DenoiserInput>& branches,
@@ -185,7 +156,10 @@ std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob
 // All pictures at once, as weights may have to come from disk. Branches share their controls.
 void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls) {
   if (!controls.modulate) return;
-  const auto pictures = with_all_timesteps(job, job.branches.front(), schedule);
+  std::vector<DenoiserInput> steps;
+  for (const auto& branches : branches_of_evaluations(job, schedule))
+    steps.push_back(branches.front());
+  const auto pictures = with_all_timesteps(steps);
   for (std::size_t c = 0; c < pictures.front().controls.size(); ++c)
     job.modulations_of_controls_SBM.push_back(as_batch(controls.modulate(pictures, c)));
 }

@@ -35,11 +35,11 @@ TEST(Sweep, IsReadAsTheFlagsThemselvesAre) {
   const auto flags = bench_flags({"--sweep", "quantize=none,int8", "--runs", "7", "--sweep",
                                   "size=64x64,128x64", "--ring", "2"});
   ASSERT_EQ(flags.configurations.size(), 4u);
-  const auto& last = flags.configurations[3].options;
-  EXPECT_EQ(last.probe.pipeline.memory.quantize, Quantize::kInt8);
-  EXPECT_EQ(last.probe.width, 128);
-  EXPECT_EQ(last.runs, 7);
-  EXPECT_EQ(last.probe.pipeline.layout.ring, 2);
+  const auto& last = flags.configurations[3];
+  EXPECT_EQ(last.denoiser.pipeline.memory.quantize, Quantize::kInt8);
+  EXPECT_EQ(last.options.probe.width, 128);
+  EXPECT_EQ(last.options.runs, 7);
+  EXPECT_EQ(last.denoiser.pipeline.layout.ring, 2);
   EXPECT_EQ(flags.configurations[0].denoiser.pipeline.memory.quantize, Quantize::kNone);
   EXPECT_EQ(flags.configurations[0].options.probe.width, 64);
 }
@@ -47,7 +47,7 @@ TEST(Sweep, IsReadAsTheFlagsThemselvesAre) {
 TEST(Sweep, WinsOverAPresetAsFlagsDo) {
   const auto flags = bench_flags({"--preset", "rx-7800-xt", "--sweep", "offload=none,model"});
   for (const auto& configuration : flags.configurations)
-    EXPECT_TRUE(configuration.stated.transformer && configuration.stated.vae);
+    EXPECT_TRUE(configuration.denoiser.stated.transformer && configuration.denoiser.stated.vae);
 }
 
 TEST(Sweep, LeavesOneConfigurationWithoutIt) {
