@@ -87,7 +87,7 @@ std::function<Tensor()> whole_reader(at::Device device, const std::string& folde
   const auto model = std::make_shared<Qwen3Vl>(config, weights);
   pages->finish();
   const auto picture = at::rand({3, kSide, kSide}).to(device);
-  return [pages, model, picture] { return (*model)(text_and_picture(), model->see({picture})); };
+  return [pages, model, picture] { return (*model)(text_and_picture(), model->encode({picture})); };
 }
 
 std::function<Tensor()> part_named(const std::string& name, at::Device device) {

@@ -80,7 +80,8 @@ fs::path snapshot_in(const fs::path& repository, const std::string& revision) {
     });
   if (same.empty() && revision.empty() && all.size() == 1) return all.front();
   require(same.size() == 1, repository.string(), " has no revision ", wanted,
-          "; snapshots that were downloaded: ", names_of(all), "; 'braid pull' loads others");
+          "; snapshots that were downloaded: ", names_of(all), "; 'braid pull ",
+          repository_of_folder(repository.filename().string()), "' loads it");
   return same.front();
 }
 

@@ -14,6 +14,7 @@ struct Order {
     kAsStored,
     kSwapHalves,    // the second half of the rows first: [scale | shift] -> [shift | scale]
     kDeinterleave,  // in each head the even rows first, as RoPE of halves needs them, not of pairs
+    kFlattened,     // a table, stored as one vector: its rows follow each other
   };
   Way way = kAsStored;
   std::int64_t head_width = 0;  // only for kDeinterleave

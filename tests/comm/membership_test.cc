@@ -40,7 +40,10 @@ struct Rank {
     for (const auto ticket : wire.poll(0us).done) EXPECT_TRUE(membership.finish(ticket));
   }
   void tell(const Membership::StatusMessage& status) { membership.tell(status, {0, 0, 0}); }
-  void end(Ending ending) { tell({.kind = Kind::kEnding, .ending = std::move(ending)}); }
+  void end(Ending ending) {
+    if (ending.kind != Ending::Kind::kFollowed) ending.culprit = wire.rank();
+    tell({.kind = Kind::kEnding, .ending = std::move(ending)});
+  }
   std::string failure() const {
     return failure_of([&] { fate->check(); });
   }
@@ -131,6 +134,14 @@ TEST_F(Rosters, EndARunWithTheFailureOfAnotherRank) {
   EXPECT_FALSE(rank(0).fate->is_lost());
 }
 
+// The ending of a rank that only followed can arrive before that of the culprit.
+TEST_F(Rosters, NameTheCulpritWhoeverTellsOfIt) {
+  rank(0).membership.begin_run();
+  rank(1).end({.kind = Ending::Kind::kFollowed, .culprit = 2, .sentence = "out of paint"});
+  pump();
+  EXPECT_EQ(rank(0).failure(), "rank 2 failed: out of paint");
+}
+
 // A rank that is still between two runs must not take the failure for one of the run that it has
 // left, nor miss it in the next.
 TEST_F(Rosters, KeepAFailureForTheRunThatItBelongsTo) {
@@ -142,12 +153,12 @@ TEST_F(Rosters, KeepAFailureForTheRunThatItBelongsTo) {
 }
 
 TEST_F(Rosters, SayWhoWasLostAndWhetherItCanSpeak) {
-  rank(1).tell({.kind = Kind::kGone, .ending = {.sentence = "its process ended"}, .culprit = 2});
+  rank(1).tell({.kind = Kind::kGone, .ending = {.culprit = 2, .sentence = "its process ended"}});
   pump();
   ASSERT_TRUE(rank(0).fate->is_lost());
   EXPECT_EQ(rank(0).fate->culprit(), 2);
   EXPECT_TRUE(is_gone(rank(0).fate->cause()));
-  rank(0).tell({.kind = Kind::kLoss, .ending = {.sentence = "waited 10 s"}, .culprit = 1});
+  rank(0).tell({.kind = Kind::kLoss, .ending = {.culprit = 1, .sentence = "waited 10 s"}});
   pump();
   EXPECT_EQ(rank(2).failure(), "rank 2 failed: its process ended") << "the first counts";
   ASSERT_TRUE(rank(1).fate->is_lost());

@@ -143,7 +143,7 @@ TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
     using Kind = Membership::StatusMessage::Kind;
     const std::vector<std::uint64_t> nothing_sent(3);
     membership.tell({.kind = Kind::kAlive}, nothing_sent);
-    membership.tell({.kind = Kind::kLoss, .ending = {.sentence = "it hangs"}, .culprit = 2},
+    membership.tell({.kind = Kind::kLoss, .ending = {.culprit = 2, .sentence = "it hangs"}},
                     nothing_sent);
     while (!membership.is_silent())
       for (const auto ticket : of_one.poll(1ms).done) membership.finish(ticket);

@@ -51,7 +51,7 @@ TEST(Parameters, OfThatProgramAreRead) {
                          "CFG scale: 7, Seed: 1, Size: 512x512, Model: x, "
                          R"(Hashes: {"model": "00"}, Version: v1.9)"),
       testing::IsSupersetOf({Pair("prompt", "a cat"), Pair("negative_prompt", "dog,\nbird"),
-                             Pair("steps", "20"), Pair("Sampler", "Euler a"), Pair("guidance", "7"),
+                             Pair("steps", "20"), Pair("sampler", "Euler a"), Pair("guidance", "7"),
                              Pair("seed", "1"), Pair("size", "512x512"), Pair("model", "x")}));
   EXPECT_THAT(text_of_parameters("Steps: 3"), ElementsAre(Pair("prompt", ""), Pair("steps", "3")));
   EXPECT_THAT(text_of_parameters("no settings: at all"),

@@ -69,7 +69,7 @@ TEST_F(FileKinds, AreArchitecturesThatBraidDoesNotRun) {
       EXPECT_THAT(found.name, HasSubstr(words)) << mark;
       EXPECT_THAT(misuse_of_file("a.safetensors", found, FileRole::kModel),
                   AllOf(HasSubstr("a.safetensors is " + found.name), HasSubstr("does not run"),
-                        HasSubstr("FLUX.1, FLUX.2, Z-Image and JoyAI-Image-Edit")));
+                        HasSubstr("FLUX.1, FLUX.2, Z-Image, JoyAI-Image-Edit and Krea 2")));
     }
 }
 

@@ -37,9 +37,7 @@ Request request() {
 }
 
 Recording drawn(const Engine& engine, const Request& request) {
-  Recording recording;
-  engine.generate(request, {}, &recording);
-  return recording;
+  return engine.generate(request, {}, {.record = RecordTensors::kYes}).facts.recording;
 }
 
 Recording run(const PipelineOptions& options) { return drawn(Engine(options, {}), request()); }
@@ -132,9 +130,8 @@ TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
       EXPECT_LT(largest_error(velocity(shared), want), 2e-5);
     }
     alone.layout.tp = 2;
-    const VerifyOptions verified{
-        .pipeline = alone, .width = 64, .height = 48, .max_sequence_length = 21};
-    EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+    const ProbeOptions probe{.width = 64, .height = 48, .max_sequence_length = 21};
+    EXPECT_EQ(verify(deploy(alone), {.probe = probe}).first_divergent(), nullptr);
   }
 }
 
@@ -179,7 +176,7 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
     for (const auto& matrix : matrices)
       if (matrix.has_low_rank())
         for (const auto& tensor :
-             {matrix.beside->down_RC, matrix.beside->scales_R, matrix.beside->up_NR})
+             {matrix.low_rank->down_RC, matrix.low_rank->scales_R, matrix.low_rank->up_NR})
           bytes[std::size_t(group.rank())] += std::int64_t(tensor.nbytes());
   });
   return bytes;

@@ -40,7 +40,12 @@ TEST_P(SamplerLayouts, DrawWhatOneRankDraws) {
   for (const auto sampler : {Sampler::kHeun, Sampler::kErSde}) {
     static std::map<Sampler, Recording> one;
     if (!one.contains(sampler)) one[sampler] = recording_of("models/demo", request_of(sampler), {});
-    expect_near(one[sampler], recording_of("models/demo", request_of(sampler), GetParam()));
+    const auto many = recording_of("models/demo", request_of(sampler), GetParam());
+    EXPECT_TRUE(at::equal(one[sampler].at("latents_initial"), many.at("latents_initial")));
+    // Their steps amplify rounding more than Euler's: up to 1.9e-5 on a processor without AVX2.
+    const auto& want = one[sampler].at("latents_final");
+    const auto error = (many.at("latents_final") - want).abs().max() / want.abs().max();
+    EXPECT_LT(error.item<double>(), 5e-5);
   }
 }
 
@@ -125,12 +130,11 @@ TEST(Samplers, CountTheCachesEvaluationsNotItsSteps) {
                        .dtype = Dtype::kFloat32,
                        .cache = {.mode = CacheMode::kFirstBlock, .threshold = 0}},
                       {});
-  Recording cached;
-  engine.generate(request, {}, &cached);
-  ASSERT_EQ(engine.full_steps().size(), 1u);
-  EXPECT_EQ(engine.full_steps().front(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
+  const auto facts = engine.generate(request, {}, {.record = RecordTensors::kYes}).facts;
+  ASSERT_EQ(facts.full_steps.size(), 1u);
+  EXPECT_EQ(facts.full_steps.front(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
   const auto whole = recording_of("models/demo", request, {}).at("latents_final");
-  EXPECT_TRUE(at::allclose(cached.at("latents_final"), whole, 1e-5, 1e-5));
+  EXPECT_TRUE(at::allclose(facts.recording.at("latents_final"), whole, 1e-5, 1e-5));
 }
 
 TEST(Samplers, TellOfStepsNotOfEvaluations) {

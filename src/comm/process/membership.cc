@@ -69,7 +69,7 @@ void Membership::tell(const StatusMessage& status, const std::vector<std::uint64
     auto control = std::make_unique<Control>();
     *control = {.kind = status.kind,
                 .ending = ending.kind,
-                .culprit = status.culprit,
+                .culprit = ending.culprit,
                 .num_channels = ending.num_channels,
                 .bytes_sent = bytes_sent[std::size_t(peer->rank)],
                 .length = std::int32_t(std::min(ending.sentence.size(), kLongestSentence)),
@@ -106,6 +106,7 @@ void Membership::hear(Peer& peer) {
     peer.has_left = heard.kind == StatusMessage::Kind::kGoodbye;
     if (heard.kind == StatusMessage::Kind::kEnding) {
       peer.endings.push_back({.kind = heard.ending,
+                              .culprit = heard.culprit,
                               .sentence = sentence,
                               .num_channels = heard.num_channels,
                               .bytes_sent = heard.bytes_sent});
@@ -120,7 +121,7 @@ void Membership::hear(Peer& peer) {
 void Membership::apply(const Peer& peer) {
   const auto& ending = peer.endings.front();
   if (ending.kind != Ending::Kind::kWell)
-    fate_->fail(peer.rank, std::make_exception_ptr(Error(ending.sentence)));
+    fate_->fail(ending.culprit, std::make_exception_ptr(Error(ending.sentence)));
 }
 
 void Membership::begin_run() {

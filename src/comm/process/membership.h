@@ -27,6 +27,7 @@ struct Ending {
   // kFollowed: it ended because another rank failed. kRefused: the user's input is unusable.
   enum class Kind : std::int32_t { kWell, kFollowed, kFailed, kRefused, kCancelled };
   Kind kind = Kind::kWell;
+  int culprit = 0;  // the rank whose failure the sentence tells, which this one may only follow
   std::string sentence = {};
   int num_channels = 0;          // given to groups so far
   std::uint64_t bytes_sent = 0;  // to the rank that is told, since the world began
@@ -42,7 +43,6 @@ class Membership {
   struct StatusMessage {
     enum class Kind : std::int32_t { kAlive, kEnding, kLoss, kGone, kGoodbye } kind;
     Ending ending = {};
-    int culprit = 0;  // of a loss
   };
   // `bytes_sent[r]` goes to rank r.
   void tell(const StatusMessage& status, const std::vector<std::uint64_t>& bytes_sent);

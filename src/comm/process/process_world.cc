@@ -128,9 +128,13 @@ void ProcessWorld::renew_link() {
 // All ranks leave the run together unless one is lost.
 std::vector<Ending> ProcessWorld::end_run(const std::exception_ptr& mine) {
   auto ending = ending_of(mine);
-  // another rank's failure can look like many things, but not like bad input
+  ending.culprit = group_.rank();
+  // Another rank's failure can look like many things, but not like bad input. It is passed on as
+  // it was told here, since this rank's ending may reach a third one before the culprit's own.
   if (mine && fate_->failed() && ending.kind != Ending::Kind::kRefused)
-    ending.kind = Ending::Kind::kFollowed;
+    ending = {.kind = Ending::Kind::kFollowed,
+              .culprit = fate_->culprit(),
+              .sentence = message_of(fate_->cause())};
   if (mine && is_loss(mine) && !has_first_rank()) wait_for_loss(kCourtesy);
   if (mine) fate_->fail(group_.rank(), mine);
   if (fate_->is_lost()) end_lost();

@@ -228,8 +228,7 @@ void ProgressThread::say(Membership::StatusMessage status) {
 void ProgressThread::tell_loss(int culprit, const std::exception_ptr& cause) {
   using Kind = Membership::StatusMessage::Kind;
   say({.kind = is_gone(cause) ? Kind::kGone : Kind::kLoss,
-       .ending = {.sentence = message_of(cause)},
-       .culprit = culprit});
+       .ending = {.culprit = culprit, .sentence = message_of(cause)}});
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::seconds(1), [&] { return is_silent_; });
 }

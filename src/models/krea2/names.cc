@@ -42,20 +42,21 @@ std::vector<KeyRule> other_diffusers() {
 // Krea's own. Some quantised files number layers that follow an activation from 0, or count the
 // norm after the text's.
 std::vector<KeyRule> krea() {
-  std::vector<KeyRule> rows = {{"img_in", {"first"}},
-                               {"time_embed.linear_1", {"tmlp.0"}},
-                               {"time_embed.linear_2", {"tmlp.2"}},
-                               {"time_mod_proj", {"tproj.1"}},
-                               {"time_mod_proj", {"tproj.0"}},
-                               {"text_fusion.0.txt_in.norm.weight", {"txtmlp.0.scale"}},
-                               {"text_fusion.0.txt_in.norm.weight", {"txtmlp.1.scale"}},
-                               {"text_fusion.0.txt_in.linear_1", {"txtmlp.1"}},
-                               {"text_fusion.0.txt_in.linear_2", {"txtmlp.3"}},
-                               {"text_fusion.0.projector", {"txtfusion.projector"}},
-                               {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}},
-                               {"final_layer.linear", {"last.linear"}},
-                               {"final_layer.norm.weight", {"last.norm.scale"}},
-                               {"final_layer.scale_shift_table", {"last.modulation.lin"}}};
+  std::vector<KeyRule> rows = {
+      {"img_in", {"first"}},
+      {"time_embed.linear_1", {"tmlp.0"}},
+      {"time_embed.linear_2", {"tmlp.2"}},
+      {"time_mod_proj", {"tproj.1"}},
+      {"time_mod_proj", {"tproj.0"}},
+      {"text_fusion.0.txt_in.norm.weight", {"txtmlp.0.scale"}},
+      {"text_fusion.0.txt_in.norm.weight", {"txtmlp.1.scale"}},
+      {"text_fusion.0.txt_in.linear_1", {"txtmlp.1"}},
+      {"text_fusion.0.txt_in.linear_2", {"txtmlp.3"}},
+      {"text_fusion.0.projector", {"txtfusion.projector"}},
+      {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}, {Order::kFlattened}},
+      {"final_layer.linear", {"last.linear"}},
+      {"final_layer.norm.weight", {"last.norm.scale"}},
+      {"final_layer.scale_shift_table", {"last.modulation.lin"}}};
   for (const auto& [ours, theirs] : kKreaLists) {
     const auto attn = theirs + "attn.", mlp = theirs + "mlp.";
     rows.insert(rows.end(), {{ours + "attn.qg", {attn + "wq", attn + "gate"}},

@@ -20,11 +20,11 @@ BlockCost blocks_of(const Krea2Config& config) {
       .all_reduces = 2,
       .peak_elements = {.whole = 2 * h, .shared = 3 * m},
       .widest_output = 2 * m,
-      .kernels = 45,
+      .kernels = 51,
       .layers = 5,
-      // whole: two modulated norms, as ATen spells them in float32, 12 each, two gated residuals
-      // 3 each; shared: the gate 5, q and k normed and rotated 8, SwiGLU in two passes 5
-      .traffic_elements = {.whole = 30 * h, .shared = 13 * h + 8 * kv + 5 * m},
+      // whole: two modulated norms, as ATen spells them in float32, 14 each, two gated residuals
+      // 3 each; shared: the gate 5, q and k normed and rotated 36, SwiGLU in two passes 5
+      .traffic_elements = {.whole = 34 * h, .shared = 41 * h + 36 * kv + 5 * m},
       .inputs = {.whole = 3 * h, .shared = h + m}};
 }
 

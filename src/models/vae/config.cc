@@ -122,7 +122,9 @@ VaeConfig wan_vae_config() {
                           2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160}};
 }
 
-VaeConfig read_vae_config(const JsonObject& json, std::int64_t most_channels) {
+namespace {
+
+VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
   const auto class_name = json.string_or("_class_name", "AutoencoderKL");
   // Qwen-Image's is Wan's with other weights in its decoder.
   if (class_name == "AutoencoderKLWan" || class_name == "AutoencoderKLQwenImage")
@@ -155,5 +157,11 @@ VaeConfig read_vae_config(const JsonObject& json, std::int64_t most_channels) {
   require(c.scaling_factor != 0, json.source(), ": 'scaling_factor' should not be 0");
   return c;
 }
+
+}  // namespace
+
+VaeConfig read_vae_config(const JsonObject& json) { return config_of_class(json, 3); }
+
+VaeConfig read_rgba_vae_config(const JsonObject& json) { return config_of_class(json, 4); }
 
 }  // namespace braid

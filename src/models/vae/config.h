@@ -35,9 +35,9 @@ struct VaeConfig {
   std::int64_t downscale() const { return std::int64_t(1) << (widths.size() - 1); }
 };
 
-// From vae/config.json of any of these classes; pictures have three channels, or with alpha four if
-// the family takes so many. Throws InputError naming the field.
-VaeConfig read_vae_config(const JsonObject& json, std::int64_t most_channels = 3);
+// From vae/config.json of any of these classes. Throws InputError naming the field.
+VaeConfig read_vae_config(const JsonObject& json);       // of pictures with three channels
+VaeConfig read_rgba_vae_config(const JsonObject& json);  // with three, or with alpha four
 
 // The published config of Wan 2.1.
 VaeConfig wan_vae_config();

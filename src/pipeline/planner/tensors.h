@@ -50,7 +50,7 @@ struct ModelTensors {
   std::vector<PartTensors> tensors;
 
   const PartTensors& of(const Part& part) const;
-  const PartTensors& of(Part::Role role) const;  // the first of this role
+  const PartTensors& of(Part::Role role) const;  // the only one of this role
 };
 
 struct SurveyOptions {
@@ -76,8 +76,10 @@ std::int64_t columns_of(const PlannedTensor& tensor, int ranks, int rank);
 std::int64_t kept_bytes(const PlannedTensor& tensor, const std::vector<KeptTensor>& kept, int ranks,
                         int rank, std::int64_t alignment);
 
-// Parameters of each block, in order of use: of a surveyed part, and of a family's denoiser.
+// Parameters of each block, in order of use: of a surveyed part, and of a family's denoisers
+// together, whose blocks pipeline parallelism divides alike.
 std::vector<std::int64_t> block_parameters(const PartTensors& part);
+std::vector<std::int64_t> block_parameters(const Family& family, const ModelTensors& tensors);
 std::vector<std::int64_t> block_parameters(const Family& family);
 
 }  // namespace braid

@@ -89,6 +89,7 @@ std::vector<Share> runs_in(const Order& order, std::int64_t rows) {
             runs.push_back({.begin = head + row, .count = 1});
       return runs;
     }
+    case Order::kFlattened:
     case Order::kAsStored:
       break;
   }

@@ -81,7 +81,8 @@ class StoredTensors : public TensorSource {
   std::int64_t leave(MayBeUnused may_be_unused);
   void check_all_used() const;
 
-  StoredTensor stored_as(const std::string& tensor, at::IntArrayRef shape) const;
+  StoredTensor stored_as(const std::string& tensor, at::IntArrayRef shape,
+                         const Order& order) const;
   void join_scales(const std::string& tensor, StoredTensor& stored);
 
   const Checkpoint checkpoint_;
@@ -125,7 +126,7 @@ StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape) {
   std::vector<StoredTensor> stored;
   for (const auto& tensor : origin->tensors) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
-    stored.push_back(stored_as(tensor, shape));
+    stored.push_back(stored_as(tensor, shape, origin->order));
   }
   // codes are decoded if some of the tensors they are joined with are not codes
   if (!std::all_of(stored.begin(), stored.end(), holds_codes))
@@ -145,13 +146,14 @@ void StoredTensors::join_scales(const std::string& tensor, StoredTensor& stored)
 }
 
 // Shapes may differ by extents of 1, which writers add or drop: [D] for [1, D], and a convolution
-// of single pixels for a matrix. Codes keep their rows. Other tables of vectors may be one vector.
-StoredTensor StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape) const {
+// of single pixels for a matrix. Codes keep their rows.
+StoredTensor StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape,
+                                      const Order& order) const {
   auto stored = *checkpoint_.find(tensor);
   const auto& has = stored.entry.shape;
   const auto wanted = shape_as_rows(has, shape);
-  const bool is_flat = shape.size() == 2 && has.size() == 1 && !stored.is_quantized() &&
-                       c10::multiply_integers(shape) == has.front();
+  const bool is_flat = order.way == Order::kFlattened && has.size() == 1 &&
+                       !stored.is_quantized() && c10::multiply_integers(shape) == has.front();
   if (wanted == has || (!is_flat && essential(wanted) != essential(has))) return stored;
   const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;
   const bool has_same_rows = !stored.scales && !has.empty() && has.back() == wanted.back();

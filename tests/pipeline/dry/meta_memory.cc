@@ -10,13 +10,13 @@
 
 namespace braid {
 
-namespace {
-
 // One tensor's memory. Its owner may free it on another rank's thread.
-struct Allocation {
+struct DryAllocation {
   std::int64_t bytes;
   std::shared_ptr<DryMeter::State> meter;
 };
+
+namespace {
 
 thread_local std::shared_ptr<DryMeter::State> meter_here;
 
@@ -25,17 +25,17 @@ thread_local std::shared_ptr<DryMeter::State> meter_here;
 struct DryMeter::State {
   std::mutex mutex;
   std::int64_t live = 0, peak = 0, flops = 0;
-  int depth = 0;                          // of fused operations that run
-  std::set<const Allocation*> made = {};  // within the outermost of these
+  int depth = 0;                             // of fused operations that run
+  std::set<const DryAllocation*> made = {};  // within the outermost of these
 
-  void allocate(const Allocation& one) {
+  void allocate(const DryAllocation& one) {
     const std::scoped_lock lock(mutex);
     if (depth > 0)
       made.insert(&one);
     else
       add(one.bytes);
   }
-  void free(const Allocation& one) {
+  void free(const DryAllocation& one) {
     const std::scoped_lock lock(mutex);
     if (made.erase(&one) == 0) live -= one.bytes;
   }
@@ -63,7 +63,7 @@ class CountingAllocator : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (!meter_here) return {nullptr, at::Device(at::kMeta)};
-    auto* const one = new Allocation{std::int64_t(bytes), meter_here};
+    auto* const one = new DryAllocation{std::int64_t(bytes), meter_here};
     meter_here->allocate(*one);
     return {nullptr, one, &free, at::Device(at::kMeta)};
   }
@@ -72,7 +72,7 @@ class CountingAllocator : public c10::Allocator {
 
  private:
   static void free(void* context) {
-    const std::unique_ptr<const Allocation> one(static_cast<const Allocation*>(context));
+    const std::unique_ptr<const DryAllocation> one(static_cast<const DryAllocation*>(context));
     one->meter->free(*one);
   }
 };

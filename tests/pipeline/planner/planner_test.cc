@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <ctime>
 #include <set>
 
@@ -175,18 +176,26 @@ TEST(Planner, LeavesTheHostOnlyWhereAnAxisReachesOverIt) {
   EXPECT_NEAR(time(inside), inside_before, 1e-12);
 }
 
-TEST(Planner, TakesLessThanASecondForAThousandDevices) {
+// The least CPU seconds per layout of a few tries: others may share the core.
+double seconds_per_layout(const PlanJob& job, const Machine& machine) {
+  double least = INFINITY;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const auto begin = std::clock();
+    const auto layouts = double(plan_layouts(job, machine).size());
+    least = std::min(least, double(std::clock() - begin) / CLOCKS_PER_SEC / layouts);
+  }
+  return least;
+}
+
+// Twenty times the devices: a layout's cost should grow far less, or plans of clusters take
+// minutes.
+TEST(Planner, TakesHardlyMoreTimePerLayoutForAThousandDevices) {
   auto job = flux_dev();
   job.num_pictures = 1000;
   job.branches = 2;
-  const auto machine = machine_of("960xh100");  // the number up to 1024 with the most layouts
-  double seconds = 1;
-  for (int attempt = 0; attempt < 5 && seconds >= 1; ++attempt) {
-    const auto begin = std::clock();  // CPU time: others may share the core
-    EXPECT_EQ(plan_layouts(job, machine).size(), 16'632u);
-    seconds = double(std::clock() - begin) / CLOCKS_PER_SEC;
-  }
-  EXPECT_LT(seconds, 1);
+  const auto many = machine_of("960xh100");  // the number up to 1024 with the most layouts
+  EXPECT_EQ(plan_layouts(job, many).size(), 16'632u);
+  EXPECT_LT(seconds_per_layout(job, many), 10 * seconds_per_layout(job, machine_of("48xh100")));
 }
 
 TEST(Devices, AreReadFromLists) {

@@ -127,9 +127,9 @@ DenoiserShape film_shape(const FilmConfig& c) {
                       .dense_flops = 2 * (6 * h * h + 2 * h * m),
                       .text_flops = 4 * h * h,
                       .all_reduces = 3,
-                      .live = {2 * h, 2 * m},
-                      .widest = m,
-                      .moved = {14 * h, 40 * h}}}};
+                      .peak_elements = {2 * h, 2 * m},
+                      .widest_output = m,
+                      .traffic_elements = {14 * h, 40 * h}}}};
 }
 
 }  // namespace braid::toy

@@ -68,7 +68,7 @@ class StickerFamily : public GridFamily {
     return std::make_shared<const StickerFamily>(c, description().schedule,
                                                  description().limits.defaults);
   }
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part&, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override {
     const auto sticker = std::make_shared<const Sticker>(c_.sticker, w, std::move(attend), run);
     return {.predict = [sticker](const DenoiserInput& in, const Tensor& state) {
@@ -121,7 +121,7 @@ std::shared_ptr<const Family> open_sticker(const ModelFiles& files) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
   const StickerConfigs c{.sticker = read_sticker_config(config("transformer")),
                          .t5 = read_t5_config(config("text_encoder")),
-                         .vae = read_vae_config(config("vae"), /*most_channels=*/4)};
+                         .vae = read_rgba_vae_config(config("vae"))};
   check_text_width(c.sticker.text_width, c.t5);
   return std::make_shared<const StickerFamily>(
       c, read_scheduler(files),

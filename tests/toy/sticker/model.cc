@@ -155,9 +155,9 @@ DenoiserShape sticker_shape(const StickerConfig& c) {
                       .count = c.num_blocks,
                       .dense_flops = 2 * (h * (h + 2 * kv) + h * h + 2 * h * m),
                       .all_reduces = 2,
-                      .live = {2 * h, 2 * m},
-                      .widest = m,
-                      .moved = {12 * h, 30 * h}}}};
+                      .peak_elements = {2 * h, 2 * m},
+                      .widest_output = m,
+                      .traffic_elements = {12 * h, 30 * h}}}};
 }
 
 }  // namespace braid::toy
