@@ -14,7 +14,7 @@
 #include "pipeline/memory/peaks.h"
 #include "pipeline/phase_log.h"
 #include "pipeline/settings.h"
-#include "weights/sources/pieces.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 

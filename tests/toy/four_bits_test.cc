@@ -14,6 +14,7 @@
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
 #include "pipeline/part_tensors.h"
+#include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/proofs/verify.h"
@@ -101,10 +102,9 @@ class FourBits : public testing::Test {
     return {.model = toy.model(), .dtype = Dtype::kFloat32, .memory = memory};
   }
   static Tensor velocity(const PipelineOptions& options) {
-    Recording recording;
-    Engine(options, {})
-        .generate({.prompts = {"a blue star"}, .steps = 1, .seed = 5}, {}, &recording);
-    return recording.at("velocity_first");
+    const Request request{.prompts = {"a blue star"}, .steps = 1, .seed = 5};
+    const auto drawn = Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes});
+    return drawn.facts.recording.at("velocity_first");
   }
   static double error(const Tensor& got, const Tensor& want) {
     return ((got - want).norm() / want.norm()).item<double>();
@@ -148,7 +148,7 @@ TEST_F(FourBits, AreProvenUnderEveryLayout) {
                                Layout{.pp = 2}, Layout{.tp = 2, .ulysses = 2}, Layout{.cfg = 2}}) {
     auto o = options(packed_);
     o.layout = layout;
-    const auto verdict = verify({.pipeline = o});
+    const auto verdict = verify(deploy(o));
     EXPECT_FALSE(verdict.blocks.empty());
     EXPECT_EQ(verdict.first_divergent(), nullptr);
   }
@@ -237,7 +237,7 @@ TEST_F(FourBits, AreCutToTheirRanksRowsAndColumns) {
         const Weights w(checkpoint, {}, {.tensor_parallel = ranks, .packed = coded},
                         {{"blocks.1.proj", sharding}});
         const auto matrix = (w / "blocks.1.proj").matrix("weight", {rows, columns});
-        EXPECT_EQ(matrix.is_packed(), packed == PackedWeights::kKept);
+        EXPECT_EQ(matrix.is_packed(), coded == PackedWeights::kKept);
         const std::int64_t dim = sharding.split == Split::kColumns ? 0 : 1;
         std::vector<Tensor> mine;
         for (const auto& run : shares_of(sharding, want.size(dim), ranks.rank(), 2, "proj"))

@@ -183,7 +183,7 @@ class ModelList {
       const auto job = surveyed(job_of(deployment, {}));
       for (const auto& part : job.tensors->tensors)
         for (const auto& tensor : part.tensors)
-          model.bytes += tensor.rows * tensor.columns * tensor.element_bytes;
+          model.bytes += tensor.rows * tensor.columns * tensor.element_bytes();
       model.fit = fit_of(deployment);
     }
     return model;

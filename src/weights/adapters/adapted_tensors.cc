@@ -42,7 +42,7 @@ std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& re
   const bool stands_beside = mode_ == AdapterMode::kUnmerged;
   if (!request.is_matrix() && stands_beside) unmerged_->watch(request);
   auto plan = source_->find(request);
-  if (plan && request.is_matrix() && stands_beside) plan->unmerged = unmerged_->add(request);
+  if (plan && request.is_matrix() && stands_beside) plan->low_rank = unmerged_->add(request);
   return plan;
 }
 
@@ -71,7 +71,7 @@ std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& requ
     case TensorPlan::Take::kStored:
       break;
   }
-  plan->unmerged = unmerged_->add(request);
+  plan->low_rank = unmerged_->add(request);
   return plan;
 }
 

@@ -29,8 +29,9 @@ std::vector<std::int64_t> shape_as_rows(at::IntArrayRef stored, at::IntArrayRef 
 // Whether a table may be used where it is stored: rows that are never looked up are never read.
 bool may_stay_there(const StoredRows& from) {
   const auto& first = *from.tensors.front();
-  return from.tensors.size() == 1 && from.order.way == Order::kAsStored && !first.is_quantized() &&
-         first.is_aligned();
+  const bool is_in_order =
+      from.order.way == Order::kAsStored || from.order.way == Order::kFlattened;
+  return from.tensors.size() == 1 && is_in_order && !first.is_quantized() && first.is_aligned();
 }
 
 // Whether codes of float8 are as Braid quantises. Every share is kept as stored, or none is.

@@ -128,7 +128,7 @@ void DryModel::load_text() {
 void DryModel::load_denoisers() {
   const auto around = [this](std::shared_ptr<TensorSource> tensors, const LoadOptions& load) {
     if (load.paging.pages) pages_.insert(load.paging.pages);
-    return dry_tensors(std::move(tensors));
+    return tensors;
   };
   const Loading loading{
       .deployment = deployment_,
