@@ -6,9 +6,9 @@
 
 #include "base/utf8.h"
 #include "text/added_tokens.h"
+#include "text/build_tokenizer.h"
 #include "text/post_processor.h"
 #include "text/tokenizer.h"
-#include "text/tokenizer_files.h"
 #include "text/unicode/normalizer.h"
 #include "text/vocabulary/bpe.h"
 #include "text/vocabulary/byte_level.h"
