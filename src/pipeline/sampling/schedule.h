@@ -82,11 +82,6 @@ Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start)
 // Uses dynamic_shift().
 Schedule make_schedule(const ScheduleConfig& config, int steps, std::int64_t image_tokens);
 
-// dt of a plain step.
-inline float step_size(const Schedule& schedule, int step) {
-  return schedule.sigmas[step + 1] - schedule.sigmas[step];
-}
-
 // x in [0, 1] with I_x(0.6, 0.6) = q: the quantile of the beta distribution that spaces kBeta, as
 // in scipy.stats.beta.ppf (1e-15 relative; the ends and the median bit for bit).
 double beta_quantile(double q);
