@@ -82,8 +82,6 @@ std::vector<Way> ways() {
 
 class Offloaded : public testing::TestWithParam<Way> {
  protected:
-  void SetUp() override { ::setenv("BRAID_CHECK_ORDER", "1", 1); }
-  void TearDown() override { ::unsetenv("BRAID_CHECK_ORDER"); }
   void expect_same_bits(Quantize form, const Layout& layout) const;
 
   TemporaryFolder folder_;
@@ -95,6 +93,7 @@ void Offloaded::expect_same_bits(Quantize form, const Layout& layout) const {
   const auto key = std::pair(form, layout.tp * layout.ring);
   if (!resident.contains(key)) resident[key] = run(memory, layout);
   memory.offload = GetParam().offload;
+  memory.offload.checks_order = true;
   if (GetParam().on_disk) memory.offload.folder = folder_.path();
   expect_same(run(memory, layout), resident.at(key));
 }
