@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import budgets
+import comments
 import deployments
 import families
 import integers
@@ -15,7 +16,7 @@ import text
 import words
 from source import read_sources
 
-RULES = (layers, families, deployments, words, text, names, budgets, integers, page)
+RULES = (layers, families, deployments, words, text, names, comments, budgets, integers, page)
 
 
 def complaints(root):
