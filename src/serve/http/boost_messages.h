@@ -1,4 +1,4 @@
-// Between Boost's heads and answers and those that handlers see.
+// Turns Boost's heads into requests that handlers see, and their answers into Boost's.
 #pragma once
 
 #include <utility>  // Boost 1.74 uses std::exchange without it
