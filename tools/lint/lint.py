@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import budgets
-import comments
 import deployments
 import families
 import integers
@@ -16,7 +15,7 @@ import text
 import words
 from source import read_sources
 
-RULES = (layers, families, deployments, words, text, names, comments, budgets, integers, page)
+RULES = (layers, families, deployments, words, text, names, budgets, integers, page)
 
 
 def complaints(root):

@@ -56,14 +56,6 @@ class LintTest(unittest.TestCase):
         found = self.complaints_about("src/nn/c.cc", "std::vector<Tensor> Box::all() const {\n}\n")
         self.assertEqual(found, ["src/nn/a.cc defines functions of 'Box' too: a class has one place"])
 
-    def test_a_short_comment_begins_with_a_noun_or_a_verb(self):
-        for comment, is_refused in (
-                ("// For forecasts.\nint f();", True), ("// Of the i-th\n// numbers.\nint f();", True),
-                ("// Forecasts count with this.\nint f();", False), ("int f();  // of both", False),
-                ("// As a file has them, codes are read\n// here.\nint f();", False),
-                ("// Without a cache every step of every picture is evaluated in full.\nint f();", False)):
-            self.assertEqual(len(self.complaints_about("src/nn/a.cc", comment + "\n")), is_refused, comment)
-
     def test_siblings_do_not_see_each_other(self):
         self.assertEqual(self.complaints_about("src/models/a.cc", '#include "parallel/ring.h"\n'),
                          ["models must not include parallel"])
