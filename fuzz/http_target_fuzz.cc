@@ -2,10 +2,13 @@
 // themselves; read as base64 they decode or are refused.
 #include <cstdlib>
 
+#include "base/base64.h"
 #include "serve/api_error.h"
-#include "serve/http.h"
+#include "serve/body/fields.h"
+#include "serve/messages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace braid;
   using namespace braid::serve;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "text/tokenizer_files.h"
+#include "text/build_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "text/tokenizer_files.h"
+#include "text/build_tokenizer.h"
 
 namespace {
 

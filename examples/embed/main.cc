@@ -1,4 +1,4 @@
-// From a prompt to pixels: embed MODEL PROMPT PICTURE.ppm; gives up after a minute.
+// Turns a prompt into pixels: embed MODEL PROMPT PICTURE.ppm; gives up after a minute.
 #include <braid/braid.h>
 
 #include <chrono>

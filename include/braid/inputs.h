@@ -19,8 +19,8 @@ struct Pixels {
 // A picture to follow while drawing: edges, depths, poses.
 struct ControlPicture {
   Pixels picture;
-  // For ControlNets: strength, the part of the steps taken in which it applies (0 to 1), and the
-  // kind of picture, for nets that follow several kinds.
+  // What ControlNets need: their strength, the part of the steps taken in which they apply (0 to
+  // 1), and the kind of picture, for nets that follow several kinds.
   double scale = 1, from = 0, to = 1;
   std::optional<int> mode = {};
 };

@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// For the weights of dense layers.
+// How the weights of dense layers are stored.
 enum class Quantize {
   kNone,
   kInt8,         // 8-bit codes, one float32 scale per row: torchao's Int8WeightOnlyConfig version 2
@@ -45,6 +45,9 @@ struct Offload {
   Pin pin = Pin::kAlways;
   std::filesystem::path folder = {};  // folder for pages on disk; empty means host memory
   DiskReads reads = DiskReads::kAuto;
+  // Follows every copy and use of weights on the device; a run throws Error at the first that is
+  // out of order.
+  bool checks_order = false;
 };
 
 // Memory limits. A Pipeline with a budget chooses how weights are kept and whether pictures are

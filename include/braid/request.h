@@ -24,8 +24,8 @@ struct Latents {
 struct Request {
   std::vector<std::string> prompts = {};
   std::vector<std::string> prompts_2 = {};  // for a second text encoder, one per prompt
-  // For true guidance. FLUX.1's runs with a negative prompt and `true_cfg` > 1; other models
-  // default to "".
+  // True guidance takes these. FLUX.1's runs with a negative prompt and `true_cfg` > 1; other
+  // models default to "".
   std::optional<std::string> negative_prompt = {};
   std::optional<std::string> negative_prompt_2 = {};
   double true_cfg = 1.0;

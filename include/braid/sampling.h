@@ -31,7 +31,7 @@ inline constexpr std::array<std::pair<std::string_view, Sampler>, 8> kSamplers =
      {"er_sde", Sampler::kErSde},
      {"lcm", Sampler::kLcm}}};
 
-// Of every step but the last, which takes one.
+// Counts the evaluations of every step but the last, which takes one.
 constexpr int evaluations_per_step(Sampler sampler) {
   return sampler == Sampler::kHeun || sampler == Sampler::kDpm2 ? 2 : 1;
 }

@@ -8,6 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_order.h"
+#include "base/hexadecimal.h"
+
 namespace braid {
 
 class BlockBuffer {
@@ -36,7 +39,7 @@ class BlockBuffer {
     const auto bits = total_ * 8;
     std::string tail = "\x80";
     while ((kept_.size() + tail.size()) % kBlock != kBlock - 8) tail += '\0';
-    for (int shift = 56; shift >= 0; shift -= 8) tail += char(bits >> shift);
+    append_big_endian(tail, bits, 8);
     add(tail, take);
   }
 
@@ -45,18 +48,11 @@ class BlockBuffer {
   std::uint64_t total_ = 0;
 };
 
-inline std::uint32_t big_endian_word(const char* bytes) {
-  std::uint32_t word = 0;
-  for (int i = 0; i < 4; ++i) word = word << 8 | std::uint8_t(bytes[i]);
-  return word;
-}
-
 // Lower-case digits of the words, in order.
 template <class Words>
-std::string hex_digits(const Words& words) {
+std::string hex_digits_of_words(const Words& words) {
   std::string hex;
-  for (const std::uint32_t word : words)
-    for (int shift = 28; shift >= 0; shift -= 4) hex += "0123456789abcdef"[word >> shift & 15];
+  for (const std::uint32_t word : words) hex += hex_digits(word);
   return hex;
 }
 

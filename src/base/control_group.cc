@@ -37,7 +37,7 @@ std::optional<std::uint64_t> number_in(const fs::path& path) {
   return words.empty() ? std::nullopt : number(words.front());
 }
 
-// From lines of a name and a number.
+// Reads the number behind `name` in a file whose lines are a name and a number.
 std::uint64_t number_named(const std::string& name, const fs::path& path) {
   const auto words = words_of(path);
   const auto found = std::find(words.begin(), words.end(), name);

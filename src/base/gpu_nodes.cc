@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "base/hexadecimal.h"
+
 namespace braid {
 namespace {
 
@@ -51,9 +53,8 @@ std::vector<int> numbered_folders(const fs::path& folder) {
 
 // 110001 -> "gfx1101", 90010 -> "gfx90a": the last two digits are hexadecimal.
 std::string architecture_of(std::uint64_t version) {
-  const auto digit = [](std::uint64_t value) { return "0123456789abcdef"[value % 16]; };
-  return "gfx" + std::to_string(version / 10000) + digit(version / 100 % 100) +
-         digit(version % 100);
+  return "gfx" + std::to_string(version / 10000) + hex_digit(unsigned(version / 100 % 100)) +
+         hex_digit(unsigned(version % 100));
 }
 
 std::uint64_t memory_of(const fs::path& node) {

@@ -19,7 +19,7 @@ struct GpuNode {
 // Where the list is: /sys/class/kfd/kfd/topology, or the folder named by BRAID_KFD_TOPOLOGY.
 std::filesystem::path gpu_topology();
 
-// In numerical order. Empty if there are none; unreadable nodes are skipped.
+// Lists the nodes in numerical order, and none if there are none; unreadable ones are skipped.
 std::vector<GpuNode> read_gpu_nodes(const std::filesystem::path& topology);
 
 }  // namespace braid

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/gpu_nodes.h"
+#include "base/hexadecimal.h"
 
 namespace braid {
 namespace {
@@ -55,11 +56,7 @@ class NvidiaDriver {
 
 // Formatted as ROCr prints the kernel's unique_id.
 std::string uuid_of(const GpuNode& node) {
-  char text[32] = "";
-  if (node.unique_id != 0)
-    std::snprintf(text, sizeof text, "GPU-%016llx",
-                  static_cast<unsigned long long>(node.unique_id));
-  return text;
+  return node.unique_id == 0 ? "" : "GPU-" + hex_digits(node.unique_id);
 }
 
 std::vector<Gpu> amd_gpus() {
@@ -72,7 +69,7 @@ std::vector<Gpu> amd_gpus() {
   return visible(seen, for_hip ? for_hip : std::getenv("CUDA_VISIBLE_DEVICES"));
 }
 
-// By its number or its uuid.
+// An entry names a GPU by its number or its uuid.
 std::optional<Gpu> find(const std::vector<Gpu>& all, const std::string& entry) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), index);

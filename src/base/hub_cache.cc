@@ -35,7 +35,7 @@ fs::path without_slash(const fs::path& path) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
-// Without line end.
+// Returns the line without its end.
 std::string first_line(const fs::path& path) {
   constexpr std::uint64_t kLongestRef = 4096;
   auto text = read_file(path, kLongestRef);

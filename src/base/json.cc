@@ -13,8 +13,6 @@
 namespace braid {
 namespace {
 
-constexpr std::size_t kMaxDepth = 100;
-
 // Builds the value that nlohmann's reader reports piece by piece, and rejects what its own parser
 // would silently accept: duplicate keys and unbounded nesting. (Its parser with a callback takes
 // quadratic time in an object's keys: each end of a member looks through all members.)
@@ -51,7 +49,8 @@ class Builder : public nlohmann::json_sax<Json> {
  private:
   // Where a value belongs: the root, the end of an array, or the member just named.
   Json& place() {
-    require(open_.size() <= kMaxDepth, source_, " nests JSON deeper than ", kMaxDepth, " levels");
+    require(open_.size() <= kMaxJsonDepth, source_, " nests JSON deeper than ", kMaxJsonDepth,
+            " levels");
     if (open_.empty()) return built;
     return open_.back()->is_array() ? open_.back()->emplace_back() : *member_;
   }

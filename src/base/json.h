@@ -13,8 +13,10 @@ namespace braid {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kMaxJsonDepth = 100;  // levels: readers recurse
+
 // Parses `text`; `source` names it in errors. Refuses duplicate keys, invalid UTF-8 and nesting
-// deeper than 100. Throws InputError.
+// deeper than kMaxJsonDepth. Throws InputError.
 Json parse_json(std::string_view text, const std::string& source);
 
 // Typed reading of one object's fields. `source` names the file in errors.

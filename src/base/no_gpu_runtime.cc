@@ -1,4 +1,4 @@
-// For builds without a GPU backend.
+// Stands for the GPU runtime in builds without a GPU backend.
 #include "base/gpu_runtime.h"
 
 namespace braid::gpu_runtime {

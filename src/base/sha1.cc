@@ -23,7 +23,7 @@ std::uint32_t sha1_step(std::size_t t, std::uint32_t b, std::uint32_t c, std::ui
 
 void add_sha1_block(Sha1State& state, const char* bytes) {
   std::array<std::uint32_t, 80> w{};
-  for (std::size_t t = 0; t < 16; ++t) w[t] = big_endian_word(bytes + 4 * t);
+  for (std::size_t t = 0; t < 16; ++t) w[t] = std::uint32_t(big_endian(bytes + 4 * t, 4));
   for (std::size_t t = 16; t < w.size(); ++t)
     w[t] = std::rotl(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
   auto [a, b, c, d, e] = state;
@@ -47,7 +47,7 @@ void Sha1::add(std::string_view bytes) {
 
 std::string Sha1::hex() {
   blocks_.finish([this](const char* block) { add_sha1_block(state_, block); });
-  return hex_digits(state_);
+  return hex_digits_of_words(state_);
 }
 
 std::string git_blob_head(std::uint64_t size) {

@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// Of a message that arrives in pieces.
+// The digest of a message that arrives in pieces.
 class Sha1 {
  public:
   void add(std::string_view bytes);

@@ -27,7 +27,7 @@ std::array<std::uint32_t, count> fractions_of_primes(Root root) {
 void add_block(State& state, const char* bytes) {
   static const auto k = fractions_of_primes<64>([](double n) { return std::cbrt(n); });
   std::array<std::uint32_t, 64> w{};
-  for (std::size_t t = 0; t < 16; ++t) w[t] = big_endian_word(bytes + 4 * t);
+  for (std::size_t t = 0; t < 16; ++t) w[t] = std::uint32_t(big_endian(bytes + 4 * t, 4));
   for (std::size_t t = 16; t < 64; ++t) {
     const auto s0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ w[t - 15] >> 3;
     const auto s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ w[t - 2] >> 10;
@@ -62,7 +62,7 @@ void Sha256::add(std::string_view bytes) {
 
 std::string Sha256::hex() {
   blocks_.finish([this](const char* block) { add_block(state_, block); });
-  return hex_digits(state_);
+  return hex_digits_of_words(state_);
 }
 
 std::string sha256_hex(std::string_view bytes) {

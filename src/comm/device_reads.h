@@ -17,7 +17,8 @@ namespace braid {
 // When tensors on GPUs may be read, or have been.
 using DeviceEvent = std::shared_ptr<c10::Event>;
 
-// After what the current streams of these tensors' GPUs were given so far; none for CPUs.
+// Marks the end of what the current streams of these tensors' GPUs were given so far; there is no
+// event for CPUs.
 DeviceEvent mark_current(const std::vector<at::Tensor>& tensors);
 // Lets the current stream of the event's GPU wait. Nothing without an event.
 void wait_on_current(const DeviceEvent& event);

@@ -59,8 +59,8 @@ class Group {
   // ends it.
   void await(Site site = Site::current()) const;
 
-  // For long computations between collectives: throws PeerFailed if a rank has failed, Cancelled if
-  // the run should stop, as the next collective would. Costs nothing.
+  // Long computations between collectives call this: it throws PeerFailed if a rank has failed,
+  // Cancelled if the run should stop, as the next collective would. It costs nothing.
   void poll() const {
     if (transport_) transport_->fate().check();
   }

@@ -65,7 +65,7 @@ class ThreadTransport : public Transport {
     mine.reads[std::size_t(rank)] =
         (*reads_)(theirs.device(), to, board_->slot(rank).ready, [&] { read(theirs); });
   }
-  // From every rank, each beginning with itself: at any time each is read by one.
+  // Every rank reads from all, beginning with itself: at any time each is read by one.
   template <class Read>
   void read_in_turn(Read read) {
     for (int i = 0; i < size(); ++i) read((rank_ + i) % size());

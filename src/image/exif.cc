@@ -1,11 +1,11 @@
 #include "image/exif.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <cstdint>
 
+#include "base/byte_order.h"
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace braid {
 namespace {
@@ -25,10 +25,8 @@ class Tiff {
 
   std::optional<std::uint32_t> number(std::size_t at, std::size_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) return {};
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < size; ++i)
-      value = value << 8 | std::uint8_t(bytes_[at + (is_big_ ? i : size - 1 - i)]);
-    return value;
+    const char* const first = bytes_.data() + at;
+    return std::uint32_t(is_big_ ? big_endian(first, size) : little_endian(first, size));
   }
   // The first directory; nullopt if this is not TIFF.
   std::optional<std::uint32_t> directory() const {
@@ -57,19 +55,14 @@ class Tiff {
   bool is_big_;
 };
 
-void append_utf8(std::string& text, utf8proc_int32_t code_point) {
-  utf8proc_uint8_t bytes[4];
-  text.append(reinterpret_cast<char*>(bytes), std::size_t(utf8proc_encode_char(code_point, bytes)));
-}
-
 constexpr bool is_high(std::uint32_t unit) { return unit >= 0xd800 && unit < 0xdc00; }
 constexpr bool is_low(std::uint32_t unit) { return unit >= 0xdc00 && unit < 0xe000; }
 
 // Unpaired surrogates become U+FFFD.
 std::string utf8_of_utf16(std::string_view bytes, bool is_big) {
   const auto unit = [&](std::size_t at) {
-    const auto first = std::uint8_t(bytes[at]), second = std::uint8_t(bytes[at + 1]);
-    return std::uint32_t(is_big ? first << 8 | second : second << 8 | first);
+    const char* const first = bytes.data() + at;
+    return std::uint32_t(is_big ? big_endian(first, 2) : little_endian(first, 2));
   };
   std::string text;
   for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
@@ -80,30 +73,24 @@ std::string utf8_of_utf16(std::string_view bytes, bool is_big) {
     } else if (is_high(code_point) || is_low(code_point)) {
       code_point = 0xfffd;
     }
-    append_utf8(text, utf8proc_int32_t(code_point));
+    append_utf8(text, code_point);
   }
   return text;
 }
 
-void append(std::string& bytes, std::uint32_t value, int size) {
-  for (int i = size - 1; i >= 0; --i) bytes += char(value >> (8 * i));
-}
-
 std::string utf16_of_utf8(std::string_view text) {
+  require(is_valid_utf8(text), "the text of a picture is not UTF-8");
   std::string bytes;
   while (!text.empty()) {
-    utf8proc_int32_t read = 0;
-    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                         utf8proc_ssize_t(text.size()), &read);
-    require(length > 0, "the text of a picture is not UTF-8");
-    text.remove_prefix(std::size_t(length));
-    auto code_point = std::uint32_t(read);
+    const auto character = decode_utf8(text, 0);
+    text.remove_prefix(character.size);
+    auto code_point = std::uint32_t(character.code);
     if (code_point >= 0x10000) {
       code_point -= 0x10000;
-      append(bytes, 0xd800 + (code_point >> 10), 2);
+      append_big_endian(bytes, 0xd800 + (code_point >> 10), 2);
       code_point = 0xdc00 + (code_point & 0x3ff);
     }
-    append(bytes, code_point, 2);
+    append_big_endian(bytes, code_point, 2);
   }
   return bytes;
 }
@@ -111,12 +98,12 @@ std::string utf16_of_utf8(std::string_view text) {
 // A directory with a single entry, whose value follows it.
 void append_directory(std::string& tiff, std::uint32_t tag, std::uint32_t type,
                       std::uint32_t count) {
-  append(tiff, 1, 2);
-  append(tiff, tag, 2);
-  append(tiff, type, 2);
-  append(tiff, count, 4);
-  append(tiff, std::uint32_t(tiff.size()) + 8, 4);
-  append(tiff, 0, 4);  // no further directory
+  append_big_endian(tiff, 1, 2);
+  append_big_endian(tiff, tag, 2);
+  append_big_endian(tiff, type, 2);
+  append_big_endian(tiff, count, 4);
+  append_big_endian(tiff, std::uint32_t(tiff.size()) + 8, 4);
+  append_big_endian(tiff, 0, 4);  // no further directory
 }
 
 }  // namespace
@@ -159,7 +146,7 @@ std::string_view exif_of_jpeg(std::string_view jpeg) {
       rest.remove_prefix(1);
       continue;
     }
-    const auto size = std::size_t(std::uint8_t(rest[2])) << 8 | std::uint8_t(rest[3]);
+    const auto size = std::size_t(big_endian(rest.data() + 2, 2));
     if (size < 2 || size + 2 > rest.size()) break;
     const auto data = rest.substr(4, size - 2);
     if (rest[1] == '\xe1' && data.starts_with(kExifName)) return data.substr(kExifName.size());
@@ -173,8 +160,7 @@ std::string_view exif_of_webp(std::string_view webp) {
   constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
   auto rest = webp.substr(std::min(webp.size(), kRiffHeader));
   while (rest.size() >= kChunkHeader) {
-    std::size_t size = 0;
-    for (std::size_t i = 8; i-- > 4;) size = size << 8 | std::uint8_t(rest[i]);
+    const auto size = std::size_t(little_endian(rest.data() + 4, 4));
     const auto name = rest.substr(0, 4);
     rest.remove_prefix(kChunkHeader);
     if (size > rest.size()) break;

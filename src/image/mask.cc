@@ -17,7 +17,7 @@ std::uint32_t over_255(std::uint32_t value) {
   return (value + (value >> 8)) >> 8;
 }
 
-// From the first marked value to one past the last; both 0 if none is.
+// A span goes from the first marked value to one past the last; both are 0 if none is marked.
 struct Span {
   int begin = 0, end = 0;
   int length() const { return end - begin; }

@@ -35,7 +35,7 @@ std::vector<std::uint8_t> joined_rgba(std::span<const std::uint8_t> rgb,
 // One of the functions above.
 using Flatten = Pixels(const RgbaPixels&);
 
-// As in a file's header; an upright picture may have its sides exchanged.
+// The size that a file's header states; an upright picture may have its sides exchanged.
 struct StoredSize {
   std::uint64_t width = 0, height = 0;
 };

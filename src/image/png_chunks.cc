@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include "base/byte_order.h"
 #include "base/error.h"
 
 namespace braid {
@@ -13,10 +14,8 @@ constexpr auto kSignature = "\x89PNG\r\n\x1a\n"sv;
 constexpr std::size_t kOverhead = 12;  // length, type and checksum of a chunk
 constexpr std::size_t kHeaderBytes = 13;
 
-std::uint32_t big_endian(std::string_view bytes) {
-  std::uint32_t value = 0;
-  for (const char byte : bytes.substr(0, 4)) value = value << 8 | std::uint8_t(byte);
-  return value;
+std::uint32_t number_of(std::string_view bytes) {
+  return std::uint32_t(big_endian(bytes.data(), 4));
 }
 
 bool checksum_holds(std::string_view type_and_bytes, std::uint32_t expected) {
@@ -27,11 +26,11 @@ bool checksum_holds(std::string_view type_and_bytes, std::uint32_t expected) {
 // Takes one chunk off the front of `rest`.
 PngChunk next_chunk(std::string_view& rest, const std::string& source) {
   require(rest.size() >= kOverhead, source, " is a damaged PNG: it ends without IEND");
-  const std::size_t length = big_endian(rest);
+  const std::size_t length = number_of(rest);
   require(length <= rest.size() - kOverhead, source, " is a damaged PNG: a chunk claims ", length,
           " bytes, ", rest.size() - kOverhead, " are left");
   const PngChunk chunk{rest.substr(4, 4), rest.substr(8, length)};
-  require(checksum_holds(rest.substr(4, length + 4), big_endian(rest.substr(length + 8))), source,
+  require(checksum_holds(rest.substr(4, length + 4), number_of(rest.substr(length + 8))), source,
           " is a damaged PNG: a checksum does not match");
   rest.remove_prefix(length + kOverhead);
   return chunk;
@@ -73,8 +72,7 @@ PngHeader png_header(const PngChunk& ihdr, const std::string& source) {
   const int depth = std::uint8_t(ihdr.bytes[8]);
   const int channels = channels_of(std::uint8_t(ihdr.bytes[9]));
   const bool known = depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
-  const PngHeader header{big_endian(ihdr.bytes), big_endian(ihdr.bytes.substr(4)),
-                         depth * channels};
+  const PngHeader header{number_of(ihdr.bytes), number_of(ihdr.bytes.substr(4)), depth * channels};
   require(known && channels > 0 && header.width > 0 && header.height > 0, source,
           " is a damaged PNG: IHDR holds impossible values");
   return header;

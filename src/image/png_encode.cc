@@ -1,5 +1,4 @@
 #include <png.h>
-#include <utf8proc.h>
 
 #include <algorithm>
 #include <csetjmp>
@@ -7,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "image/over_white.h"
 #include "image/png.h"
 
@@ -22,17 +22,15 @@ constexpr int kFilters = PNG_FILTER_SUB | PNG_FILTER_UP | PNG_FILTER_AVG;
 
 // `utf8` as Latin-1; nothing if it does not fit. Throws InputError if it is not UTF-8.
 std::optional<std::string> latin1_of_utf8(std::string_view utf8) {
+  require(is_valid_utf8(utf8), "text for a PNG should be UTF-8, '", utf8, "' is not");
   std::string latin1;
   bool fits = true;
   while (!utf8.empty()) {
-    utf8proc_int32_t code_point = 0;
-    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()),
-                                         utf8proc_ssize_t(utf8.size()), &code_point);
-    require(length > 0, "text for a PNG should be UTF-8, '", utf8, "' is not");
-    require(code_point != 0, "text for a PNG cannot hold a NUL character");
-    fits = fits && code_point < 0x100;
-    latin1 += char(code_point);
-    utf8.remove_prefix(std::size_t(length));
+    const auto character = decode_utf8(utf8, 0);
+    require(character.code != 0, "text for a PNG cannot hold a NUL character");
+    fits = fits && character.code < 0x100;
+    latin1 += char(character.code);
+    utf8.remove_prefix(character.size);
   }
   if (!fits) return {};
   return latin1;

@@ -1,10 +1,10 @@
 // Text chunks: Latin-1 (tEXt), compressed Latin-1 (zTXt) and UTF-8 (iTXt).
-#include <utf8proc.h>
 #include <zlib.h>
 
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "image/png.h"
 #include "image/png_chunks.h"
 
@@ -15,15 +15,7 @@ constexpr std::size_t kMaxTextBytes = 1u << 20;  // of all entries together, unp
 
 std::string utf8_of_latin1(std::string_view latin1) {
   std::string utf8;
-  for (const char c : latin1) {
-    const auto byte = std::uint8_t(c);
-    if (byte < 0x80) {
-      utf8 += c;
-    } else {
-      utf8 += char(0xc0 | byte >> 6);
-      utf8 += char(0x80 | (byte & 0x3f));
-    }
-  }
+  for (const char c : latin1) append_utf8(utf8, std::uint8_t(c));
   return utf8;
 }
 
@@ -64,27 +56,14 @@ std::string unpack(std::string_view packed, const std::string& source) {
   return text;
 }
 
-bool is_utf8(std::string_view text) {
-  const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  auto left = utf8proc_ssize_t(text.size());
-  while (left > 0) {
-    utf8proc_int32_t code_point = 0;
-    const auto length = utf8proc_iterate(at, left, &code_point);
-    if (length < 1) return false;
-    at += length;
-    left -= length;
-  }
-  return true;
-}
-
-// After the keyword: compression flag and method, language tag, translated keyword, text.
+// After the keyword follow compression flag and method, language tag, translated keyword and text.
 std::optional<std::string> international_text(std::string_view rest, const std::string& source) {
   if (rest.size() < 2) return {};
   const bool packed = rest[0] != 0;
   rest.remove_prefix(2);
   if (!field(rest) || !field(rest)) return {};
   auto text = packed ? unpack(rest, source) : std::string(rest);
-  if (!is_utf8(text)) return {};
+  if (!is_valid_utf8(text)) return {};
   return text;
 }
 

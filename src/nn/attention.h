@@ -12,7 +12,7 @@ namespace braid {
 // ops::attention. Under context parallelism a rank passes its share of the tokens.
 struct AttentionInput {
   Tensor q, k, v;
-  // For a sequence causal by blocks, Tokens::span_L2 of these tokens. Undefined: a query sees all.
+  // These tokens' Tokens::span_L2, for a sequence causal by blocks. Undefined: a query sees all.
   Tensor span_L2 = {};
   // Keys and values [B G S D] of other tokens, which stand before these and which all queries see;
   // undefined: there are none.
@@ -24,8 +24,8 @@ struct AttentionInput {
 class Attend {
  public:
   Attend() = default;
-  // Of a function of q, k and v, or of an AttentionInput. The former has no masks: it throws Error
-  // for an input with spans.
+  // Wraps a function of q, k and v, or of an AttentionInput. The former knows no masks: it throws
+  // Error for an input with spans.
   template <class Function>
   requires(!std::is_same_v<std::remove_cvref_t<Function>, Attend>) Attend(Function function)
       : attend_(general(std::move(function))) {}
@@ -68,8 +68,9 @@ Tensor split_heads(const Tensor& x_BLC, std::int64_t head_width);
 Tensor attend_tokens(const Attend& attend, const Tensor& q_BLHD, const Tensor& k_BLGD,
                      const Tensor& v_BLGD);
 
-// For a sequence causal by blocks, whose first tokens are a prefix that sees nothing behind it:
-// `span_P2` are the spans of these P tokens, the others see all. Each rank passes its share.
+// Attends over a sequence causal by blocks, whose first tokens are a prefix that sees nothing
+// behind it: `span_P2` are the spans of these P tokens, the others see all. Each rank passes its
+// share.
 Tensor attend_behind_prefix(const Attend& attend, const Tensor& q_BLHD, const Tensor& k_BLGD,
                             const Tensor& v_BLGD, const Tensor& span_P2);
 

@@ -38,7 +38,7 @@ struct DenoiserPart {
 // appends what the part modulates and refines to that of the parts before.
 PredictPart joined_to(DenoiserPart& whole, DenoiserPart part);
 
-// For a model that has all four.
+// Wraps a model that has all four functions.
 template <class Model>
 DenoiserPart part_of(std::shared_ptr<const Model> model) {
   return {
@@ -55,8 +55,8 @@ DenoiserPart part_of(std::shared_ptr<const Model> model) {
 // The ControlNets of a model, if it has any.
 struct Controls {
   Follow follow = {};
-  // For nets that see pixels: what net number `net` makes of a picture, computed once; one row per
-  // noise token [1 N C].
+  // Set for nets that see pixels: computes, once, what net number `net` makes of a picture, one row
+  // per noise token [1 N C].
   std::function<Tensor(int net, const Tensor& picture_13HW)> encode = {};
   // Modulations for the net that control number `control` of the pictures belongs to.
   std::function<std::vector<Tensor>(const std::vector<DenoiserInput>& pictures,

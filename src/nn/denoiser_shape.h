@@ -12,7 +12,7 @@ namespace braid {
 struct Widths {
   double whole = 0, shared = 0;
 
-  // For a rank that has `mine` of `all` heads.
+  // The share of a rank that has `mine` of `all` heads.
   double of_heads(std::int64_t mine, std::int64_t all) const {
     return whole + shared * double(mine) / double(all);
   }
@@ -43,7 +43,7 @@ struct BlockCost {
   int all_reduces = 0;        // of all tokens at the hidden width, among tensor parallel ranks
   Widths peak_elements = {};  // at the block's widest place, excluding its keys and values
   double widest_output = 0;   // outputs of the widest dense layer, shared by ranks
-  // On a GPU, in 16 bits, by one rank for one picture, counted by tests/device:
+  // What one rank does for one picture on a GPU, in 16 bits, as tests/device count it:
   int kernels = 0;               // started
   int layers = 0;                // of them: dense layers
   Widths traffic_elements = {};  // read and written by what is neither a dense layer nor attention

@@ -1,4 +1,4 @@
-// From tokens of text and image side by side to one sequence of both.
+// Joins tokens of text and image, which stand side by side, into one sequence.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -42,7 +42,7 @@ class Fork {
 
 class TwoStreams {
  public:
-  // Without a stream, one after the other.
+  // Without a second stream, both halves run one after the other.
   explicit TwoStreams(std::optional<c10::Stream> second = {}) : second_(second) {}
 
   bool runs_concurrently() const { return second_.has_value(); }

@@ -15,14 +15,14 @@ enum class AttentionKernel { kMath, kFlash, kEfficient, kCudnn };
 // "cuDNN", or "FlashAttention 2" with advice if cuDNN has a kernel for this compute capability.
 std::string described(AttentionKernel kernel, int compute_capability);
 
-// For these GPU tensors, shaped as for ops::attention().
+// Chooses the kernel for these GPU tensors, shaped as for ops::attention().
 AttentionKernel attention_kernel(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
 // How many queries attend at a time where their scores are written out, in float32, for as many
 // heads of all pictures together: 256 MiB of scores, but at most 2048 queries and at least 64.
 std::int64_t queries_at_once(std::int64_t heads, std::int64_t keys);
 
-// For heads of 128 numbers in bfloat16, as in FLUX.1; as the kernel, and as its description.
+// Name and describe the kernel for heads of 128 numbers in bfloat16, as FLUX.1 has them.
 AttentionKernel attention_kernel_on(at::Device gpu);
 std::string attention_on(at::Device gpu);
 

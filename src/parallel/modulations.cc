@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// For all pictures, one after another.
+// Joins the conditions of all pictures, one after another.
 Tensor joined_conditions(const DenoiserPart& part, const std::vector<DenoiserInput>& pictures) {
   std::vector<Tensor> conditions;
   for (const auto& picture : pictures) conditions.push_back(part.condition(picture));

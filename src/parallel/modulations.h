@@ -8,8 +8,9 @@
 
 namespace braid {
 
-// For the blocks of this rank's `part`. Collective over the stages, which pass the same pictures.
-// Empty if the part computes its own modulations. `before_layer` may throw to stop.
+// Computes modulations for the blocks of this rank's `part`. It is collective over the stages,
+// which pass the same pictures. Empty if the part computes its own modulations. `before_layer` may
+// throw to stop.
 Modulate modulate_over(
     Group stages, const DenoiserPart& part, std::function<void()> before_layer = [] {});
 

@@ -40,7 +40,7 @@ std::vector<Tensor> send_through(const Group& stages, const PredictPart& part,
   return velocities;
 }
 
-// Per stage, the memory of its fullest rank.
+// Returns, for each stage, the memory of its fullest rank.
 std::vector<StageMemory> gather_memory(const Mesh& mesh, const StageMemory& mine) {
   const auto row = at::tensor(
       {std::int64_t(mesh.pp.rank()), std::int64_t(mine.is_host), mine.free_bytes}, at::kLong);

@@ -72,7 +72,7 @@ class Trade {
   TradedHeads heads_of(int rank) const {
     return traded_heads(num_q_, num_kv_, rank, ranks_.size());
   }
-  // For each rank its heads; without queries, if there are none.
+  // Cuts out each rank's heads; there may be no queries.
   std::vector<Tensor> by_heads(const Tensor& q, const Tensor& k, const Tensor& v) const {
     std::vector<Tensor> parts;
     for (int r = 0; r < ranks_.size(); ++r) {

@@ -37,7 +37,7 @@ FoundModel synthetic_model(const DeployOptions& asked) {
           .stored = at::kBFloat16};
 }
 
-// Of all denoisers: the dtype that holds the numbers of each.
+// Returns the dtype that holds the numbers of all denoisers.
 at::ScalarType stored_dtype(const ModelFiles& files, const Family& family) {
   std::optional<at::ScalarType> widest;
   for (const auto* const part : family.denoisers()) {
@@ -83,7 +83,7 @@ void check_request(const DeployOptions& asked, const RequestLimits& limits, bool
   if (!is_launched || has_pictures) (void)settle(*asked.request, limits, {});
 }
 
-// By rank. "cuda" means each process's own device.
+// Names each rank's device. "cuda" means each process's own.
 std::vector<std::string> names_by_rank(const PipelineOptions& options, int num_ranks,
                                        bool are_threads) {
   auto names = device_names(options);

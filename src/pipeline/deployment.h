@@ -24,7 +24,8 @@ struct DeployOptions {
   // What the deployment is to run: it is checked, and layout and memory are planned for it. Unset:
   // any request; the layout then suits what `pipeline.layout` asks for.
   std::optional<Request> request = {};
-  // For any request: the one to plan for. Unset: a picture of the model's defaults.
+  // Where any request may come, this is the one to plan for. Unset: a picture of the model's
+  // defaults.
   std::function<Request(const Family&)> typical = {};
   // A model known by name (list_of_named_models()): random weights of its shapes, instead of files.
   std::string synthetic = {};
@@ -36,8 +37,8 @@ struct DeployOptions {
 };
 
 struct Deployment {
-  // As asked for, with everything settled: all files named, degrees chosen, memory without a preset
-  // or budget, this process's device. Deploying them again changes nothing.
+  // What was asked for, with everything settled: all files named, degrees chosen, memory without a
+  // preset or budget, this process's device. Deploying them again changes nothing.
   PipelineOptions options;
   std::shared_ptr<const ModelFiles> files;  // null: a synthetic model
   std::shared_ptr<const Family> family;     // as the adapters widen it

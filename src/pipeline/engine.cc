@@ -46,8 +46,8 @@ std::unique_ptr<Model> load(const Deployment& deployment, const Group& world, co
   return model;
 }
 
-// By rank, which every rank learns. The first one also loads what only it has, for as long as that
-// takes.
+// Every rank learns what each has read. The first one also loads what only it has, for as long as
+// that takes.
 std::vector<BytesRead> bytes_read_by(const Model& model) {
   const auto& mine = model.bytes_read();
   model.mesh().world.await();

@@ -23,7 +23,7 @@ class Engine {
   Engine(Deployment deployment, const Hooks& hooks, Measure measure = Measure::kNothing);
   Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure = Measure::kNothing);
 
-  // Like Pipeline::generate, with the facts of the run.
+  // Does what Pipeline::generate does, and returns the facts of the run.
   Generated generate(const Request& request, const Hooks& hooks,
                      const RunOptions& options = {}) const;
 

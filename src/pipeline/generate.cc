@@ -118,7 +118,7 @@ void Run::start_from(const BroughtAlong& brought) {
   put_back_ = brought.pictures.put_back;
 }
 
-// As many pictures as fit, with prompts of equal token count.
+// Takes as many pictures as fit, with prompts of equal token count.
 Batch Run::round_from(int first) const {
   const auto tokens = [&](int picture) {
     return prompts_[std::size_t(picture / settings_.num_images)].text_BTC.size(1);

@@ -1,4 +1,4 @@
-// From settled settings to pictures: embed the prompts, then denoise and decode batch by batch.
+// Turns settled settings into pictures: embed the prompts, then denoise and decode batch by batch.
 #pragma once
 
 #include "pipeline/model.h"

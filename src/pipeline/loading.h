@@ -39,7 +39,7 @@ struct LoadHooks {
   Warn warn = {};
 };
 
-// For this rank of the mesh, in the deployment's dtype.
+// Prepares the loads of this rank of the mesh, in the deployment's dtype.
 Loading loading_on(const Mesh& mesh, const Deployment& deployment, const LoadHooks& hooks = {});
 
 // Encodes pictures [1 3 H W] on the first rank alone, with an encoder that `load` builds: it is

@@ -23,16 +23,16 @@ class Model {
   const BytesRead& bytes_read() const { return *bytes_read_; }  // of the files, by this rank
 
   const Encoders& encoders() const { return encoders_; }
-  // Of prompts and pictures; on the first rank.
+  // What was encoded before, of prompts and pictures; on the first rank.
   const EncodedUse& encoded_use() const { return encoded_->use(); }
   const Denoisers& denoisers() const { return denoisers_; }
   const Autoencoder& autoencoder() const { return autoencoder_; }
 
-  // As Autoencoder::decode(), without the recorded steps if memory asks for that.
+  // Does what Autoencoder::decode() does, without the recorded steps if memory asks for that.
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
-  // As ModelWeights::adapt().
+  // Does what ModelWeights::adapt() does.
   void adapt(const std::vector<AppliedAdapter>& adapters) { weights_->adapt(adapters); }
   // Gives back recorded steps: their memory, and the links to other devices that they keep. Call on
   // all ranks or on none.

@@ -2,7 +2,7 @@
 
 namespace braid {
 
-// Of what is drawn: a picture is a clip of one frame.
+// The size of what is drawn: a picture is a clip of one frame.
 struct PictureSize {
   int width = 0, height = 0;  // pixels
   int frames = 1;

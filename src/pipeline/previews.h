@@ -11,7 +11,7 @@ namespace braid {
 
 class Previews {
  public:
-  // For one rank's pictures, numbered from `first`; shows nothing if `hooks` wants none.
+  // Shows one rank's pictures, numbered from `first`, and nothing if `hooks` wants none.
   Previews(const Model& model, const Hooks& hooks, PictureSize size, int first)
       : model_(model), hooks_(hooks), size_(size), first_(first) {}
 

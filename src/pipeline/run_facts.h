@@ -33,14 +33,14 @@ struct RunFacts {
   Settings settings = {};  // the request as it ran
   PhaseLog phases = {};    // after loading
   MeasuredPeaks peaks = {};
-  // Of all runs since the model was loaded:
+  // These count all runs since the model was loaded:
   GraphUse graph = {};
   EncodedUse encoded = {};  // prompts and pictures of earlier requests that were known
-  // By picture, with a cache: the steps that were evaluated in full, counted from 0.
+  // With a cache, lists for each picture the steps that were evaluated in full, counted from 0.
   std::vector<std::vector<int>> full_steps = {};
   TrafficByAxis step_traffic = {};  // that the first rank sent to the others in the first step
-  // With RecordTensors::kYes: prompt_embeds, pooled_prompt_embeds, latents_initial, sigmas,
-  // timesteps, velocity_first and latents_final.
+  // RecordTensors::kYes asks for these: prompt_embeds, pooled_prompt_embeds, latents_initial,
+  // sigmas, timesteps, velocity_first and latents_final.
   Recording recording = {};
 };
 

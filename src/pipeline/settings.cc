@@ -6,9 +6,9 @@
 #include <c10/util/accumulate.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/sampling/named_sampling.h"
-#include "text/unicode/unicode.h"
 
 namespace braid {
 namespace {
@@ -32,7 +32,7 @@ double finite(const char* name, double value) {
 }
 
 void check_text(const char* name, const std::string& text) {
-  require(unicode::is_valid_utf8(text), "the ", name, " should be UTF-8 text");
+  require(is_valid_utf8(text), "the ", name, " should be UTF-8 text");
 }
 
 void check_texts(const Request& r, const RequestLimits& limits) {

@@ -59,7 +59,8 @@ int pictures_per_round(const Settings& settings, const Degrees& degrees);
 // Whether a picture is decoded in tiles.
 bool is_tiled(VaeTiling tiling, PictureSize size);
 
-// With what the request's own adapters' files name, unless it says otherwise. Throws InputError.
+// Fills in what the request's own adapters' files name, unless it says otherwise. Throws
+// InputError.
 Request with_sampling_of_adapters(Request request);
 
 // Rounds sizes down to the family's multiple, with a warning.

@@ -20,10 +20,10 @@ struct Backend {
   // Further names by which clients may ask for it: those that are listed, and others.
   std::vector<std::string> names = {}, aliases = {};
   ModelInfo info;
-  // Like Pipeline::complete. Any thread may call it, also while pictures are being made.
+  // Does what Pipeline::complete does. Any thread may call it, also while pictures are being made.
   std::function<Request(const Request&, const Hooks&)> complete;
-  // Like Pipeline::generate; pictures go to the hook. Loads the model if necessary. Called by one
-  // thread at a time. Throws Error with a sentence for the client.
+  // Does what Pipeline::generate does; pictures go to the hook. It loads the model if necessary.
+  // One thread at a time may call it. Throws Error with a sentence for the client.
   std::function<void(const Request&, const Hooks&)> generate;
   // The text that `braid generate` would write into the file. `request` is complete; `files` are
   // those of its pictures.

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/hexadecimal.h"
+
 namespace braid::serve {
 namespace {
 
@@ -36,11 +38,9 @@ std::string log_value(const std::string& value) {
   if (!cut.empty() && std::all_of(cut.begin(), cut.end(), is_plain)) return cut;
   std::string quoted = "\"";
   for (const char c : cut) {
-    std::array<char, 8> code{};
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f)
-      quoted.append(code.data(),
-                    std::size_t(std::snprintf(code.data(), code.size(), "\\x%02x", byte)));
+      quoted += "\\x" + hex_digits(byte);
     else if (c == '"' || c == '\\')
       quoted.append({'\\', c});
     else

@@ -51,7 +51,7 @@ class Service {
   // All throw ApiError: 503 unless the server is ready, all but the first 429 if the queue is full.
   void require_ready() const;
   void require_room() const;  // before a body is read
-  // Before pictures are decoded: keeps room for their job while the result lives, or until
+  // Keeps room for a job, before its pictures are decoded, while the result lives or until
   // submit().
   [[nodiscard]] std::shared_ptr<Room> reserve(Room room);
   std::shared_ptr<Job> submit(Order order, const std::shared_ptr<Room>& reserved = nullptr);

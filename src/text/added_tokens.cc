@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/unicode/regex.h"
 #include "text/unicode/unicode.h"
 
@@ -22,7 +23,7 @@ bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
     const auto size = unicode::decode_before(text, begin).size;
     if (touches(begin - size, size)) return false;
   }
-  return end == text.size() || !touches(end, unicode::decode(text, end).size);
+  return end == text.size() || !touches(end, decode_utf8(text, end).size);
 }
 
 std::size_t without_space_before(std::string_view text, std::size_t begin) {
@@ -36,7 +37,7 @@ std::size_t without_space_before(std::string_view text, std::size_t begin) {
 
 std::size_t without_space_behind(std::string_view text, std::size_t end) {
   while (end < text.size()) {
-    const auto c = unicode::decode(text, end);
+    const auto c = decode_utf8(text, end);
     if (!unicode::is_whitespace(c.code)) break;
     end += c.size;
   }

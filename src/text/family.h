@@ -21,7 +21,7 @@ std::optional<Family> family_named(std::string_view tokenizer_class);
 TokenDefaults token_defaults(Family family, std::int64_t extra_ids);
 BpeOptions bpe_options(Family family, const std::optional<std::string>& unk_token);
 
-// In the form of tokenizer.json. T5's normalizer is its file's character map.
+// These have the form of tokenizer.json. T5's normalizer is its file's character map.
 Json normalizer_of(Family family);
 Json pre_tokenizer_of(Family family, bool add_prefix_space);
 

@@ -11,7 +11,7 @@ namespace braid::text {
 
 struct TextPiece {
   std::string text;
-  // For Metaspace's "first". The reference keeps an offset per character: if the first one
+  // Metaspace's "first" needs this. The reference keeps an offset per character: if the first one
   // decomposes and is then split (1/2 written as one character), all its parts count as first.
   bool at_start = false;                   // starts with the first character of the user's text
   std::optional<std::int64_t> token = {};  // an added token: final

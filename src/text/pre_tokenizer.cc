@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "text/split.h"
 #include "text/unicode/pattern.h"
 #include "text/unicode/regex.h"
@@ -84,7 +85,7 @@ PrependScheme read_prepend_scheme(const JsonObject& json) {
 // Spaces become `mark`, which is also prepended to the text; each mark starts a piece.
 PreTokenizer read_metaspace(const JsonObject& json) {
   const auto mark = json.string("replacement");
-  require(!mark.empty() && unicode::decode(mark, 0).size == mark.size(), json.source(),
+  require(!mark.empty() && decode_utf8(mark, 0).size == mark.size(), json.source(),
           " has a Metaspace whose replacement '", mark, "' is not one character");
   const auto prepend = read_prepend_scheme(json);
   const bool splits = json.flag_or("split", true);
@@ -95,7 +96,7 @@ PreTokenizer read_metaspace(const JsonObject& json) {
         prepend == PrependScheme::always || (prepend == PrependScheme::first && given.at_start);
     if (wanted && !piece.text.starts_with(mark)) piece.text.insert(0, mark);
     if (!splits) return out.push_back(piece);
-    const auto is_mark = [code = unicode::decode(mark, 0).code](char32_t c) { return c == code; };
+    const auto is_mark = [code = decode_utf8(mark, 0).code](char32_t c) { return c == code; };
     split(piece, spans_of(piece.text, is_mark), Delimiter::merged_with_next, out);
   };
 }

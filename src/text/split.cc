@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/unicode/unicode.h"
+#include "base/utf8.h"
 
 namespace braid::text {
 namespace {
@@ -46,7 +46,7 @@ std::vector<Span> spans_of(std::string_view text, const std::vector<Match>& matc
 std::vector<Span> spans_of(std::string_view text, const std::function<bool(char32_t)>& is_match) {
   std::vector<Match> matches;
   for (std::size_t at = 0; at < text.size();) {
-    const auto c = unicode::decode(text, at);
+    const auto c = decode_utf8(text, at);
     if (is_match(c.code)) matches.push_back({at, at + c.size});
     at += c.size;
   }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/pipeline.h"
-#include "text/unicode/unicode.h"
 
 namespace braid {
 namespace {
@@ -41,7 +41,7 @@ Encoding Tokenizer::encode(std::string_view text, std::int64_t max_length) const
   require(max_length >= std::max<std::int64_t>(frame.size(), 1) && max_length <= kLongest,
           "the number of tokens should lie between ", std::max<std::int64_t>(frame.size(), 1),
           " and ", kLongest, ", it is ", max_length);
-  require(unicode::is_valid_utf8(text), "the text to tokenize is not valid UTF-8");
+  require(is_valid_utf8(text), "the text to tokenize is not valid UTF-8");
   auto tokens = tokens_of(*pipeline_, text);
   const auto room = std::size_t(max_length - frame.size());
   Encoding out;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -41,13 +40,5 @@ class Tokenizer {
  private:
   std::unique_ptr<const text::TextPipeline> pipeline_;
 };
-
-// Reads the first that exists of tokenizer.json, vocab.json with merges.txt, and spiece.model, as
-// transformers does; also tokenizer_config.json, special_tokens_map.json, added_tokens.json. If
-// tokenizer_config.json names CLIPTokenizer, T5Tokenizer or Qwen2Tokenizer, that class provides
-// normalizer and pre-tokenizer, and only the vocabulary comes from tokenizer.json; other classes
-// use all of it. Without a configured length (or with the "very large" one) the length is 77 for
-// CLIP and 512 for others. Throws InputError naming the folder or the file.
-std::unique_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace braid

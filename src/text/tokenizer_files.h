@@ -1,4 +1,4 @@
-// The files in a tokenizer's folder, and building a tokenizer from them, also without a disk.
+// The files in a tokenizer's folder, and the tokenizer that they describe.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,12 @@ struct TokenizerFiles {
 // or holds no tokenizer.
 TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder);
 
-// Throws InputError naming the file. See load_tokenizer() for precedence.
-std::unique_ptr<const Tokenizer> build_tokenizer(const TokenizerFiles& files);
+// Reads the first that exists of tokenizer.json, vocab.json with merges.txt, and spiece.model, as
+// transformers does; also tokenizer_config.json, special_tokens_map.json, added_tokens.json. If
+// tokenizer_config.json names CLIPTokenizer, T5Tokenizer or Qwen2Tokenizer, that class provides
+// normalizer and pre-tokenizer, and only the vocabulary comes from tokenizer.json; other classes
+// use all of it. Without a configured length (or with the "very large" one) the length is 77 for
+// CLIP and 512 for others. Throws InputError naming the folder or the file.
+std::unique_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace braid

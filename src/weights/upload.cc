@@ -6,15 +6,15 @@
 
 #include <cstring>
 
-#include "weights/paging/cpu_device.h"
 #include "weights/paging/locked_memory.h"
+#include "weights/paging/page_bytes.h"
 
 namespace braid {
 namespace {
 
 constexpr std::int64_t kBytesPerTask = 1 << 20;
 
-// By all threads: they also wait for the file's pages together.
+// All threads copy: they also wait for the file's pages together.
 void fill(const at::Tensor& bytes, const std::byte* from, std::int64_t size) {
   auto* const to = static_cast<std::byte*>(bytes.mutable_data_ptr());
   at::parallel_for(0, size, kBytesPerTask, [&](std::int64_t begin, std::int64_t end) {

@@ -23,7 +23,7 @@ struct Id {
   char bytes[128];
 };
 
-// As nccl.h has it up to where 2.14 ended.
+// This is nccl.h's, up to where 2.14 ended.
 struct Config {
   std::size_t size;
   unsigned magic, version;

@@ -37,8 +37,8 @@ TEST(Mesh, PutsTensorParallelRanksNextToEachOther) {
 
 class Meshes : public testing::TestWithParam<Degrees> {};
 
-// From the definition: a rank's position along an axis is a digit of its number, tp the lowest. The
-// members of its group share all other digits.
+// The definition says so: a rank's position along an axis is a digit of its number, tp the lowest.
+// The members of its group share all other digits.
 TEST_P(Meshes, HaveGroupsOfRanksThatDifferInOneAxisAlone) {
   const auto& d = GetParam();
   const std::vector<std::pair<std::string, int>> axes = {{"tp", d.tp},     {"ulysses", d.ulysses},

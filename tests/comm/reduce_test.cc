@@ -72,8 +72,8 @@ TEST(Shares, CoverEverythingOnceInOrder) {
     }
 }
 
-// By hand: 10 elements of two bytes over 3 ranks are shares of 4: 24 bytes received, 16 and 8 for
-// a share of the sum in float32 and rounded, 20 for the result.
+// Counted by hand: 10 elements of two bytes over 3 ranks are shares of 4: 24 bytes received, 16 and
+// 8 for a share of the sum in float32 and rounded, 20 for the result.
 TEST(AllReduceBytes, AreThoseOfItsBuffers) { EXPECT_EQ(all_reduce_bytes(10, 2, 3), 68); }
 
 }  // namespace braid::reduce_test

@@ -88,8 +88,8 @@ void follow(const c10::Stream& second, const c10::Stream& first) {
   event.block(second);
 }
 
-// As LibTorch does: on the current stream of the GPU that is read from, between barriers with that
-// of the other, in the dtype of the result.
+// Copies as LibTorch does: on the current stream of the GPU that is read from, between barriers
+// with that of the other, in the dtype of the result.
 Tensor& copy_between(Tensor& to, const Tensor& from) {
   const auto source = current_stream(from.device()), target = current_stream(to.device());
   follow(source, target);
@@ -136,7 +136,7 @@ Tensor& set_(Tensor& x, at::Storage storage, std::int64_t offset, at::IntArrayRe
   return x;
 }
 
-// As cuBLAS takes them.
+// Takes what cuBLAS takes.
 Tensor int_mm(const Tensor& a, const Tensor& b) {
   started("aten::_int_mm");
   const Kernel kernel(a.device());
@@ -145,7 +145,7 @@ Tensor int_mm(const Tensor& a, const Tensor& b) {
   return at::_int_mm(a.cpu(), b.cpu()).to(a.device());
 }
 
-// As cuBLAS takes those with a scale a row of each: sums in float32, rounded once.
+// Multiplies as cuBLAS does with a scale per row of each: sums in float32, rounded once.
 Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const Tensor& scale_b,
                  const std::optional<Tensor>& bias, const std::optional<Tensor>&,
                  std::optional<at::ScalarType> dtype, bool) {

@@ -23,7 +23,7 @@ class LinkOfGpus : public OnGpu {
     if (num_gpus() < kRanks) GTEST_SKIP() << "there is one GPU";
     if (device_link_name().empty()) GTEST_SKIP() << "this build has no link between GPUs";
   }
-  // Of rank `rank`; the same on every rank.
+  // The values of rank `rank`, which every rank computes alike.
   static Tensor values(int rank, at::ScalarType dtype = at::kBFloat16) {
     return (at::arange(5 * 7, at::kFloat).view({5, 7}) * (rank + 1) / 3).to(dtype);
   }

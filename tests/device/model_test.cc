@@ -31,7 +31,7 @@ double largest_error(const Tensor& got, const Tensor& want) {
   return ((got - want).abs().max() / want.abs().max()).item<double>();
 }
 
-// In levels of 255.
+// Counts in levels of 255.
 double mean_difference(const Picture& a, const Picture& b) {
   const auto numbers = [](const Picture& p) { return at::tensor(p.rgb, at::kByte).to(at::kFloat); };
   return (numbers(a) - numbers(b)).abs().mean().item<double>();

@@ -12,7 +12,7 @@ namespace braid {
 struct PagedModel {
   std::vector<Tensor> wanted, views;
 
-  // As many rows as take a GPU some time to come.
+  // Has as many rows as a GPU needs some time to copy.
   PagedModel(Pages& pages, int groups) {
     const auto generator = at::detail::createCPUGenerator(3);
     for (int i = 0; i < groups; ++i) {

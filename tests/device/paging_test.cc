@@ -64,19 +64,6 @@ TEST_P(PagesOnGpu, HoldTheRightWeightsAtEveryUse) {
   EXPECT_THAT(checker->hazards(), testing::IsEmpty()) << checker->hazards().front().sentence;
 }
 
-TEST_P(PagesOnGpu, MayBeRewritten) {
-  Pages pages(std::make_shared<AcceleratorPageDevice>(gpu(), GetParam().pin), gpu(), options());
-  const PagedModel model(pages, kGroups);
-  for (int group = 0; group < kGroups; ++group)
-    pages.rewrite(group, [](std::vector<Tensor>& tensors) { tensors.front().add_(1); });
-  for (int group = 0; group < kGroups; ++group) {
-    pages.enter(group);
-    const auto got = model.views[std::size_t(group)].cpu();
-    EXPECT_TRUE(at::equal(got, model.wanted[std::size_t(group)] + 1)) << group;
-    pages.leave(group);
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Ways, PagesOnGpu,
     testing::Values(Way{"locked", Pin::kAlways}, Way{"locked_half_resident", Pin::kAlways, 1, 3},

@@ -1,4 +1,5 @@
-// Against the web UI's masking.fill() with Pillow 13: the first 16 digits of SHA-256 of its bytes.
+// Compares with the web UI's masking.fill() and Pillow 13 by the first 16 digits of SHA-256 of the
+// bytes.
 #include "image/fill.h"
 
 #include <gtest/gtest.h>

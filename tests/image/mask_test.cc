@@ -1,4 +1,4 @@
-// Against Pillow and diffusers: tests/data/pictures/{blurred,masks}.json, written by
+// Compares with Pillow and diffusers by tests/data/pictures/{blurred,masks}.json, written by
 // tools/parity/dump_pictures.py.
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -17,7 +17,7 @@ nlohmann::json cases_of(const std::string& name) {
       read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures" / name));
 }
 
-// Like colours() in dump_pictures.py.
+// Draws what colours() in dump_pictures.py draws.
 Pixels colours(int width, int height) {
   Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
   for (std::size_t i = 0; i < picture.rgb.size(); ++i)
@@ -29,7 +29,7 @@ std::size_t checksum(const Pixels& picture) {
   return crc32_z(0, picture.rgb.data(), picture.rgb.size());
 }
 
-// Like mask_case() there: steps of grey within the box, black around it.
+// Draws what mask_case() there draws: steps of grey within the box, black around it.
 Pixels mask_of(const nlohmann::json& wanted) {
   const int width = wanted["mask"][0], height = wanted["mask"][1];
   const auto& box = wanted["box"];

@@ -1,4 +1,4 @@
-// Against Pillow: tests/data/pictures, written by tools/parity/dump_pictures.py.
+// Compares with Pillow by tests/data/pictures, written by tools/parity/dump_pictures.py.
 #include <gmock/gmock.h>
 
 #include "base/file.h"
@@ -133,7 +133,7 @@ TEST(Orientation, IsUprightWhereNothingCanBeRead) {
   EXPECT_EQ(exif_orientation("MM\0*\0\0\0\x08\xff\xff\x01\x12\0\x03"sv), 1);
 }
 
-// For the pixels 1 2 over 3 4 over 5 6.
+// The pixels are 1 2 over 3 4 over 5 6.
 TEST(Orientation, TurnsAndMirrors) {
   const auto turned = [](int orientation) {
     Pixels in{2, 3, {}};

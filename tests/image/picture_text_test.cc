@@ -60,8 +60,8 @@ TEST(Parameters, OfThatProgramAreRead) {
     EXPECT_THAT(text_of_parameters(odd).front(), Pair("prompt", "")) << odd;
 }
 
-// From piexif 1.1.3, called as that program does: dump({"Exif": {UserComment: UserComment.dump(
-// "a é\U0001f600", "unicode")}}), without its name.
+// piexif 1.1.3 wrote this, called as that program does: dump({"Exif": {UserComment:
+// UserComment.dump( "a é\U0001f600", "unicode")}}), without its name.
 TEST(Exif, OfThatProgramAreRead) {
   const auto tiff =
       "MM\0*"

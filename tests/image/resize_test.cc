@@ -1,4 +1,5 @@
-// Against Pillow: tests/data/pictures/resized.json, written by tools/parity/dump_pictures.py.
+// Compares with Pillow by tests/data/pictures/resized.json, written by
+// tools/parity/dump_pictures.py.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -12,7 +13,7 @@
 
 namespace braid::resize_test {
 
-// Like colours() in dump_pictures.py.
+// Draws what colours() in dump_pictures.py draws.
 Pixels colours(int width, int height) {
   Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
   for (std::size_t i = 0; i < picture.rgb.size(); ++i)
@@ -34,7 +35,7 @@ TEST(Resize, EqualsPillowBitForBit) {
   }
 }
 
-// Like with_alpha() in dump_pictures.py.
+// Adds what with_alpha() in dump_pictures.py adds.
 Pixels with_alpha_of(Pixels picture) {
   for (std::size_t i = 0; i < picture.rgb.size() / 3; ++i)
     picture.alpha.push_back(std::uint8_t((i * i * 17 + i * 5) % 65521 % 256));

@@ -199,7 +199,7 @@ class AdapterParity : public testing::TestWithParam<std::string> {
     if (part.refine) in.refined_BTC = refine_over(mesh, part)({in}).front();
     return base_.velocity(predict_over(mesh, part)({in}).front());
   }
-  // At least 1.5 times the reference's difference from itself on another processor.
+  // The bound is at least 1.5 times the reference's difference from itself on another processor.
   double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
   // Adapters that are more than low-rank products.
   bool is_fused_only() const {

@@ -64,7 +64,7 @@ TEST_F(FluxTest, BlocksShareResidualsInRunsOfEqualLength) {
   EXPECT_FALSE(at::equal(velocity({a, b}, {}), velocity({a, a}, {})));
 }
 
-// Like the reference: 0.5015 becomes 0.5 in bfloat16, so 500 of 1000 steps; a guidance of 3.501
+// The reference does so: 0.5015 becomes 0.5 in bfloat16, so 500 of 1000 steps; a guidance of 3.501
 // becomes 3.5, then 3504.
 TEST_F(FluxTest, RoundsTimestepsAndGuidanceBeforeTheyAreMultiplied) {
   const Flux flux(kSmall, Weights::synthetic({.dtype = at::kBFloat16}));

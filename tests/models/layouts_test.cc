@@ -98,7 +98,7 @@ TEST_P(DenoiserLayouts, EqualOneRank) {
   });
 }
 
-// On each rank, for three steps of two branches of a batch.
+// Each rank evaluates three steps of two branches of a batch.
 class RefinedText : public DenoiserLayouts {};
 
 TEST_P(RefinedText, IsMadeOncePerPictureAndGivesTheSameBits) {

@@ -31,7 +31,7 @@ Weights weights_of(const Group& ranks, ShardingTable shardings) {
   return Weights::synthetic({.tensor_parallel = ranks}, std::move(shardings));
 }
 
-// For transformers with `axes` axes whose latent tokens have `width` channels.
+// Makes the input of transformers with `axes` axes whose latent tokens have `width` channels.
 DenoiserInput input(std::int64_t width, std::int64_t axes) {
   const auto generator = at::detail::createCPUGenerator(3);
   const auto draw = [&](at::IntArrayRef shape) { return at::randn(shape, generator, at::kFloat); };

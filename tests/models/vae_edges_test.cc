@@ -92,7 +92,7 @@ TEST(TilesOfOddSizes, GivePicturesOfTheWholeSize) {
   }
 }
 
-// As diffusers' DiagonalGaussianDistribution.
+// diffusers' DiagonalGaussianDistribution has the same bounds.
 TEST(EncodedPictures, HaveLogVariancesWithinBounds) {
   const c10::InferenceMode no_autograd;
   auto tensors =

@@ -110,7 +110,6 @@ TEST_P(ZImageSingleFile, IsTheSameTransformerUnderOtherNames) {
   const auto file = fixture_.single_file();
   const bool is_prefixed = file.find("model.diffusion_model.x_pad_token") != nullptr;
   EXPECT_EQ(is_prefixed, GetParam() == 33);
-  EXPECT_TRUE(is_zimage(file));
   // Not bit-identical: without AVX2, MKL's order of summation depends on memory alignment, and here
   // q, k and v are in one tensor.
   EXPECT_LT(relative_error(output(with_left_out(file, is_prefixed ? "model.diffusion_model." : ""),

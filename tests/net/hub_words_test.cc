@@ -2,8 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "message_of.h"
-#include "net/hub/hub_reader.h"
+#include "net/hub/hub_words.h"
 
 namespace braid::net::hub_words_test {
 

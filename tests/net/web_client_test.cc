@@ -12,7 +12,7 @@ namespace braid::net::web_client_test {
 
 using testing::HasSubstr;
 
-// For as long as it lives.
+// A variable that is set for as long as this lives.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {

@@ -144,7 +144,7 @@ const JointBlock::Form kForms[] = {
     {.mlp = JointBlock::Mlp::kGelu, .first = JointBlock::First::kImage, .norm_eps = kEps},
     {.mlp = JointBlock::Mlp::kSwiglu, .first = JointBlock::First::kText, .norm_eps = kEps}};
 
-// On one rank, and on two with a half of the heads and of the MLP each: four sums in two
+// One rank runs them, or two with a half of the heads and of the MLP each: four sums in two
 // reductions.
 TEST(JointBlocks, AreTheFormulaOnAnyNumberOfRanks) {
   for (const auto& form : kForms) {

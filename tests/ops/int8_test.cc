@@ -112,7 +112,7 @@ TEST(Int8Linear, RunsInFloat16) {
   EXPECT_LT(relative_l2(ops::linear(x.to(at::kHalf), w, {}, scratch), want), 2e-3);
 }
 
-// On torchao's inputs. Its layers multiply by the scales after the sum, so bfloat16 rounds
+// The inputs are torchao's. Its layers multiply by the scales after the sum, so bfloat16 rounds
 // elsewhere: neither is nearer to the exact product of the same codes.
 TEST(Int8Linear, IsAsExactAsTorchao) {
   const auto file = Checkpoint::open_file(std::filesystem::path(BRAID_SOURCE_DIR) /

@@ -11,8 +11,8 @@ namespace braid {
 
 std::optional<at::Device> kernel_device();  // nullopt: no GPU
 
-// On the host, called before a kernel runs: its parameters, word for word, of which some are
-// addresses, and the memory that it overwrites, if that is not new.
+// On the host, this is called before a kernel runs, with its parameters, word for word, of which
+// some are addresses, and the memory that it overwrites, if that is not new.
 using OnLaunch = void (*)(std::span<const void* const> words, const void* overwritten);
 extern OnLaunch on_launch;
 

@@ -71,7 +71,7 @@ TEST(HeadNorms, AddEpsToTheMeanOfSquares) {
 
 // ----------------------------------------------------------------------------- what is rounded
 
-// To `bits` significant bits, half to even.
+// Rounds to `bits` significant bits, half to even.
 double rounded(double x, int bits) {
   int exponent = 0;
   const double fraction = std::frexp(x, &exponent);

@@ -109,7 +109,7 @@ TEST_P(BlockCausalOverRanks, AttendsToAKeptPrefix) {
     ReferenceKvCache kept;
     const auto attend = attend_over(mesh, form, &kept);
     const Tokens3 x;
-    // Of `count` tokens from `first` on; those of branch 1 are twice as large.
+    // Evaluates `count` tokens from `first` on; those of branch 1 are twice as large.
     const auto evaluate = [&](std::int64_t first, const std::vector<std::int64_t>& runs,
                               const Tensor& span, int branch) {
       Tensor made;

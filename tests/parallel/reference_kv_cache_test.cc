@@ -21,7 +21,7 @@ Qkv random(std::uint64_t seed, std::int64_t batch, std::int64_t tokens) {
   return {.q = one(0), .k = one(1), .v = one(2)};
 }
 
-// For block `i`: kept keys, and those of two pictures.
+// Make the kept keys of block `i`, and those of two pictures.
 Qkv reference(int i) { return random(std::uint64_t(i), 1, 13); }
 Qkv picture(int i) { return random(std::uint64_t(100 + i), 2, 9); }
 

@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "serve/body/fields.h"
 #include "serve/page/page_files.h"
 #include "test_server.h"
 
@@ -120,7 +121,7 @@ TEST(Api, StreamsPartialPicturesAndTheWholeOne) {
   EXPECT_THAT(answer, HasSubstr("\"b64_json\""));
 }
 
-// After a third and two thirds of the steps, counted anew for each picture.
+// They come after a third and two thirds of the steps, counted anew for each picture.
 TEST(Api, SpreadsPartialPicturesOverTheSteps) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   const Server server(engine);

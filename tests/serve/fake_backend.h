@@ -90,7 +90,7 @@ class FakeEngine {
     backend.text = [](const Picture& picture, const Request& request,
                       const std::vector<InputFile>& files) {
       PngText text = {{"prompt", request.prompts.front()}};
-      // As large as a noisy picture of a megapixel, without its time.
+      // Such a text is as large as a noisy picture of a megapixel, without its time.
       if (request.prompts.front() == "large") text.emplace_back("noise", std::string(3 << 20, 'x'));
       for (const auto& file : files) text.emplace_back(file.role, file.name);
       text.emplace_back("steps", std::to_string(*request.steps));

@@ -1,5 +1,6 @@
 // The server over real sockets: access, answers, and clients that are slow, rude or gone.
 #include "serve/http/http_server.h"
+#include "base/base64.h"
 
 #include <gmock/gmock.h>
 

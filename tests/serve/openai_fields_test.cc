@@ -1,6 +1,7 @@
 // What OpenAI publishes for its images API beyond what means something here.
 #include <gmock/gmock.h>
 
+#include "base/base64.h"
 #include "image/picture_file.h"
 #include "test_server.h"
 

@@ -1,9 +1,11 @@
 // The fields beside pictures, and what files record of them.
 #include <gmock/gmock.h>
 
+#include "base/base64.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
+#include "serve/body/fields.h"
 #include "test_server.h"
 
 namespace braid::serve::picture_options_test {
@@ -97,7 +99,8 @@ TEST_F(PictureOptions, AreRefusedByName) {
   expect_refused("/v1/jobs", {{"padding_crop", -1}}, "padding_crop", "-1");
 }
 
-// As Pillow's convert("L"), which diffusers' pipelines and the web UI's clients count on.
+// This is what Pillow's convert("L") does, which diffusers' pipelines and the web UI's clients
+// count on.
 TEST_F(PictureOptions, TakeMasksAndControlsWithoutTheirTransparency) {
   const auto clear =
       read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/clear.png");

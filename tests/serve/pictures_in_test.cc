@@ -1,9 +1,11 @@
 // Pictures sent by clients: in forms, as base64, and in each API's terms.
 #include <gmock/gmock.h>
 
+#include "base/base64.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
+#include "serve/body/fields.h"
 #include "test_server.h"
 
 namespace braid::serve::pictures_in_test {

@@ -24,7 +24,7 @@ class RawClient {
     EXPECT_EQ(::inet_pton(AF_INET, server, &address.sin_addr), 1);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   }
-  // At a Unix socket.
+  // Connects to a Unix socket.
   explicit RawClient(const std::string& path)
       : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};

@@ -76,7 +76,7 @@ TEST(Service, RefusesPicturesBeyondTheBoundAndSaysWhenToComeAgain) {
   }
 }
 
-// From measured steps, but never so long that OpenAI's clients give up.
+// It says so by measured steps, but never so long that OpenAI's clients give up.
 TEST(Service, SaysWhenTheRunningJobWillHaveEnded) {
   for (const auto& [steps, shortest, longest] : {std::tuple(400, 5, 119), {100'000, 120, 120}}) {
     FakeEngine engine(FakeEngine::Steps::kHeld);

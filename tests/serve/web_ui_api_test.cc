@@ -1,8 +1,10 @@
 // What clients of AUTOMATIC1111's and Forge's web UI send by default, read, and ask for besides.
 #include <gmock/gmock.h>
 
+#include "base/base64.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
+#include "serve/body/fields.h"
 #include "test_server.h"
 
 namespace braid::serve::web_ui_api_test {

@@ -81,14 +81,4 @@ TEST(Charsmap, SaysWhatIsWrongWithItsBytes) {
   EXPECT_THAT(complaint(units({4, 0}) + "\xFF"), HasSubstr("not UTF-8"));
 }
 
-TEST(Base64, IsDecoded) {
-  EXPECT_EQ(decode_base64("", "t"), "");
-  EXPECT_EQ(decode_base64("Zg==", "t"), "f");
-  EXPECT_EQ(decode_base64("Zm8=", "t"), "fo");
-  EXPECT_EQ(decode_base64("Zm9v+/8A", "t"), std::string("foo\xfb\xff\0", 6));
-  EXPECT_THAT(message_of([] { decode_base64("Zg", "t.json"); }), HasSubstr("t.json"));
-  EXPECT_THAT(message_of([] { decode_base64("Z!==", "t.json"); }), HasSubstr("does not belong"));
-  EXPECT_THAT(message_of([] { decode_base64("=Zg=", "t.json"); }), HasSubstr("does not belong"));
-}
-
 }  // namespace braid::text::charsmap_test

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "text/tokenizer.h"
+#include "text/tokenizer_files.h"
 #include "text_testing.h"
 
 namespace braid::chat_test {

@@ -4,12 +4,12 @@
 
 #include <set>
 
+#include "base/utf8.h"
 #include "text/added_tokens.h"
+#include "text/build_tokenizer.h"
 #include "text/post_processor.h"
 #include "text/tokenizer.h"
-#include "text/tokenizer_files.h"
 #include "text/unicode/normalizer.h"
-#include "text/unicode/unicode.h"
 #include "text/vocabulary/bpe.h"
 #include "text/vocabulary/byte_level.h"
 #include "text_testing.h"
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 std::string in_utf8(char32_t code) {
   std::string text;
-  unicode::append(text, code);
+  append_utf8(text, code);
   return text;
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 
-#include "text/tokenizer.h"
+#include "text/tokenizer_files.h"
 #include "text_testing.h"
 
 namespace braid::parity_test {

@@ -2,7 +2,7 @@
 // tokenizer, in open_clip 3.3.0; T5's and Qwen's those of transformers 5.23.0.
 #include <gtest/gtest.h>
 
-#include "text/tokenizer.h"
+#include "text/tokenizer_files.h"
 
 namespace braid::published_test {
 

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "text/tokenizer_files.h"
+#include "text/build_tokenizer.h"
 #include "text_testing.h"
 
 namespace braid::tokenizer_test {

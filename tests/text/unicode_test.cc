@@ -1,5 +1,6 @@
 // Every code point against the reference, and the rules that involve several.
 #include "text/unicode/unicode.h"
+#include "base/utf8.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ using unicode::Form;
 
 std::string utf8(char32_t code) {
   std::string out;
-  unicode::append(out, code);
+  append_utf8(out, code);
   return out;
 }
 
@@ -44,7 +45,7 @@ Function matched_by(const std::string& pattern) {
     if (c < 0xD800 || c > 0xDFFF) everything += utf8(c);
   std::unordered_set<char32_t> matched;
   for (const auto& match : Regex(pattern, "test").find_all(everything))
-    matched.insert(unicode::decode(everything, match.begin).code);
+    matched.insert(decode_utf8(everything, match.begin).code);
   return members([matched](char32_t c) { return matched.contains(c); });
 }
 
@@ -70,7 +71,7 @@ std::string digest_of_plane(const Function& function, char32_t first) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
     const auto result = function(c);
     for (std::size_t at = 0; at < result.size();) {
-      const auto next = unicode::decode(result, at);
+      const auto next = decode_utf8(result, at);
       out.add(next.code);
       at += next.size;
     }
@@ -92,19 +93,7 @@ TEST(Unicode, TreatsEveryCodePointLikeTheReference) {
   EXPECT_EQ(compared, known.size() * 17);
 }
 
-TEST(Unicode, KnowsWhichBytesAreUtf8) {
-  for (const char* good : {"", "a", "é", "€", "😀", "\xF4\x8F\xBF\xBF", "\xEF\xBF\xBD"})
-    EXPECT_TRUE(unicode::is_valid_utf8(good)) << good;
-  EXPECT_TRUE(unicode::is_valid_utf8(std::string_view("a\0b", 3)));
-  for (const char* bad :
-       {"\x80", "\xC3", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80",
-        "\xF4\x90\x80\x80", "a\xFF", "\xE2\x82", "\xF0\x9F\x98"})
-    EXPECT_FALSE(unicode::is_valid_utf8(bad)) << bad;
-}
-
-TEST(Unicode, StepsOverBadBytesOneByOne) {
-  EXPECT_EQ(unicode::decode("\xE2\x82", 0).code, U'\uFFFD');
-  EXPECT_EQ(unicode::decode("\xE2\x82", 0).size, 1u);
+TEST(Unicode, StepsBackOverBadBytesOneByOne) {
   EXPECT_EQ(unicode::decode_before("a\x82", 2).size, 1u);
   EXPECT_EQ(unicode::decode_before("a€", 4).code, U'€');
   EXPECT_EQ(unicode::decode_before("€", 3).size, 3u);

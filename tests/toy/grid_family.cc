@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "pipeline/families/paged.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer_files.h"
 
 namespace braid::toy {
 namespace {

@@ -46,7 +46,8 @@ class Toy {
   Toy(const ToyConfig& config, const Weights& w, Attend attend = ops::attention,
       std::optional<BlockRange> run = {});
 
-  // As Flux::advance(): between parts travels [B L+1 C], tokens and the vector of the timestep.
+  // Does what Flux::advance() does: between parts travels [B L+1 C], tokens and the vector of the
+  // timestep.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
  private:

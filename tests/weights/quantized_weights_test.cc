@@ -155,7 +155,7 @@ TEST_F(QuantizedWeights, StoredCodesAreTakenAsTheyAre) {
   }
 }
 
-// As stored, not decoded and re-quantised: these scales would never be chosen.
+// It is not decoded and quantised anew: these scales would never be chosen.
 TEST_F(QuantizedWeights, StoredFloat8IsTakenAsItIs) {
   const auto codes = quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kFloat8).values_NC;
   for (const auto& scale : {at::full({6, 1}, 3.0, at::kFloat), at::full({}, 3.0, at::kFloat)}) {

@@ -55,7 +55,7 @@ def sanity(root):
         Step("verify ring", run("braid", *verify, "--ring", "2"), 40),
         Step("verify ulysses", run("braid", *verify, "--ulysses", "2"), 40),
         Step("offload under the checker",
-             ["env", "BRAID_CHECK_ORDER=1", *run.generate("--offload", "block")], 60, of_generate),
+             run.generate("--offload", "block", "--check-order"), 60, of_generate),
         Step("memcheck", run.sanitized("memcheck"), 90),
         Step("racecheck", run.sanitized("racecheck"), 90),
     ]

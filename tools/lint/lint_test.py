@@ -49,6 +49,13 @@ class LintTest(unittest.TestCase):
         self.write("src/serve/page/a.js", "")
         self.assertEqual(self.complaints_about("src/serve/page/storage.js", "window.localStorage\n"), [])
 
+    def test_a_class_is_defined_in_one_file(self):
+        self.assertEqual(self.complaints_about("src/nn/a.cc", "void Box::open() {\n}\n"), [])
+        self.assertEqual(self.complaints_about("src/nn/no_box.cc", "void Box::open() {\n}\n"), [])
+        self.assertEqual(self.complaints_about("src/nn/b.cc", "  x = Box::made();\nInt Boxes::f() {\n}\n"), [])
+        found = self.complaints_about("src/nn/c.cc", "std::vector<Tensor> Box::all() const {\n}\n")
+        self.assertEqual(found, ["src/nn/a.cc defines functions of 'Box' too: a class has one place"])
+
     def test_siblings_do_not_see_each_other(self):
         self.assertEqual(self.complaints_about("src/models/a.cc", '#include "parallel/ring.h"\n'),
                          ["models must not include parallel"])

@@ -1,6 +1,7 @@
 """Type names are unique. Neither compiler nor linker reports two types of one name in two headers: one's
 inline destructor is then used for the other, which frees invalid memory. Test files are compiled several
-at once, so each keeps its names in its own namespace.
+at once, so each keeps its names in its own namespace. A class is defined in one file; what stands for it
+in builds without a library is in a second one, called no_*.
 """
 
 import re
@@ -8,6 +9,10 @@ import re
 _NAMESPACE = re.compile(r"namespace\s*([\w:]*)\s*\{")
 _TYPE = re.compile(r"(?:class|struct|union|enum class|enum)\s+(?:BRAID_API\s+)?(\w+)"
                    r"(?:\s+final)?\s*(?::[^:;]*)?\{")
+
+
+# "void Pages::enter(", "Tensor& Slot::operator=(", at the begin of a line, as clang-format has it.
+_MEMBER = re.compile(r"(?:[\w:<>,*&]+[ *&]+)*([A-Z]\w*)::(?:~?\w+|operator\S+)\(")
 
 
 def open_types(source):
@@ -23,6 +28,16 @@ def open_types(source):
             yield number, "::".join(namespaces + [found.group(1)])
 
 
+def defined_classes(source):
+    """The first line of each class that has functions defined here, out of its braces."""
+    seen = {}
+    for number, line in enumerate(source.code, 1):
+        found = _MEMBER.match(line)
+        if found and not line.rstrip().endswith(";"):
+            seen.setdefault(found.group(1), number)
+    return seen
+
+
 def test_namespace(source):
     stem = source.path.rsplit("/", 1)[1].removesuffix(".cc")
     own = re.compile(rf"namespace braid::(?:\w+::)?{stem} \{{")
@@ -32,7 +47,7 @@ def test_namespace(source):
 
 def check(sources, root):
     del root
-    seen = {}
+    seen, homes = {}, {}
     for source in sources:
         if source.path.startswith("tests/") and source.path.endswith("_test.cc"):
             for complaint in test_namespace(source):
@@ -43,3 +58,9 @@ def check(sources, root):
             where = seen.setdefault(name, source.path)
             if where != source.path:
                 yield source.path, number, f"{where} has a type '{name}' too"
+        if not source.path.endswith(".cc") or "/no_" in source.path:
+            continue
+        for name, number in defined_classes(source).items():
+            where = homes.setdefault(name, source.path)
+            if where != source.path:
+                yield source.path, number, f"{where} defines functions of '{name}' too: a class has one place"

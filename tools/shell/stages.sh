@@ -89,7 +89,7 @@ run_sanitized() {
 
 run_asan() {
   ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-    run_sanitized asan "-fsanitize=address,undefined" base text image weights ops gpu_kernels serve
+    run_sanitized asan "-fsanitize=address,undefined" base text image weights ops gpu_kernels net serve
 }
 
 # LibTorch's own threads are not instrumented, so it gets one: all threads that are seen are ours.
@@ -99,7 +99,7 @@ run_tsan() {
   # A test requests more memory than there is.
   local options="allocator_may_return_null=1:suppressions=$root/tools/shell/tsan.suppressions"
   TSAN_OPTIONS=$options OMP_NUM_THREADS=1 \
-    run_sanitized tsan "-fsanitize=thread -Wno-tsan" base comm weights parallel serve
+    run_sanitized tsan "-fsanitize=thread -Wno-tsan" base comm weights parallel net serve
 }
 
 # The rows of instruction_sets.txt that this processor supports, except its own: tests ran on that.

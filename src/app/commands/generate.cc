@@ -221,7 +221,7 @@ void GenerateRun::report(const RunFacts& facts) const {
 }  // namespace
 
 int generate(const GenerateFlags& flags, PhaseLog::Clock::time_point program_began) {
-  // Before signals are blocked: Ctrl-C must end a wait for standard input at once.
+  // Prompts are read before signals are blocked: Ctrl-C must end a wait for standard input at once.
   auto request = with_prompts(flags);
   GenerateRun run(flags, std::move(request), program_began);
   run.prepare();

@@ -1,4 +1,5 @@
 #include "app/commands/commands.h"
+#include "app/print/plan_json.h"
 
 #include <algorithm>
 

@@ -17,8 +17,8 @@ struct FitHere {
   std::string sentence = {};  // "takes 5.9 GB of the 8.0 GB that cuda has free, by ..."
 };
 
-// For a picture of the model's defaults, on its device within the budget: whether it fits, with
-// which flags, or what is missing.
+// Says whether a picture of the model's defaults fits its device within the budget, and with which
+// flags, or what is missing.
 FitHere plan_here(Deployment deployment, const Budget& budget);
 
 // If the request is predicted to need more than `free` bytes of this machine's memory: a sentence

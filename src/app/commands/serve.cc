@@ -152,7 +152,8 @@ void ServeRun::log_job(const serve::Job& job) {
                {"prompt", flags_.log_prompts ? request.prompts.front() : ""}});
 }
 
-// On the thread that received the signal. Accepted requests are finished, within a time limit.
+// The thread that received the signal calls this. Accepted requests are finished, within a time
+// limit.
 void ServeRun::drain() {
   log_("drain", {{"seconds", std::to_string(flags_.drain)}});
   service_.drain();

@@ -12,14 +12,14 @@ namespace braid {
 std::string bytes_of_request(const Request& request);
 Request request_of_bytes(const std::string& bytes);
 
-// On the first rank: before it makes the same call of generate(); periodically while idle; at the
-// end.
+// The first rank calls these: before it makes the same call of generate(); periodically while idle;
+// at the end.
 void announce_request(const Engine& engine, const Request& request);
 void announce_nothing(const Engine& engine);
 void announce_end(const Engine& engine);
 
-// On the other ranks: makes the calls that the first one announces, until the end. Throws if the
-// first rank is lost.
+// The other ranks call this: it makes the calls that the first one announces, until the end. Throws
+// if the first rank is lost.
 void follow_first_rank(const Engine& engine);
 
 }  // namespace braid

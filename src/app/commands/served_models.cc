@@ -19,8 +19,8 @@ namespace {
 
 using serve::Backend;
 
-// Of requests: a model that has two branches gets a negative prompt, and there may be as many
-// pictures as data parallel ranks.
+// Assumes the most demanding request: a model that has two CFG branches gets a negative prompt, and
+// there are as many pictures as data parallel ranks.
 void require_runnable(const ServedModel& model) {
   const auto& deployment = model.deployment;
   auto job = job_of_family(deployment.family);

@@ -19,10 +19,10 @@ struct ServedModel {
   serve::MemoryNeed need = {};  // forecast; known if there is a budget
 };
 
-// In the order of the flags, at least one. Throws InputError.
+// Returns the models in the order of the flags, at least one. Throws InputError.
 std::vector<ServedModel> served_models(const ServeFlags& flags);
 
-// For one thread at a time, except for models().
+// One thread at a time may use it, except for models().
 class ServedEngines {
  public:
   ServedEngines(std::vector<ServedModel> models, serve::MemoryNeed budget);

@@ -5,8 +5,8 @@
 #include "app/print/readable.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "comm/launch.h"
-#include "text/unicode/unicode.h"
 
 namespace braid {
 namespace {
@@ -47,7 +47,7 @@ void check_text(const std::string& name, const std::string& text) {
   require(text.size() <= kMaxText, name, " should have at most ", kMaxText, " bytes, it has ",
           text.size());
   require(text.find('\0') == text.npos, name, " should be text, it has a NUL byte");
-  require(unicode::is_valid_utf8(text), name, " should be UTF-8 text, it is ", in_quotes(text));
+  require(is_valid_utf8(text), name, " should be UTF-8 text, it is ", in_quotes(text));
 }
 
 Request with_prompts(const GenerateFlags& flags) {

@@ -41,7 +41,7 @@ std::uint64_t seed_number(const std::string& flag, const std::string& text) {
 
 double finite_number(const std::string& flag, const std::string& text) {
   const auto value = number_of<double>(text);
-  // In the range of float32, in which models compute.
+  // Models compute in float32, so its range is the flag's.
   require(value && std::abs(*value) <= FLT_MAX, flag, " should be a finite number, it is ",
           in_quotes(text));
   return *value;

@@ -40,7 +40,7 @@ Value choice(const std::string& flag, const std::string& text, const Choices<Val
   throw InputError(text_of(flag, " should be one of ", names, ", it is ", in_quotes(text)));
 }
 
-// For FlagReader: stores what `parse` returns for a flag's text in `value`.
+// Makes a FlagReader that stores what `parse` returns for a flag's text in `value`.
 template <class Value, class Parse>
 auto into(Value& value, Parse parse) {
   return [&value, parse](const std::string& flag, const std::string& text) {

@@ -156,7 +156,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
 
 bool has_prompts(const GenerateFlags& f) { return f.prompt || !f.prompt_file.empty(); }
 
-// For a person trying the command; programs get the same error from check_together().
+// A person trying the command gets this; programs get the same error from check_together().
 ShowText how_to_generate() {
   return {.text = text_of("braid: there is no prompt: say what to draw.\n\n", kGenerateExamples,
                           "\n\nbraid generate --help lists all flags.\n"),

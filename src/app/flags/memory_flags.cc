@@ -97,6 +97,10 @@ void add_offload_flags(FlagReader& read, Offload& o, StatedMemory& stated) {
             {{"always", Pin::kAlways}, {"on-the-fly", Pin::kOnTheFly}, {"never", Pin::kNever}});
         stated.pin = true;
       });
+  read.flag("--check-order", "Memory",
+            "Follow every copy and use of offloaded weights, and stop with an\n"
+            "error at the first that is out of order",
+            o.checks_order);
 }
 
 void add_disk_flags(FlagReader& read, Offload& o) {

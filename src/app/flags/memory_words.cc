@@ -38,7 +38,8 @@ std::string flags_of(const Offload& o) {
       flag_of("resident", o.resident, none.resident,
               o.resident < 0 ? "all" : std::to_string(o.resident)) +
       flag_of("residency", o.residency, none.residency, "leading") +
-      flag_of("pin", o.pin, none.pin, o.pin == Pin::kNever ? "never" : "on-the-fly");
+      flag_of("pin", o.pin, none.pin, o.pin == Pin::kNever ? "never" : "on-the-fly") +
+      (o.checks_order ? " --check-order" : "");
   if (o.folder.empty()) return flags;
   return flags + " --offload-dir" +
          flag_of("disk-reads", o.reads, none.reads, disk_reads_name(o.reads));

@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kSmallestBody = 1024, kLargestBody = std::int64_t(1) << 30;
 constexpr std::int64_t kLargestCache = std::int64_t(1) << 40;
 
-// As the server compares it with a request's Host header: lower case, without the port; "*", or
-// the end of names.
+// Returns a host as the server compares it with a request's Host header: lower case, without the
+// port; "*", or the end of names.
 std::string allowed_host(const std::string& flag, const std::string& text) {
   const bool is_address = text.starts_with('[') && text.ends_with(']');
   const auto name = text.substr(text.starts_with("*.") ? 2 : text.starts_with('.') ? 1 : 0);
@@ -26,8 +26,8 @@ std::string allowed_host(const std::string& flag, const std::string& text) {
   return ascii_lower_case(text);
 }
 
-// As browsers send it in the Origin header: no path, not even a slash. Files and sandboxed frames
-// send "null", some applications "file://".
+// Returns an origin as browsers send it in the Origin header: no path, not even a slash. Files and
+// sandboxed frames send "null", some applications "file://".
 std::string page_origin(const std::string& flag, const std::string& text) {
   const auto lower = ascii_lower_case(text);
   if (lower == "null" || lower == "file://") return lower;

@@ -1,4 +1,5 @@
-#include "app/print/plan_table.h"
+#include "app/print/plan_json.h"
+
 #include "app/print/report.h"
 
 namespace braid {

@@ -16,10 +16,6 @@ struct PlanReport {
 // how many are ruled out for which reason.
 std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout>& layouts);
 
-// One object: the request, the devices, the `layouts` that fit and, with --all, the others. Units
-// are seconds and bytes.
-std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>& layouts);
-
 // "memory", "heads", ...
 const char* obstacle_name(Obstacle obstacle);
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "text/unicode/unicode.h"
+#include "base/utf8.h"
 
 namespace braid {
 
@@ -39,14 +39,14 @@ std::string right_aligned(const std::string& text, std::size_t column) {
 std::string one_line(std::string_view text, std::size_t max_bytes) {
   std::string line;
   for (std::size_t at = 0; at < text.size();) {
-    const auto character = unicode::decode(text, at);
+    const auto character = decode_utf8(text, at);
     const auto bytes = text.substr(at, character.size);
     if (line.size() + bytes.size() > max_bytes) return line + "...";
     const bool is_control =
         character.code < 0x20 || (character.code >= 0x7f && character.code < 0xa0);
     if (is_control) {
       line += ' ';
-    } else if (unicode::is_valid_utf8(bytes)) {
+    } else if (is_valid_utf8(bytes)) {
       line += bytes;
     } else {
       line += '?';

@@ -35,7 +35,7 @@ double seconds_per_step(const RunFacts& facts, const Degrees& degrees);
 
 std::string dtype_name(at::ScalarType dtype);  // "bfloat16"
 
-// By axis, counts and bytes a rank sends; axes without traffic are left out.
+// Keys are axes, values counts and bytes that a rank sends; axes without traffic are left out.
 OrderedJson traffic_json(const TrafficByAxis& traffic);
 OrderedJson graph_json(const GraphUse& use);
 

@@ -9,8 +9,8 @@
 namespace braid {
 
 struct Nccl {
-  // As in nccl.h, whose layouts are fixed: the library reads no more of a configuration than its
-  // size says, and of one that claims to be of 2.14 no more than `blocking`.
+  // These types repeat nccl.h, whose layouts are fixed: the library reads no more of a
+  // configuration than its size says, and of one that claims to be of 2.14 no more than `blocking`.
   struct Communicator;
   struct Id {
     char bytes[128];
@@ -38,10 +38,11 @@ struct Nccl {
   int (*recv)(void*, std::size_t count, int type, int peer, Communicator*, void* stream) = nullptr;
 };
 
-// Of a library that dlopen() returned; nothing unless it has them all.
+// Looks the functions up in a library that dlopen() returned; there is no result unless it has all.
 std::optional<Nccl> nccl_in(void* library);
 
-// Of libnccl.so.2 or librccl.so.1 if this process has loaded it, or of a LibTorch that contains it.
+// Looks them up in libnccl.so.2 or librccl.so.1 if this process has loaded it, or in a LibTorch
+// that contains it.
 std::optional<Nccl> loaded_nccl();
 
 }  // namespace braid

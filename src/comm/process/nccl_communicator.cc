@@ -59,7 +59,7 @@ struct NcclCommunicator::Connection : std::enable_shared_from_this<Connection> {
     }).detach();
   }
 
-  // In progress as long as its own threads work on what was asked last.
+  // A communicator is in progress as long as its own threads work on what was asked last.
   int state() {
     const std::scoped_lock lock(mutex);
     check_alive();

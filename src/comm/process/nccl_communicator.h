@@ -34,7 +34,7 @@ class NcclCommunicator {
   // Puts all messages on a stream. Throws Error once the connection is aborted.
   void exchange(const Messages& sends, const Messages& receives, void* stream);
 
-  // From any thread; returns at once. Kernels that wait for a rank end soon.
+  // Any thread may call this. It returns at once, and kernels that wait for a rank end soon.
   void abort() noexcept;
 
  private:

@@ -3,12 +3,12 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
-#include <random>
 #include <sstream>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/error.h"
+#include "base/random_bits.h"
 #include "comm/process/socket_wire.h"
 #include "comm/process/sockets.h"
 
@@ -229,10 +229,7 @@ std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milli
   Meeting meeting(launch, patience);
   const auto listener = listen_anywhere();
   const auto place = place_of(launch, listener);
-  if (launch.rank == 0) {
-    std::random_device random;
-    meeting.tell("token", std::to_string((std::uint64_t(random()) << 32) | random()));
-  }
+  if (launch.rank == 0) meeting.tell("token", std::to_string(random_bits()));
   meeting.tell(text_of("rank ", launch.rank), place);
   const Greeting greeting{.token = std::stoull(meeting.ask("token", 0)), .rank = launch.rank};
 

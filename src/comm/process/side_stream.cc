@@ -38,8 +38,8 @@ class SideStream::UnderWay {
   c10::Event done_;
 };
 
-// Of high priority: a transfer's few blocks take the next free places of the device, not those
-// behind all blocks of a kernel that computes meanwhile.
+// The stream has a high priority: a transfer's few blocks take the next free places of the device,
+// not those behind all blocks of a kernel that computes meanwhile.
 SideStream::SideStream(at::Device device)
     : guard_(device.type()), stream_(guard_.getNewStream(device, /*priority=*/-1)) {}
 

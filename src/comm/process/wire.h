@@ -16,7 +16,7 @@ class Wire {
  public:
   using Ticket = std::uint64_t;
 
-  // For messages about the ranks themselves, which are never dropped.
+  // Messages about the ranks themselves take this channel and are never dropped.
   static constexpr int kControl = 0;
 
   // A message to or from `peer`. Messages between two ranks on one channel arrive in the order they

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/byte_order.h"
 #include "base/error.h"
 
 namespace braid {
@@ -77,13 +78,9 @@ bool write_jpeg(JpegWriter& writer, int width, int height, const std::uint8_t* r
   return true;
 }
 
-void append_little(std::string& bytes, std::size_t value, int size) {
-  for (int i = 0; i < size; ++i) bytes += char(value >> (8 * i));
-}
-
 void append_chunk(std::string& webp, const char* name, std::string_view bytes) {
   webp += name;
-  append_little(webp, bytes.size(), 4);
+  append_little_endian(webp, bytes.size(), 4);
   webp += bytes;
   if (bytes.size() % 2 != 0) webp += '\0';
 }
@@ -96,8 +93,8 @@ std::string with_exif(std::string_view webp, int width, int height, std::string_
   const bool is_extended = webp.substr(kRiffHeader, 4) == "VP8X";
   std::string extent = {kHasExif, 0, 0, 0};
   if (is_extended) extent[0] = char(extent[0] | webp[kRiffHeader + 8]);
-  append_little(extent, std::size_t(width - 1), 3);
-  append_little(extent, std::size_t(height - 1), 3);
+  append_little_endian(extent, std::size_t(width - 1), 3);
+  append_little_endian(extent, std::size_t(height - 1), 3);
   std::string body = "WEBP";
   append_chunk(body, "VP8X", extent);
   body += webp.substr(is_extended ? kRiffHeader + kExtentChunk : kRiffHeader);

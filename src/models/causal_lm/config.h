@@ -20,7 +20,7 @@ struct CausalLmConfig {
   std::int64_t window = 0;  // how many tokens back a token sees; 0: all
 };
 
-// From text_encoder/config.json: a Qwen3 or Mistral model, or one nested as `text_config`. Absent
+// Reads text_encoder/config.json: a Qwen3 or Mistral model, or one nested as `text_config`. Absent
 // fields take the defaults of the reference class. Throws InputError naming the field.
 CausalLmConfig read_causal_lm_config(const JsonObject& json);
 

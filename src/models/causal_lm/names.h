@@ -14,7 +14,8 @@ namespace braid {
 // left unused.
 Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config);
 
-// Of adapters' layers, with what any of transformers' classes puts before the bare model's names.
+// Names adapters' layers, with what any of transformers' classes puts before the bare model's
+// names.
 AdapterNames causal_lm_adapter_names();
 
 // Throws InputError unless `size` devices can share the heads evenly. Heads of keys and values are

@@ -22,7 +22,7 @@ struct ClipConfig {
   Activation activation = Activation::kQuickGelu;
 };
 
-// From text_encoder/config.json. Throws InputError naming the field.
+// Reads text_encoder/config.json. Throws InputError naming the field.
 ClipConfig read_clip_config(const JsonObject& json);
 
 class Clip {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kQkNormEps = 1e-6;
 
-JointSide load_flux_side(const Weights& block, const std::string& side, const FluxConfig& c) {
+JointSide load_side(const Weights& block, const std::string& side, const FluxConfig& c) {
   const auto attention = block / (side + "_attn"), mlp = block / (side + "_mlp");
   return {.qkv = {attention / "qkv", {.in = c.hidden(), .out = 3 * c.hidden()}},
           .proj = {attention / "proj", {.in = c.hidden(), .out = c.hidden()}},
@@ -30,8 +30,7 @@ std::vector<Modulation> split_modulations(const Tensor& packed_BC, std::int64_t 
 }
 
 FluxDoubleBlock::FluxDoubleBlock(const Weights& w, const FluxConfig& c)
-    : joint_({.image = load_flux_side(w, "img", c),
-              .text = load_flux_side(w.on_second_stream(), "txt", c)},
+    : joint_({.image = load_side(w, "img", c), .text = load_side(w.on_second_stream(), "txt", c)},
              {.mlp = JointBlock::Mlp::kGelu,
               .first = JointBlock::First::kText,
               .norm_eps = kQkNormEps},

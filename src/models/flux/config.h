@@ -23,7 +23,7 @@ struct FluxConfig {
   std::int64_t mlp_hidden() const { return 4 * hidden(); }
 };
 
-// From transformer/config.json. Throws InputError naming the field.
+// Reads transformer/config.json. Throws InputError naming the field.
 FluxConfig read_flux_config(const JsonObject& json);
 // Reads the same fields for another network built of these blocks.
 FluxConfig read_flux_blocks_config(const JsonObject& json);
@@ -33,8 +33,8 @@ FluxConfig read_flux_blocks_config(const JsonObject& json);
 // ones.
 void adopt_blocks(FluxConfig& config, const Checkpoint& checkpoint);
 
-// From the shapes of a single-file checkpoint, which has no config. The axes are FLUX.1's; throws
-// InputError if the head is too narrow for them.
+// Infers the config from the shapes of a single-file checkpoint, which has none. The axes are
+// FLUX.1's; throws InputError if the head is too narrow for them.
 FluxConfig infer_flux_config(const Checkpoint& checkpoint);
 
 }  // namespace braid

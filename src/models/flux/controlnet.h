@@ -20,7 +20,7 @@ struct FluxControlNetConfig {
   std::int64_t hint_channels = 0;  // channels of its own layers for pixels; 0: it takes latents
 };
 
-// From config.json in its directory. Throws InputError naming the field.
+// Reads config.json in the net's directory. Throws InputError naming the field.
 FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json);
 
 Names flux_controlnet_names();
@@ -45,7 +45,8 @@ class FluxControlNet {
   // multiplied by the control's scale.
   BlockResiduals operator()(const DenoiserInput& in, const ControlInput& control) const;
 
-  // For a net that sees pixels: turns a picture into the rows of a control, [1 N 4 hint_channels].
+  // Set for a net that sees pixels: turns a picture into the rows of a control, [1 N 4
+  // hint_channels].
   Tensor encode(const Tensor& picture_13HW) const;
 
   // condition(): silu of the conditioning vectors [S C], from the timesteps of `in` and one of its

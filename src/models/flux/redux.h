@@ -11,7 +11,7 @@ struct ReduxConfig {
   std::int64_t vision_width = 1152, text_width = 4096;
 };
 
-// From image_embedder/config.json. Throws InputError naming the field.
+// Reads image_embedder/config.json. Throws InputError naming the field.
 ReduxConfig read_redux_config(const JsonObject& json);
 
 class Redux {

@@ -9,8 +9,8 @@ namespace {
 // normed and rotated 4; v of text and image joined 2, or attention and MLP joined behind GELU 10.
 constexpr Widths kMovedByDouble{9, 6}, kMovedBySingle{5, 14};
 
-// Per token at the widest place: the residual and the result (2), plus the device's share. In a
-// double block's MLP that is the hidden activations before and after GELU (8). Before a single
+// The widest place holds for each token the residual and the result (2), plus the device's share.
+// In a double block's MLP that is the hidden activations before and after GELU (8). Before a single
 // block's last layer: [q k v | mlp] 7, rotated q 1, attended 1 and [attended | mlp] 5, minus v,
 // which counts with the keys and values.
 constexpr Widths kLiveInDouble{2, 8}, kLiveInSingle{2, 13};

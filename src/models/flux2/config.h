@@ -26,18 +26,18 @@ struct Flux2Config {
   std::int64_t hidden() const { return num_heads * head_width; }
 };
 
-// From transformer/config.json. Throws InputError naming the field.
+// Reads transformer/config.json. Throws InputError naming the field.
 Flux2Config read_flux2_config(const JsonObject& json);
 
 // Takes over the numbers of blocks and whether there is guidance from a checkpoint, which may
 // differ from the config of the model that it was tuned from.
 void adopt_blocks(Flux2Config& config, const Checkpoint& checkpoint);
 
-// From the shapes of a single-file checkpoint, which has no config. The axes and theta are
-// FLUX.2's; throws InputError if the head is too narrow for them.
+// Infers the config from the shapes of a single-file checkpoint, which has none. The axes and theta
+// are FLUX.2's; throws InputError if the head is too narrow for them.
 Flux2Config infer_flux2_config(const Checkpoint& checkpoint);
 
-// For forecasts.
+// Forecasts count with this.
 DenoiserShape flux2_shape(const Flux2Config& config);
 
 }  // namespace braid

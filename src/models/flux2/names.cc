@@ -6,7 +6,8 @@ namespace braid {
 namespace {
 
 const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
-const std::string kOnlyFlux2 = "single_stream_modulation.lin.weight";  // absent in FLUX.1
+const std::string kOnlyOneFile =
+    "single_stream_modulation.lin.weight";  // absent in FLUX.1 and from diffusers
 
 // Norm scales are `scale` in Black Forest Labs' names and `weight` in ours.
 const std::vector<KeyRule> kBlackForestLabs = {
@@ -82,15 +83,9 @@ std::vector<KeyRule> cut_diffusers() {
 
 }  // namespace
 
-bool is_flux2(const Checkpoint& checkpoint) {
-  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](const std::string& prefix) {
-    return checkpoint.find(prefix + kOnlyFlux2);
-  });
-}
-
 Names flux2_names(const Checkpoint& checkpoint) {
   for (const auto& prefix : kPrefixes)
-    if (checkpoint.find(prefix + kOnlyFlux2)) return {kBlackForestLabs, prefix};
+    if (checkpoint.find(prefix + kOnlyOneFile)) return {kBlackForestLabs, prefix};
   return {kDiffusers};
 }
 

@@ -7,9 +7,6 @@
 
 namespace braid {
 
-// Whether a single-file checkpoint is a FLUX.2 transformer.
-bool is_flux2(const Checkpoint& checkpoint);
-
 // Our names are Black Forest Labs', with fused projections; diffusers' are mapped onto them.
 // The spelling and its prefix are read off the checkpoint.
 Names flux2_names(const Checkpoint& checkpoint);

@@ -3,8 +3,8 @@
 namespace braid {
 namespace {
 
-// For both kinds of blocks: attention has four layers of the hidden width; the MLP has gate, value
-// and output.
+// Both kinds of blocks have the same layers: attention has four layers of the hidden width; the MLP
+// has gate, value and output.
 double dense_flops(double hidden, double mlp) { return 2 * hidden * (4 * hidden + 3 * mlp); }
 
 // The widest place is the MLP's first layer: the residual tokens before and after attention and its

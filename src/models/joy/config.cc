@@ -7,9 +7,9 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kMaxJoyWidth = 1 << 20;
+constexpr std::int64_t kMaxWidth = 1 << 20;
 
-void check_joy_heads(const JoyConfig& c, const std::string& source) {
+void check_heads(const JoyConfig& c, const std::string& source) {
   require(c.hidden % c.num_heads == 0, source, ": 'num_attention_heads', ", c.num_heads,
           ", should divide 'hidden_size', ", c.hidden);
   require(c.axes.size() == 3, source, ": 'rope_dim_list' should have 3 axes, it has ",
@@ -41,21 +41,21 @@ JoyConfig read_joy_config(const JsonObject& json) {
   require(json.integers_or("patch_size", patch, 1, 1024) == patch, json.source(),
           ": 'patch_size' should be [1, 2, 2]");
   JoyConfig c;
-  c.latent_channels = json.integer_or("in_channels", c.latent_channels, 1, kMaxJoyWidth);
-  c.out_channels = json.integer_or("out_channels", c.latent_channels, 1, kMaxJoyWidth);
-  c.hidden = json.integer_or("hidden_size", 3072, 2, kMaxJoyWidth);
+  c.latent_channels = json.integer_or("in_channels", c.latent_channels, 1, kMaxWidth);
+  c.out_channels = json.integer_or("out_channels", c.latent_channels, 1, kMaxWidth);
+  c.hidden = json.integer_or("hidden_size", 3072, 2, kMaxWidth);
   c.num_heads = json.integer_or("num_attention_heads", 24, 1, 1 << 14);
   c.num_layers = json.integer_or("num_layers", 20, 0, 10'000);
-  c.text_width = json.integer_or("text_dim", c.text_width, 1, kMaxJoyWidth);
+  c.text_width = json.integer_or("text_dim", c.text_width, 1, kMaxWidth);
   const auto ratio = json.number_or("mlp_width_ratio", 4);
   c.mlp_hidden = std::int64_t(double(c.hidden) * ratio);
   require(c.mlp_hidden >= 1 && ratio <= 64, json.source(),
           ": 'mlp_width_ratio' should be between 1/", c.hidden, " and 64, it is ", ratio);
-  c.axes = json.integers_or("rope_dim_list", c.axes, 0, kMaxJoyWidth);
+  c.axes = json.integers_or("rope_dim_list", c.axes, 0, kMaxWidth);
   c.theta = json.number_or("theta", c.theta);
   require(c.theta > 0, json.source(), ": 'theta' should be above 0, it is ", c.theta);
   if (!is_plus) c.text_rope = read_text_rope(json);  // Plus has the field but ignores it
-  check_joy_heads(c, json.source());
+  check_heads(c, json.source());
   return c;
 }
 
@@ -66,8 +66,8 @@ void adopt_blocks(JoyConfig& c, const Checkpoint& checkpoint) {
   if (layers > 0) c.num_layers = layers;
 }
 
-// Like FLUX.1's double blocks (flux/shape.cc), except that modulations are a sum. Besides the
-// tokens, the state holds the six modulation vectors.
+// These blocks count like FLUX.1's double blocks (flux/shape.cc), except that modulations are a
+// sum. Besides the tokens, the state holds the six modulation vectors.
 DenoiserShape joy_shape(const JoyConfig& c) {
   const auto h = double(c.hidden), m = double(c.mlp_hidden);
   return {.hidden = c.hidden,

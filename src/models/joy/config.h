@@ -26,13 +26,13 @@ struct JoyConfig {
   std::int64_t head_width() const { return hidden / num_heads; }
 };
 
-// From transformer/config.json of Edit or Edit-Plus. Throws InputError naming the field.
+// Reads transformer/config.json of Edit or Edit-Plus. Throws InputError naming the field.
 JoyConfig read_joy_config(const JsonObject& json);
 
 // Takes over the number of blocks from a checkpoint.
 void adopt_blocks(JoyConfig& config, const Checkpoint& checkpoint);
 
-// For forecasts.
+// Forecasts count with this.
 DenoiserShape joy_shape(const JoyConfig& config);
 
 }  // namespace braid

@@ -5,11 +5,11 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kJoySinusoid = 256, kJoyVectors = 6, kPixels = 4;  // latents per patch
+constexpr std::int64_t kSinusoid = 256, kVectors = 6, kPixels = 4;  // latents per patch
 constexpr double kLastNormEps = 1e-6;
 
 Embedder load_time(const Weights& w, const JoyConfig& c) {
-  return {Linear(w / "linear_1", {.in = kJoySinusoid, .out = c.hidden}),
+  return {Linear(w / "linear_1", {.in = kSinusoid, .out = c.hidden}),
           Linear(w / "linear_2", {.in = c.hidden, .out = c.hidden})};
 }
 
@@ -18,10 +18,10 @@ Embedder load_time(const Weights& w, const JoyConfig& c) {
 Tensor JoyState::pack() const { return at::cat({image_BIC, text_BTC, vectors_BVC}, 1); }
 
 JoyState JoyState::unpack(const Tensor& packed, std::int64_t num_text) {
-  const auto num_image = packed.size(1) - num_text - kJoyVectors;
+  const auto num_image = packed.size(1) - num_text - kVectors;
   return {.image_BIC = packed.narrow(1, 0, num_image),
           .text_BTC = packed.narrow(1, num_image, num_text),
-          .vectors_BVC = packed.narrow(1, num_image + num_text, kJoyVectors)};
+          .vectors_BVC = packed.narrow(1, num_image + num_text, kVectors)};
 }
 
 JoyInputs::JoyInputs(const Weights& w, const JoyConfig& c)
@@ -29,7 +29,7 @@ JoyInputs::JoyInputs(const Weights& w, const JoyConfig& c)
       patch_bias_((w / "img_in").tensor("bias", {c.hidden})),
       time_in_(load_time((w / "condition_embedder" / "time_embedder").as(at::kFloat), c)),
       time_proj_(w / "condition_embedder" / "time_proj",
-                 {.in = c.hidden, .out = kJoyVectors * c.hidden}),
+                 {.in = c.hidden, .out = kVectors * c.hidden}),
       text_in_(w / "condition_embedder" / "text_embedder" / "linear_1",
                {.in = c.text_width, .out = c.hidden}),
       text_out_(w / "condition_embedder" / "text_embedder" / "linear_2",
@@ -42,11 +42,11 @@ Tensor JoyInputs::patches_in(const Tensor& x_BLC) const {
 JoyState JoyInputs::operator()(const DenoiserInput& in) const {
   std::vector<Tensor> runs = {in.noise.x_BLC};
   for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
-  const auto time = time_in_(sinusoidal_embedding(in.timestep_B, kJoySinusoid));
+  const auto time = time_in_(sinusoidal_embedding(in.timestep_B, kSinusoid));
   const auto vectors = time_proj_(at::silu(time.to(in.text.x_BLC.scalar_type())));
   return {.image_BIC = patches_in(at::cat(runs, 1)),
           .text_BTC = text_out_(text_in_.gelu(in.text.x_BLC)),
-          .vectors_BVC = vectors.unflatten(-1, {kJoyVectors, -1})};
+          .vectors_BVC = vectors.unflatten(-1, {kVectors, -1})};
 }
 
 JoyOutput::JoyOutput(const Weights& w, const JoyConfig& c)

@@ -97,7 +97,7 @@ void add_transformers(std::vector<FileMarks>& rows) {
        model("a Wuerstchen or Stable Cascade model", {"channelwise."})});
 }
 
-// After all others that have some of these names, too.
+// These rows stand after all others that have some of these names, too.
 void add_common_models(std::vector<FileMarks>& rows) {
   rows.insert(rows.end(),
               {own("FLUX.1", "a FLUX.1 transformer",

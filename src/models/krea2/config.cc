@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kMaxKrea2Width = 1 << 20, kMaxKrea2Blocks = 10'000, kMaxKrea2Heads = 1 << 14;
+constexpr std::int64_t kMaxWidth = 1 << 20, kMaxBlocks = 10'000, kMaxHeads = 1 << 14;
 
 void check_groups(const Krea2Widths& w, const char* heads, const char* kv_heads,
                   const std::string& source) {
@@ -28,19 +28,19 @@ void check_axes(const Krea2Config& c, const std::string& source) {
 }
 
 Krea2Widths read_image_widths(const JsonObject& json, Krea2Widths w) {
-  w.num_heads = json.integer_or("num_attention_heads", w.num_heads, 1, kMaxKrea2Heads);
-  w.num_kv_heads = json.integer_or("num_key_value_heads", w.num_kv_heads, 1, kMaxKrea2Heads);
-  w.hidden = w.num_heads * json.integer_or("attention_head_dim", 128, 2, kMaxKrea2Width);
-  w.mlp_hidden = json.integer_or("intermediate_size", w.mlp_hidden, 1, kMaxKrea2Width);
+  w.num_heads = json.integer_or("num_attention_heads", w.num_heads, 1, kMaxHeads);
+  w.num_kv_heads = json.integer_or("num_key_value_heads", w.num_kv_heads, 1, kMaxHeads);
+  w.hidden = w.num_heads * json.integer_or("attention_head_dim", 128, 2, kMaxWidth);
+  w.mlp_hidden = json.integer_or("intermediate_size", w.mlp_hidden, 1, kMaxWidth);
   check_groups(w, "num_attention_heads", "num_key_value_heads", json.source());
   return w;
 }
 
 Krea2Widths read_text_widths(const JsonObject& json, Krea2Widths w) {
-  w.num_heads = json.integer_or("text_num_attention_heads", w.num_heads, 1, kMaxKrea2Heads);
-  w.num_kv_heads = json.integer_or("text_num_key_value_heads", w.num_kv_heads, 1, kMaxKrea2Heads);
-  w.hidden = json.integer_or("text_hidden_dim", w.hidden, 1, kMaxKrea2Width);
-  w.mlp_hidden = json.integer_or("text_intermediate_size", w.mlp_hidden, 1, kMaxKrea2Width);
+  w.num_heads = json.integer_or("text_num_attention_heads", w.num_heads, 1, kMaxHeads);
+  w.num_kv_heads = json.integer_or("text_num_key_value_heads", w.num_kv_heads, 1, kMaxHeads);
+  w.hidden = json.integer_or("text_hidden_dim", w.hidden, 1, kMaxWidth);
+  w.mlp_hidden = json.integer_or("text_intermediate_size", w.mlp_hidden, 1, kMaxWidth);
   require(w.hidden % w.num_heads == 0, json.source(), ": 'text_num_attention_heads', ", w.num_heads,
           ", should divide 'text_hidden_dim', ", w.hidden);
   check_groups(w, "text_num_attention_heads", "text_num_key_value_heads", json.source());
@@ -62,8 +62,7 @@ class StoredExtents {
   // How many blocks the list has.
   std::int64_t count(const std::string& list) const {
     std::int64_t n = 0;
-    while (n < kMaxKrea2Blocks && stored(list + "." + std::to_string(n) + ".norm1.weight").front())
-      ++n;
+    while (n < kMaxBlocks && stored(list + "." + std::to_string(n) + ".norm1.weight").front()) ++n;
     return n;
   }
   // The sizes of a list's first block.
@@ -99,19 +98,17 @@ Krea2Config read_krea2_config(const JsonObject& json) {
   require(class_name == "Krea2Transformer2DModel", json.source(),
           " should describe a Krea2Transformer2DModel, it describes a ", class_name);
   Krea2Config c;
-  c.token_width = json.integer_or("in_channels", c.token_width, 1, kMaxKrea2Width);
+  c.token_width = json.integer_or("in_channels", c.token_width, 1, kMaxWidth);
   c.image = read_image_widths(json, c.image);
-  c.num_layers = json.integer_or("num_layers", c.num_layers, 0, kMaxKrea2Blocks);
-  c.sinusoid = json.integer_or("timestep_embed_dim", c.sinusoid, 2, kMaxKrea2Width);
+  c.num_layers = json.integer_or("num_layers", c.num_layers, 0, kMaxBlocks);
+  c.sinusoid = json.integer_or("timestep_embed_dim", c.sinusoid, 2, kMaxWidth);
   require(c.sinusoid % 2 == 0, json.source(), ": 'timestep_embed_dim' should be even, it is ",
           c.sinusoid);
   c.text = read_text_widths(json, c.text);
   c.num_taps = json.integer_or("num_text_layers", c.num_taps, 1, 1000);
-  c.num_tap_blocks =
-      json.integer_or("num_layerwise_text_blocks", c.num_tap_blocks, 0, kMaxKrea2Blocks);
-  c.num_text_blocks =
-      json.integer_or("num_refiner_text_blocks", c.num_text_blocks, 0, kMaxKrea2Blocks);
-  c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxKrea2Width);
+  c.num_tap_blocks = json.integer_or("num_layerwise_text_blocks", c.num_tap_blocks, 0, kMaxBlocks);
+  c.num_text_blocks = json.integer_or("num_refiner_text_blocks", c.num_text_blocks, 0, kMaxBlocks);
+  c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxWidth);
   c.theta = json.number_or("rope_theta", c.theta);
   c.norm_eps = json.number_or("norm_eps", c.norm_eps);
   require(c.theta > 0, json.source(), ": 'rope_theta' should be above 0, it is ", c.theta);

@@ -36,18 +36,18 @@ struct Krea2Config {
   std::int64_t num_blocks() const { return num_layers + 1; }
 };
 
-// From transformer/config.json. Throws InputError naming the field.
+// Reads transformer/config.json. Throws InputError naming the field.
 Krea2Config read_krea2_config(const JsonObject& json);
 
 // Takes over the numbers of blocks from a checkpoint, which may differ from the config of the model
 // that it was tuned from.
 void adopt_blocks(Krea2Config& config, const Checkpoint& checkpoint);
 
-// From the shapes of a single-file checkpoint, which has no config; the rest is Krea 2's. Throws
-// InputError if the heads are not as wide as the axes.
+// Infers the config from the shapes of a single-file checkpoint, which has none; the rest is Krea
+// 2's. Throws InputError if the heads are not as wide as the axes.
 Krea2Config infer_krea2_config(const Checkpoint& checkpoint);
 
-// For forecasts.
+// Forecasts count with this.
 DenoiserShape krea2_shape(const Krea2Config& config);
 
 }  // namespace braid

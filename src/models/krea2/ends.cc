@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-constexpr double kKrea2TimeScale = 1000;  // fixed in the reference class
+constexpr double kTimeScale = 1000;  // fixed in the reference class
 
 }  // namespace
 
@@ -27,7 +27,7 @@ Tensor Krea2Inputs::image(const DenoiserInput& in) const {
 
 // The last layer takes the embedded timestep as it is, the blocks' vectors its GELU.
 Tensor Krea2Inputs::condition(const DenoiserInput& in) const {
-  const auto time_B = in.timestep_B.to(at::kFloat) * kKrea2TimeScale;
+  const auto time_B = in.timestep_B.to(at::kFloat) * kTimeScale;
   const auto time = time_out_(time_in_.gelu(sinusoidal_embedding(time_B, sinusoid_).to(dtype_)));
   return at::cat({vectors_(ops::gelu(time)), time}, -1);
 }

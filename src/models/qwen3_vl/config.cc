@@ -42,7 +42,7 @@ VisionConfig read_vision_config(const JsonObject& json) {
   return c;
 }
 
-// In `rope_parameters`; in older files, `rope_scaling`.
+// The sections stand in `rope_parameters`, in older files in `rope_scaling`.
 std::vector<std::int64_t> read_sections(const JsonObject& text, std::int64_t head_width) {
   std::vector<std::int64_t> sections = {24, 20, 20};
   for (const char* key : {"rope_parameters", "rope_scaling"}) {

@@ -29,7 +29,7 @@ struct Qwen3VlConfig {
   std::int64_t image_token = 151655;
 };
 
-// From text_encoder/config.json. Throws InputError naming the field.
+// Reads text_encoder/config.json. Throws InputError naming the field.
 Qwen3VlConfig read_qwen3_vl_config(const JsonObject& json);
 
 }  // namespace braid

@@ -12,7 +12,7 @@ namespace braid {
 // Our names are transformers' names for the bare model. The vocabulary head is ignored.
 Names qwen3_vl_names(const Checkpoint& checkpoint);
 
-// Of adapters' layers, the vision tower's too.
+// Names adapters' layers, the vision tower's too.
 AdapterNames qwen3_vl_adapter_names();
 
 // Shards the language model's layers; the vision tower is whole on every device. Throws InputError

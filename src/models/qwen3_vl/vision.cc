@@ -21,7 +21,7 @@ Tensor in_patch_order(const Tensor& grid, std::int64_t merge) {
   return grid.unflatten(1, {-1, merge}).unflatten(0, {-1, merge}).transpose(1, 2).flatten(0, 3);
 }
 
-// For each of `count` places, the two stored positions around it and its nearness to the second.
+// Each of `count` places has two stored positions around it and a nearness to the second.
 struct Taps {
   Tensor first, second, nearness;
 };

@@ -20,7 +20,7 @@ struct SiglipConfig {
   std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
 };
 
-// From image_encoder/config.json. Throws InputError naming the field.
+// Reads image_encoder/config.json. Throws InputError naming the field.
 SiglipConfig read_siglip_config(const JsonObject& json);
 
 class Siglip {

@@ -25,7 +25,7 @@ struct T5Config {
   double eps = 1e-6;
 };
 
-// From text_encoder_2/config.json. Throws InputError naming the field.
+// Reads text_encoder_2/config.json. Throws InputError naming the field.
 T5Config read_t5_config(const JsonObject& json);
 
 class T5Block {

@@ -35,7 +35,7 @@ struct VaeConfig {
   std::int64_t downscale() const { return std::int64_t(1) << (widths.size() - 1); }
 };
 
-// From vae/config.json of any of these classes. Throws InputError naming the field.
+// Both read vae/config.json of any of these classes. They throw InputError naming the field.
 VaeConfig read_vae_config(const JsonObject& json);       // of pictures with three channels
 VaeConfig read_rgba_vae_config(const JsonObject& json);  // with three, or with alpha four
 

@@ -30,7 +30,8 @@ Tensor part(const Tensor& t, std::int64_t dim, std::int64_t at, std::int64_t siz
   return t.narrow(dim, at, std::min(size, t.size(dim) - at));
 }
 
-// From one tile to the next. The smaller side is rounded, so that results lie where their tiles do.
+// Strides lead from one tile to the next. The smaller side is rounded, so that results lie where
+// their tiles do.
 struct Strides {
   std::int64_t in, out;
 };

@@ -32,18 +32,18 @@ struct ZImageConfig {
   std::int64_t condition_width() const { return std::min<std::int64_t>(hidden, 256); }
 };
 
-// From transformer/config.json. Throws InputError naming the field.
+// Reads transformer/config.json. Throws InputError naming the field.
 ZImageConfig read_zimage_config(const JsonObject& json);
 
 // Takes over the numbers of blocks from a checkpoint, which may differ from the config of the model
 // that it was tuned from.
 void adopt_blocks(ZImageConfig& config, const Checkpoint& checkpoint);
 
-// From the shapes of a single-file checkpoint, which has no config; the rest is Z-Image's. Throws
-// InputError if the head is too narrow for the axes.
+// Infers the config from the shapes of a single-file checkpoint, which has none; the rest is
+// Z-Image's. Throws InputError if the head is too narrow for the axes.
 ZImageConfig infer_zimage_config(const Checkpoint& checkpoint);
 
-// For forecasts.
+// Forecasts count with this.
 DenoiserShape zimage_shape(const ZImageConfig& config);
 
 }  // namespace braid

@@ -11,7 +11,7 @@ Rope rows_of(const Rope& rope, std::int64_t begin, std::int64_t count) {
   return {.cos = rope.cos.narrow(0, begin, count), .sin = rope.sin.narrow(0, begin, count)};
 }
 
-// Of image tokens, then of text tokens.
+// The table has rows of image tokens, then of text tokens.
 Rope rope_of(const DenoiserInput& in, const ZImageConfig& c) {
   return rope_table(at::cat({in.noise.ids_LA, in.text.ids_LA}),
                     {.widths = c.axes, .theta = c.theta, .angles = at::kFloat});

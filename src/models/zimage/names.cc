@@ -6,8 +6,6 @@ namespace braid {
 namespace {
 
 const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
-// In its relative Lumina 2, layer 0 is SiLU.
-const std::string kOnlyZImage = "layers.0.adaLN_modulation.0.weight";
 const std::string kOnlyOneFile = "x_embedder.weight";
 
 // `*.*` is a list of blocks and a block index. diffusers' first and last layers carry patch sizes
@@ -44,12 +42,6 @@ bool has(const Checkpoint& checkpoint, const std::string& name) {
 }
 
 }  // namespace
-
-bool is_zimage(const Checkpoint& checkpoint) {
-  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](const std::string& prefix) {
-    return has(checkpoint, prefix + kOnlyZImage);
-  });
-}
 
 Names zimage_names(const Checkpoint& checkpoint) {
   for (const auto& prefix : kPrefixes)

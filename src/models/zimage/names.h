@@ -7,9 +7,6 @@
 
 namespace braid {
 
-// Whether a checkpoint, in either spelling, is a Z-Image transformer.
-bool is_zimage(const Checkpoint& checkpoint);
-
 // Our names are those of single files, except that the MLP's gate and value are one layer and a
 // norm is named as one. diffusers' names are mapped onto them. The spelling and its prefix are read
 // off the checkpoint.

@@ -17,7 +17,7 @@
 
 namespace braid::net {
 
-// By name in lower case.
+// Keys are names in lower case.
 using Headers = std::map<std::string, std::string>;
 
 enum class Redirects {
@@ -84,7 +84,7 @@ class WebClient {
 
 bool has_web_client();  // else this build lacks libcurl
 
-// Of an address: "huggingface.co", "127.0.0.1:8188". Without user and password.
+// Returns the host of an address without user and password: "huggingface.co", "127.0.0.1:8188".
 std::string host_of_url(const std::string& url);
 // Throws InputError naming `what` unless it is a http or https address.
 void require_web_address(const std::string& what, const std::string& url);

@@ -19,7 +19,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-// As huggingface_hub reads switches.
+// huggingface_hub reads its switches this way.
 bool is_on(const char* name) {
   const auto value = ascii_lower_case(environment(name));
   return value == "1" || value == "on" || value == "yes" || value == "true";

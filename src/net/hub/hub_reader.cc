@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "net/hub/hub_words.h"
 
 namespace braid::net {
 namespace {

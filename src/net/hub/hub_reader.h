@@ -67,12 +67,4 @@ class HubReader {
   std::uint64_t received_ = 0;  // bytes of bodies: attempts count anew when some arrive
 };
 
-// Throws InputError unless the path stays inside a folder that it is joined to, on this system.
-void require_inside(const std::string& path, const std::string& repository);
-
-std::string percent_encoded(std::string_view path);  // all but letters, digits and "-_.~/"
-
-// The seconds of a Retry-After header, as a number or a date, counted from `now` (Unix time).
-std::optional<std::int64_t> seconds_to_wait(const std::string& retry_after, std::int64_t now);
-
 }  // namespace braid::net

@@ -1,8 +1,9 @@
-// Names, dates and hashes as a hub writes them.
+#include "net/hub/hub_words.h"
+
 #include <algorithm>
 #include <ctime>
 
-#include "net/hub/hub_reader.h"
+#include "base/error.h"
 
 namespace braid::net {
 

@@ -17,10 +17,10 @@ enum class SeenKeys { kAll, kCausal };
 // divided evenly among key heads.
 bool attends(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
-// As attention_with_lse(). Scores, softmax and sums are in float32; pair and tile kernels round
-// weights to bfloat16 before multiplying the values. The result is rounded once and lies in memory
-// as [B L H D]. The LSE is that of unrounded weights. Tests pass `kernels`; null means this
-// machine's. kCausal takes as many queries as keys.
+// Computes what attention_with_lse() does. Scores, softmax and sums are in float32; pair and tile
+// kernels round weights to bfloat16 before multiplying the values. The result is rounded once and
+// lies in memory as [B L H D]. The LSE is that of unrounded weights. Tests pass `kernels`; null
+// means this machine's. kCausal takes as many queries as keys.
 PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
                         const AttentionKernels* kernels = nullptr, SeenKeys seen = SeenKeys::kAll);
 

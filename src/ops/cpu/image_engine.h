@@ -19,16 +19,16 @@ struct ImageInput {
   PrefetchPixels prefetch = {};
 };
 
-// For one image: y [1 O H' W'] and, unless undefined, the residual to add. Its rows are read before
-// they are written, so y may be the same tensor.
+// What one image gets: y [1 O H' W'] and, unless undefined, the residual to add. Its rows are read
+// before they are written, so y may be the same tensor.
 struct ImageResult {
   Tensor y, residual;
 };
 
 class ImageEngine {
  public:
-  // For results of the size and dtype of y. At stride 1 the convolution keeps the image's size; at
-  // stride 2 a column and a row of zeros are on the right and below.
+  // The engine is made for results of the size and dtype of y. At stride 1 the convolution keeps
+  // the image's size; at stride 2 a column and a row of zeros are on the right and below.
   ImageEngine(const Convolution& conv, const Tensor& y);
 
   void convolve(const ImageInput& input, const ImageResult& result, const Band& band) const;
@@ -40,7 +40,7 @@ class ImageEngine {
     std::int64_t left = 0, right = 0;  // columns of zeros beside an image
     std::int64_t tile = 1;             // rows come in multiples of this
     std::function<void(const Tensor& in_1IHW, RowRange rows, const ImageResult& result)> rows;
-    // From pixels taken, where the input can give them.
+    // Convolves pixels as the input gathers them itself, where it can.
     std::function<void(const ImageInput& input, const ImageResult& result)> taken = {};
   };
 

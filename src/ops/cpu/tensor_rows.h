@@ -9,7 +9,7 @@
 
 namespace braid::ops::cpu {
 
-// For float32 or bfloat16.
+// `x` is float32 or bfloat16.
 inline RowType row_type_of(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16;
 }
@@ -35,7 +35,7 @@ class Planes {  // one image [C H W] with dense rows
   char* at(std::int64_t channel, std::int64_t row, std::int64_t column = 0) const {
     return data_ + channel * plane_ + row * row_ + column * number_;
   }
-  // To be read, or written.
+  // Fetches pixels that are soon read or written.
   void prefetch(std::int64_t channel, std::int64_t row, std::int64_t column,
                 std::int64_t count) const {
     const char* const from = at(channel, row, column);

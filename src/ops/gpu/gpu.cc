@@ -1,4 +1,4 @@
-// From tensors to kernels: memory layouts and thread counts.
+// Turns tensors into calls of kernels: memory layouts and thread counts.
 #include "ops/gpu/gpu.h"
 
 #include <ATen/ATen.h>

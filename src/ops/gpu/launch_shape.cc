@@ -22,7 +22,7 @@ bool moves_in(int vector, const at::Tensor& x) {
   return x.size(-1) % vector == 0;
 }
 
-// At least `requested` threads in whole warps, but at most `most`.
+// Rounds `requested` threads up to whole warps, but to at most `most`.
 int threads_for(std::int64_t requested, int most) {
   return int(std::min<std::int64_t>(most, blocks_for(requested, kLanes) * kLanes));
 }

@@ -1,4 +1,5 @@
-// For builds without a GPU backend: nothing is taken, so nothing else is called.
+// Stands for the kernels in builds without a GPU backend: it supports nothing, so nothing else is
+// called.
 #include "base/error.h"
 #include "ops/gpu/gpu.h"
 

@@ -41,7 +41,7 @@ BRAID_DEVICE inline float to_float(Float8 x) {
 
 BRAID_DEVICE inline void round_to(float& y, float x) { y = x; }
 BRAID_DEVICE inline void round_to(Float16& y, float x) { y.bits = float_to_half(x); }
-// To nearest, half to even; NaN stays NaN.
+// Rounds to the nearest, half to even; NaN stays NaN.
 BRAID_DEVICE inline void round_to(Bfloat16& y, float x) {
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -49,7 +49,7 @@ BRAID_DEVICE inline void round_to(Bfloat16& y, float x) {
   y.bits = std::uint16_t(x != x ? 0x7fc0 : rounded);
 }
 
-// To nearest, half to even; values beyond 448 become 448, NaN stays NaN.
+// Rounds to the nearest, half to even; values beyond 448 become 448, NaN stays NaN.
 BRAID_DEVICE inline void round_to(Float8& y, float x) {
   constexpr std::uint32_t kInfinity = 0x7f800000, kLargest = 0x43e00000,
                           kSmallestNormal = 0x3c800000;

@@ -21,7 +21,7 @@ BRAID_DEVICE T* row_at(const Rows& rows, const TokenIndex& at) {
   return static_cast<T*>(rows.data) + at.batch * rows.batch + at.token * rows.token;
 }
 
-// For kernels whose threads move one vector each, with `part` blocks per row.
+// Which vector a thread moves, in kernels with `part` blocks per row and one vector per thread.
 template <class Block>
 BRAID_DEVICE std::int64_t vector_of_thread(const Block& block) {
   return std::int64_t(block.part()) * block.size() + block.thread();

@@ -1,4 +1,5 @@
-// Like work.h, for the kernel that decodes weights as a file has them.
+// Describes, as work.h does for others, the work of the kernel that decodes weights as a file has
+// them.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ struct Bfloat16 {
   uint16_t bits;
 };
 
-// To nearest, half to even.
+// Rounds to the nearest bfloat16, half to even.
 inline uint16_t upper_half(float value) {
   const auto bits = __builtin_bit_cast(uint32_t, value);
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;

@@ -41,7 +41,7 @@ extern const AttentionKernels kAttention;
 
 namespace {
 
-// For vector loops, which use nothing newer than AVX-512.
+// Vector loops use nothing newer than AVX-512.
 Isa best_isa() {
   static const Isa isa = std::min(read_cpu().isa(), Isa::kAvx512);
   return isa;
@@ -53,7 +53,8 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
 }
 
-// In the order of Isa. Instructions are used only after they were seen to multiply correctly.
+// The sets stand in the order of Isa. Instructions are used only after they were seen to multiply
+// correctly.
 constexpr int kSets = 6;
 const std::array<NamedProducts, kSets>& all_products() {
   static const auto all = [] {
@@ -198,7 +199,7 @@ bool leads_in_bfloat16() {
 }
 
 const WinogradKernels* runnable_winograd(int number, WinogradSize size) {
-  // By size, then instruction set.
+  // Rows are sizes, columns instruction sets.
   static constexpr const WinogradKernels* kAll[][3] = {
       {&baseline::kWinogradTwo, &avx2::kWinogradTwo, &avx512::kWinogradTwo},
       {&baseline::kWinogradFour, &avx2::kWinogradFour, &avx512::kWinogradFour},

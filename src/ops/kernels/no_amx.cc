@@ -1,4 +1,4 @@
-// For processors that never have instructions newer than AVX-512.
+// Stands for kernels that need instructions newer than AVX-512 where no processor has them.
 #include "ops/kernels/amx.h"
 
 namespace braid::ops {

@@ -80,8 +80,8 @@ struct ProductKernels {
   DotHalves* dot_halves;
   DotScaledCodes* dot_scaled_codes;
   Narrow* narrow;
-  // For kernels that read the weight in place as the left operand, with panels of x, which costs
-  // less than packing the weight; otherwise null.
+  // Set for kernels that read the weight in place as the left operand, with panels of x, which
+  // costs less than packing the weight; null for others.
   TakeScaledCodes* take_scaled_codes = nullptr;
   Turn* turn = nullptr;
   MultiplyGathered* multiply_gathered = nullptr;

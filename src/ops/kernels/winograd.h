@@ -13,7 +13,7 @@
 namespace braid::ops {
 
 struct WinogradKernels {
-  // For one channel: the points of `tiles` tiles, [points tiles]. Tile t, with its surrounding
+  // Computes one channel's points of `tiles` tiles, [points tiles]. Tile t, with its surrounding
   // pixels, begins at x + offsets[t]; kSlack pixels of each row are read.
   using Enter = void(const float* x, std::int64_t row_stride, const std::int64_t* offsets,
                      float* points);
@@ -40,8 +40,8 @@ struct WinogradKernels {
   EnterTaps* enter_taps;
 };
 
-// By m. Two is as exact as summing over the taps in float32; the errors of Four and Six are some
-// ten times larger, and disappear if the result is rounded to bfloat16.
+// Sizes are named by m. Two is as exact as summing over the taps in float32; the errors of Four and
+// Six are some ten times larger, and disappear if the result is rounded to bfloat16.
 enum class WinogradSize { kTwo, kFour, kSix };
 
 // The best kernels this machine can run.

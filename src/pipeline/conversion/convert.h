@@ -12,7 +12,7 @@ struct ConvertOptions {
   std::filesystem::path out;                                     // must not exist
   Dtype dtype = Dtype::kAuto;  // of the transformer and large text encoders; kAuto: as stored
   Memory memory = {};          // what is quantised and what is not
-  // Of language models: only the layers that Braid runs. Other programs cannot read the result.
+  // Language models keep only the layers that Braid runs. Other programs cannot read the result.
   bool only_used_layers = false;
   enum class Form { kDirectory, kSingleFile } form = Form::kDirectory;
 };

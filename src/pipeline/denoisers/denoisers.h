@@ -27,8 +27,8 @@ class Denoisers {
   void keep_references(const DenoiserInput& references) const;
   void forget_references() const;  // and prefixes, see OncePerPicture
 
-  // With a cache: new pictures begin; and the steps in which one of this rank's pictures was
-  // evaluated in full, by whichever denoiser, counted from 0.
+  // With a cache, new pictures begin, and full_steps() lists the steps in which one of this rank's
+  // pictures was evaluated in full, by whichever denoiser, counted from 0.
   bool has_cache() const;
   void begin_pictures() const;
   std::vector<int> full_steps(int picture) const;
@@ -36,7 +36,7 @@ class Denoisers {
   GraphUse graph_use() const;  // of all
   void forget_graphs() const;  // as StepGraph::forget()
 
-  // As Denoiser::predict(), each branch with the denoiser that serves it in this step.
+  // Does what Denoiser::predict() does, each branch with the denoiser that serves it in this step.
   std::vector<Tensor> predict(const std::vector<DenoiserInput>& branches) const;
 
  private:

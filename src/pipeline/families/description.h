@@ -57,7 +57,8 @@ struct Part {
   std::function<void(const Weights&)> make = {};  // builds and drops the network: for surveys
   std::vector<BlockCost> costs = {};              // blocks of a ControlNet
   Served serves = {};                             // by a denoiser
-  // For a text encoder: the most numbers live at once while `tokens` pass, with so many ranks.
+  // Set for a text encoder: counts the most numbers live at once while `tokens` pass, with so many
+  // ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
 };
 
@@ -89,7 +90,7 @@ struct PicturesTaken {
   bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
   int most_references = 0;
   int channels = 3;  // of references: 4 with alpha, else they are laid on white
-  // As tokens beside the noise's, or as text after the prompt's, each with a scale.
+  // Where references go: tokens beside the noise's, or text after the prompt's, each with a scale.
   enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
   std::int64_t tokens_behind_prompt = 0;  // in total, however many references
   // Resizes a reference to what the encoder sees. Throws InputError for an unusable one.

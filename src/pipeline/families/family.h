@@ -58,7 +58,8 @@ class Family {
   // How the text encoders read prompts, in order.
   virtual std::vector<PromptReader> prompt_readers() const { return {}; }
 
-  // For families that append references to the prompt: what embeds them, and the prompt with them.
+  // Families that append references to the prompt have these: what embeds them, and the prompt with
+  // them.
   virtual EmbedPicture load_picture_embedder(const WeightsOf& weights) const;
   virtual Condition behind_prompt(const Condition& embedded, const Prompt& prompt,
                                   const EmbeddedPictures& pictures) const;

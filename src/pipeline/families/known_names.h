@@ -22,7 +22,7 @@ const std::vector<UsualFile>& usual_files();
 // Words long enough to be no part of another word.
 const std::vector<std::string_view>& certain_words();
 
-// Of published models of one shape, the one that most fine-tunes are made of.
+// Whether most fine-tunes are made of this one of the published models of its shape.
 bool is_commonest(const std::string& directory);
 // A word that speaks for a model beside those of its directory's name; empty if there is none.
 std::string other_word(const std::string& directory);

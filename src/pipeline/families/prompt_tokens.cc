@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/tokenizer_files.h"
+
 namespace braid {
 namespace {
 

@@ -132,7 +132,7 @@ bool fits(const fs::path& file, const ModelFiles& files, const Part& part) {
   }
 }
 
-// By name and metadata, then by size.
+// Chooses by name and metadata, then by size.
 fs::path likeliest(const std::vector<fs::path>& files, const Part& part,
                    const std::string& family) {
   const auto rank = [&](const fs::path& file) {

@@ -294,7 +294,7 @@ void take_named(const NamedSampling& named, RequestDefaults& d) {
     d.steps = settle_sampling({}, d.sampling, {}, d.steps, {}, [](const std::string&) {}).steps;
 }
 
-// Of the pipeline's index only the noise levels: its other names are those of classes.
+// Reads only the noise levels of the pipeline's index: its other names are those of classes.
 NamedSampling sampling_of_index(const std::filesystem::path& path) {
   if (!is_there(path)) return {};
   const auto index = read_json(path);

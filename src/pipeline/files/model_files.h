@@ -91,10 +91,11 @@ ModelFiles find_model(const PipelineOptions& options, WeightsNeeded needed = Wei
 // The same for options that leave nothing open, except for weights.
 ModelFiles placed_files(const PipelineOptions& options);
 
-// From scheduler/scheduler_config.json, as the class that model_index.json names.
+// Reads scheduler/scheduler_config.json, as the class that model_index.json names would.
 ScheduleConfig read_scheduler(const ModelFiles& files);
 
-// From generation_config.json in the model's directory; `published` for what it leaves out.
+// Reads generation_config.json in the model's directory, and takes `published` for what it leaves
+// out.
 RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published);
 
 }  // namespace braid

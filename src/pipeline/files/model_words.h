@@ -6,15 +6,15 @@
 
 namespace braid {
 
-// In lower case, cut at punctuation, digits and capitals, and around words that need no cut:
-// {"flux", "dev", "q", "8"}.
+// Words are in lower case, cut at punctuation, digits and capitals, and around words that need no
+// cut: {"flux", "dev", "q", "8"}.
 std::vector<std::string> words_of_name(const std::string& name);
 
 // Whether the words say this one of a model's name ("turbo"), also by its usual abbreviations
 // ("zit"), and not its contrary ("de-turbo").
 bool says_word(const std::vector<std::string>& words, const std::string& word);
 
-// Without words of formats and versions: "z_image_bf16" is {"z", "image"}.
+// Leaves out words of formats and versions: "z_image_bf16" is {"z", "image"}.
 std::vector<std::string> without_formats(const std::vector<std::string>& words);
 
 }  // namespace braid

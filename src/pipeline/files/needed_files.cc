@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside the weights of a part: what a part's configuration, a scheduler, a processor of pictures
-// and a tokenizer are read from.
+// What is needed beside a part's weights: the files of its configuration, a scheduler, a processor
+// of pictures and a tokenizer.
 constexpr std::array kSmallFiles = {
     "config.json",         "quantization_config.json", "scheduler_config.json",
     "adapter_config.json", "preprocessor_config.json", "processor_config.json",
@@ -108,7 +108,8 @@ class NeededFiles {
     return names;
   }
 
-  // With its weights, if it has a configuration of a network. False if those are missing.
+  // Adds a folder, with its weights if it has a configuration of a network. False if those are
+  // missing.
   bool add_folder(const std::string& folder) {
     for (const auto* const name : kSmallFiles) add_if_there(joined(folder, name));
     if (!has(joined(folder, "tokenizer.json")))

@@ -13,10 +13,10 @@ struct RepositoryFiles {
   std::function<std::string(const std::string& path)> text;  // of a small file: an index
 };
 
-// Of a model directory: its index, and of the folders of its family configurations, tokenizers and
-// one form of the weights. Of one part, such as a ControlNet: the same of its folder. Else the only
-// file of weights. `inside` names a file or folder instead; empty: none. Throws InputError if Braid
-// does not run such a model, or if several files could be meant.
+// A model directory needs its index, and of the folders of its family configurations, tokenizers
+// and one form of the weights. One part, such as a ControlNet, needs the same of its folder. Else
+// it is the only file of weights. `inside` names a file or folder instead; empty: none. Throws
+// InputError if Braid does not run such a model, or if several files could be meant.
 std::vector<std::string> needed_files(const RepositoryFiles& repository, const std::string& inside);
 
 }  // namespace braid

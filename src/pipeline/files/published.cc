@@ -176,7 +176,7 @@ bool speaks_for(const Words& words, const Candidate& candidate, bool is_name) {
                      [&](const std::string& word) { return says_word(words, word); });
 }
 
-// Without those whose words are only some of another's: a "kontext dev" is no plain "dev".
+// Leaves out those whose words are only some of another's: a "kontext dev" is no plain "dev".
 std::vector<const Candidate*> spoken_for(const Words& words, bool is_name,
                                          const std::vector<Candidate>& candidates) {
   std::vector<const Candidate*> spoken;

@@ -1,4 +1,4 @@
-// For builds that record no graphs.
+// Stands for device graphs in builds that record none.
 #include "pipeline/graphs/device_graph.h"
 
 namespace braid {

@@ -19,7 +19,7 @@ class PartGraphs {
   // same for the same shapes.
   CachedParts over(CachedParts parts);
 
-  // Of all parts together; `replays` counts parts.
+  // Adds up the use of all parts; `replays` counts parts.
   GraphUse use() const;
   void forget() const;  // as StepGraph's
 

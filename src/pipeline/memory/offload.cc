@@ -1,18 +1,11 @@
 #include "pipeline/memory/offload.h"
 
-#include <cstdlib>
-
 #include "base/error.h"
 #include "weights/paging/accelerator_device.h"
 #include "weights/paging/cpu_device.h"
 
 namespace braid {
 namespace {
-
-bool is_on(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value && std::string(value) == "1";
-}
 
 std::shared_ptr<PageDevice> device_for(at::Device where, Pin pin) {
   if (where.is_cpu()) return std::make_shared<CpuPageDevice>();
@@ -33,7 +26,7 @@ OffloadedParts::OffloadedParts(const Offload& offload, at::Device device,
           "a group of blocks should have 1 to 1024 of them, it has ", offload.blocks);
   if (!is_used(offload)) return;
   device_ = pages_on ? std::move(pages_on) : device_for(device, offload.pin);
-  if (is_on("BRAID_CHECK_ORDER")) {
+  if (offload.checks_order) {
     const auto checker = std::make_shared<OrderChecker>(device_);
     checker_ = checker;
     device_ = checker;

@@ -21,7 +21,7 @@ class OffloadedParts {
   // Call once all parts are loaded.
   void finish();
 
-  // With BRAID_CHECK_ORDER=1 in the environment: throws Error naming the first hazard so far.
+  // Throws Error naming the first hazard so far, if the order is checked.
   void check_order() const;
 
  private:

@@ -4,7 +4,8 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
-#include <random>
+
+#include "base/random_bits.h"
 
 namespace braid {
 namespace {
@@ -43,8 +44,7 @@ const char* phase_name(Phase phase) {
 }
 
 PeakMeter::PeakMeter() {
-  std::random_device random;
-  id_ = std::int64_t((std::uint64_t(random()) << 31) ^ random());
+  id_ = std::int64_t(random_bits() >> 1);
   start_bytes_ = std::int64_t(memory_.take());
 }
 

@@ -12,7 +12,7 @@ struct StatedMemory {
   bool blocks = false, prefetch = false, resident = false, residency = false, pin = false;
 };
 
-// For callers that say nothing else: the settings that differ from their defaults.
+// Takes the settings that differ from their defaults as stated, for callers that say nothing else.
 StatedMemory stated_in(const Memory& memory);
 
 }  // namespace braid

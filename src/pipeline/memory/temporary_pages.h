@@ -7,8 +7,8 @@ namespace braid {
 
 class TemporaryPages {
  public:
-  // In the folder that TMPDIR names, or in /var/tmp: /tmp is often in memory. Removes such folders
-  // left behind by killed programs. Throws Error if none can be created.
+  // The folder lies in the one that TMPDIR names, or in /var/tmp: /tmp is often in memory. Removes
+  // such folders left behind by killed programs. Throws Error if none can be created.
   TemporaryPages();
   TemporaryPages(const TemporaryPages&) = delete;
   TemporaryPages& operator=(const TemporaryPages&) = delete;

@@ -1,4 +1,4 @@
-// From the decoder's values to a picture's bytes.
+// Turns the decoder's values into a picture's bytes.
 #pragma once
 
 #include <optional>

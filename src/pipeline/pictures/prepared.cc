@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// To 0 .. 1, in the same operations as the reference: the last bits matter.
+// Scales to 0 .. 1, in the same operations as the reference: the last bits matter.
 Tensor unit_13HW(const Pixels& picture) {
   const auto bytes = at::from_blob(const_cast<std::uint8_t*>(picture.rgb.data()),
                                    {1, picture.height, picture.width, 3}, at::kByte);

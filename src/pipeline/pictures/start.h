@@ -21,9 +21,8 @@ class Start {
   // Collective, before the first step: evaluates references that are seen once.
   void encode_references();
 
-  // For the pictures numbered from `first`, with the generators of `job`: draws random values in
-  // the reference's order. Gives the job its latents, what is kept of them, and its branches'
-  // inputs.
+  // Draws random values for the pictures numbered from `first`, in the reference's order with the
+  // generators of `job`. Gives the job its latents, what is kept of them, and its branches' inputs.
   void begin(DenoiseJob& job, int first, float first_sigma) const;
 
  private:

@@ -30,19 +30,19 @@ struct PlanJob {
 
   const DenoiserShape& shape() const { return family->shape(); }
   PictureSize size() const { return {.width = width, .height = height, .frames = frames}; }
-  // As seen by the transformer, pads included.
+  // The transformer sees this many, pads included.
   std::int64_t image_tokens() const { return shape().padded(family->num_tokens(size())); }
   std::int64_t padded_text_tokens() const {
     return shape().padded(text_tokens + pictures.tokens_behind_prompt);
   }
   // Whether the denoiser's prefix is evaluated before the first step.
   bool keeps_prefix() const { return family->keeps_prefix(pictures.cache); }
-  // As why_no_graph() in pipeline/model.cc, on a GPU that can record.
+  // Decides as why_no_graph() does, on a GPU that can record.
   bool records_steps() const {
     return !is_on_host && graphs != Graphs::kOff &&
            memory.offload.transformer == OffloadMode::kNone;
   }
-  // Of the denoiser, for each branch of a picture.
+  // Counts evaluations of the denoiser for each branch of a picture.
   int evaluations() const { return (steps - 1) * evaluations_per_step(sampler) + 1; }
   // Noise levels of these: Heun evaluates most of them twice.
   int num_levels() const { return sampler == Sampler::kHeun ? steps : evaluations(); }

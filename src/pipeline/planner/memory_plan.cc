@@ -161,7 +161,7 @@ std::vector<OffloadMode> MemorySearch::modes(bool is_fixed, OffloadMode asked,
   return is_fixed ? std::vector{asked} : std::move(choices);
 }
 
-// As many groups of blocks as possible stay; each other one costs a copy per step.
+// Keeps as many groups of blocks as possible; each other one costs a copy per step.
 void MemorySearch::try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan>& best) {
   using enum OffloadMode;
   const auto& asked = job_.memory.offload;

@@ -97,7 +97,7 @@ void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vec
                           ", its device has ", readable_bytes(has), " to use");
 }
 
-// As a run does, drops a recorded step before decoding only if it has to.
+// Drops a recorded step before decoding only if it has to, as a run does.
 void measure(PlanJob job, const Machine& machine, const std::vector<Stage>& stages,
              PlannedLayout& layout) {
   measure_as_asked(job, machine, stages, layout);
@@ -115,7 +115,7 @@ int pictures_at_once(const PlanJob& job, const Degrees& g) {
 
 }  // namespace
 
-// As blocks_of_rank() does in a run.
+// Cuts as blocks_of_rank() does in a run.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& g) {
   const auto& shape = job.shape();
   if (g.pp == 1) return {whole_transformer(shape)};

@@ -15,7 +15,7 @@ struct PlannedLayout {
   Obstacle obstacle = Obstacle::kNone;
   std::string reason = {};  // one sentence; empty without an obstacle
 
-  // For layouts that would run with enough memory:
+  // Layouts that would run with enough memory also have these:
   RankBytes first_rank = {}, largest_other = {};  // by peak; a single rank has no other
   TrafficByAxis traffic = {};                     // of the first rank, which has most, per step
   StepTime step = {};

@@ -16,8 +16,8 @@ struct BenchOptions {
 // The evaluations of one denoiser.
 struct TimedDenoiser {
   std::string folder;  // its part's
-  // Of each timed run, from the moment all ranks begin until all are done: the slowest rank's time,
-  // on a GPU by its own clock.
+  // The time of each timed run, from the moment all ranks begin until all are done: the slowest
+  // rank's time, on a GPU by its own clock.
   std::vector<double> seconds;
 
   double median_seconds() const;
@@ -42,7 +42,7 @@ struct BenchResult {
   const TimedDenoiser& slowest() const;
 };
 
-// On every rank, evaluating as a Pipeline does, one denoiser after another. Throws InputError as it
+// Evaluates on every rank as a Pipeline does, one denoiser after another. Throws InputError as it
 // does.
 BenchResult bench(Deployment deployment, const BenchOptions& options = {});
 

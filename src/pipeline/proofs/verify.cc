@@ -183,7 +183,7 @@ Tensor differences_of(const Trace& mine, const Trace& whole, const Group& contex
   return at::tensor(differences, at::kDouble);
 }
 
-// For each place, the rank that differs most; a place that no rank has differs beyond measure.
+// Finds for each place the rank that differs most; a place that no rank has differs beyond measure.
 // Collective.
 std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& differences,
                                     const std::vector<std::string>& places) {

@@ -36,7 +36,7 @@ struct DenoiseJob {
   // Noise for a stochastic step from this input: Family::draw_for_step with the generators.
   std::function<Tensor(const DenoiserInput&)> draw_for_step = {};
   std::optional<KeptRegion> kept = {};
-  // For each control of the branches: the range of steps, 0 to 1, in which it is followed.
+  // Each control of the branches has a range of steps, 0 to 1, in which it is followed.
   struct Span {
     double from, to;
   };
@@ -59,7 +59,7 @@ struct StepTaken {
   float sigma = 0;
 };
 
-// Before the first step: checks that the ranks working on the same pictures start from the same
+// Checks, before the first step, that the ranks working on the same pictures start from the same
 // numbers; throws as check_same() does.
 void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica);
 
@@ -68,7 +68,7 @@ void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Gro
 std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
                                                                 const Schedule& schedule);
 
-// Before the first step: computes the modulations of the ControlNets in all evaluations.
+// Computes, before the first step, the modulations of the ControlNets in all evaluations.
 // Collective if `controls.modulate` is.
 void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls);
 

@@ -88,7 +88,7 @@ bool names_levels(const Sampling& s) {
   return s.schedule || !s.sigmas.empty() || !s.base_sigmas.empty();
 }
 
-// Without the last 0 that may be left out.
+// Drops the last 0, which may be left out.
 std::vector<double> checked_levels(const char* name, std::vector<double> levels) {
   if (levels.size() > 1 && levels.back() == 0) levels.pop_back();
   require(levels.size() <= kMostLevels, "the ", name, " should be at most ", kMostLevels,

@@ -24,7 +24,7 @@ struct TrueGuidance {
   GuidedFrom from = GuidedFrom::kNegative;
   double scale = 1;
   double rescale = 0, norm_cap = 0;  // 0: off
-  // For tokens of several latents, with this many channels, slowest: each latent of the sum keeps
+  // Channels of each latent where tokens hold several, slowest: each latent of the sum then keeps
   // the positive branch's length. 0: off
   std::int64_t kept_channels = 0;
   double until = 1;  // fraction of the way to the picture after which it is off

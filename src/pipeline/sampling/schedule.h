@@ -66,7 +66,7 @@ double dynamic_shift(const ScheduleConfig& config, std::int64_t image_tokens);
 // The shift of FLUX.2, which also depends on the number of steps: measured at 10 and at 200 steps.
 double empirical_shift(std::int64_t image_tokens, int steps);
 
-// For pipelines with their own shift or levels.
+// What pipelines with their own shift or levels know of a request.
 struct ScheduleStart {
   int steps;
   std::int64_t image_tokens;
@@ -82,16 +82,11 @@ Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start)
 // Uses dynamic_shift().
 Schedule make_schedule(const ScheduleConfig& config, int steps, std::int64_t image_tokens);
 
-// dt of a plain step.
-inline float step_size(const Schedule& schedule, int step) {
-  return schedule.sigmas[step + 1] - schedule.sigmas[step];
-}
-
 // x in [0, 1] with I_x(0.6, 0.6) = q: the quantile of the beta distribution that spaces kBeta, as
 // in scipy.stats.beta.ppf (1e-15 relative; the ends and the median bit for bit).
 double beta_quantile(double q);
 
-// From `high` down to `low`: with Karras et al.'s rho of 7, or with equal ratios.
+// Levels fall from `high` to `low`: with Karras et al.'s rho of 7, or with equal ratios.
 std::vector<double> karras_sigmas(double low, double high, int count);
 std::vector<double> exponential_sigmas(double low, double high, int count);
 

@@ -26,7 +26,8 @@ Tensor lcm_step(const Tensor& x, const Tensor& v, float sigma, float next_sigma,
   return next.to(v.scalar_type());
 }
 
-// To a level below t, chosen so that fresh noise leads back up to t (ComfyUI's form for flows).
+// Steps to a level below t, chosen so that fresh noise leads back up to t (ComfyUI's form for
+// flows).
 Tensor ancestral_step(const Tensor& x, const Tensor& x0, double s, double t,
                       const std::function<Tensor()>& draw) {
   if (t == 0) return x0;
@@ -37,7 +38,7 @@ Tensor ancestral_step(const Tensor& x, const Tensor& x0, double s, double t,
   return rest * (kept * x + (1 - kept) * x0) + renewed * draw();
 }
 
-// Of ER-SDE (Cui et al., 2023): Lambda = sigma / alpha, and ER-SDE-Solver's noise scale of it.
+// ER-SDE's terms (Cui et al., 2023): Lambda = sigma / alpha, and ER-SDE-Solver's noise scale of it.
 double ratio_of(double sigma) { return sigma / (1 - sigma); }
 double noise_scale(double ratio) { return ratio * (std::exp(std::pow(ratio, 0.3)) + 10); }
 

@@ -5,6 +5,7 @@
 #include "base/ascii.h"
 #include "serve/api/address.h"
 #include "serve/api_error.h"
+#include "serve/body/fields.h"
 #include "serve/page/page_files.h"
 
 namespace braid::serve {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "serve/http.h"
+#include "serve/messages.h"
 
 namespace braid::serve {
 

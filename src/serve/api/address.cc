@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestPrefix = 200;
 
-// Of a list such as proxies append to: what the one next to the client said.
+// Proxies append to a list; its first element is what the one next to the client said.
 std::string_view first_of(std::string_view list) { return trimmed(list.substr(0, list.find(','))); }
 
 std::string_view without_end(std::string_view text, std::string_view end) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "serve/http.h"
+#include "serve/messages.h"
 
 namespace braid::serve {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/readable_bytes.h"
 #include "serve/api_error.h"
@@ -104,9 +105,7 @@ Answer Api::dispatch(const HttpRequest& request) const {
 
 Fields fields_of(const HttpRequest& request, const ApiContext& context) {
   const auto type = request.header("content-type");
-  auto lower = type;
-  std::transform(type.begin(), type.end(), lower.begin(),
-                 [](char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  const auto lower = ascii_lower_case(type);
   if (!lower.starts_with("multipart/form-data"))
     return Fields(request.body, context.unknown_fields);
   return Fields(read_multipart(request.body, type), context.unknown_fields);

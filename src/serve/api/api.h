@@ -6,7 +6,7 @@
 #include "serve/api/access.h"
 #include "serve/api_error.h"
 #include "serve/body/picture_request.h"
-#include "serve/http.h"
+#include "serve/messages.h"
 #include "serve/service.h"
 
 namespace braid::serve {
@@ -54,7 +54,7 @@ class Api {
   const Access& access() const { return access_; }
 
  private:
-  // With the parts of the path that it asks for. Throws ApiError 404 or 405.
+  // A route is found with the parts of the path that it asks for. Throws ApiError 404 or 405.
   struct Found {
     const Route* route = nullptr;
     std::vector<std::string> parts = {};
@@ -71,7 +71,7 @@ class Api {
 Fields fields_of(const HttpRequest& request, const ApiContext& context);
 
 HttpResponse error_response(const ApiError& error);
-// For the client that waited for a job which was cancelled or failed.
+// What a client is told that waited for a job which was cancelled or failed.
 ApiError error_of(const Job::Status& status);
 Answer json_answer(const Json& json, int status = 200);
 // The text of `object` with one more member in front, whose value is JSON text. For megabytes of

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "serve/api/take_order.h"
 #include "serve/api_error.h"

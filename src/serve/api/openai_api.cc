@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "serve/api/take_order.h"
 #include "serve/api_error.h"
@@ -56,7 +57,7 @@ double seconds_of(const Job::Status& status) {
 
 std::string quoted_base64(std::string_view bytes) {
   std::string text = "\"";
-  add_base64(text, bytes);
+  append_base64(text, bytes);
   return text += '"';
 }
 

@@ -1,7 +1,6 @@
 // The web page and the API's description.
-#include <cstdio>
-
 #include "base/error.h"
+#include "base/hexadecimal.h"
 #include "serve/api/api.h"
 #include "serve/page/page_files.h"
 
@@ -28,9 +27,7 @@ std::string content_type(std::string_view name) {
 std::string tag_of(std::string_view contents) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : contents) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  std::array<char, 20> text{};
-  std::snprintf(text.data(), text.size(), "\"%016llx\"", static_cast<unsigned long long>(hash));
-  return text.data();
+  return '"' + hex_digits(hash) + '"';
 }
 
 // The page's own addresses are relative to its base, which is the prefix also where a proxy leaves

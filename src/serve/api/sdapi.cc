@@ -2,6 +2,7 @@
 // settings as JSON in a string.
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "image/parameters.h"
 #include "image/picture_file.h"
@@ -140,7 +141,7 @@ HttpResponse sdapi_result(const Job& job, const Backend& backend, bool sends_ima
   for (const auto& picture : status.pictures) {
     if (!sends_images) break;
     images += images.empty() ? "\"" : ",\"";
-    add_base64(images, *picture.file);
+    append_base64(images, *picture.file);
     images += '"';
   }
   const auto info = info_json(job, status.pictures, backend);

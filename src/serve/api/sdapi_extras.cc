@@ -5,12 +5,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "image/parameters.h"
 #include "image/picture_file.h"
 #include "image/resize.h"
 #include "serve/api/sdapi.h"
 #include "serve/api_error.h"
+#include "serve/body/fields.h"
 
 namespace braid::serve {
 namespace {
@@ -89,7 +91,7 @@ Pixels by_nearest(const Pixels& picture, int width, int height) {
   return made;
 }
 
-// As the web UI does it, whose "None" leaves the picture as it is.
+// The web UI's "None" leaves the picture as it is, too.
 Pixels upscaled(const Pixels& picture, const Upscaling& requested, std::int64_t most_pixels) {
   if (requested.upscaler == "None") return picture;
   const auto factor = factor_of(requested, picture);

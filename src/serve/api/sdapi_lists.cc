@@ -2,6 +2,7 @@
 // settings, progress by polling, and lists that its clients ask for before they begin.
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/control_group.h"
 #include "base/error.h"
 #include "serve/api/sdapi.h"

@@ -100,7 +100,7 @@ Json names_json(const Table& table) {
   return names;
 }
 
-// For pages: defaults, ranges, and what the model's family can do.
+// Pages ask for this: defaults, ranges, and what the model's family can do.
 Answer capabilities(const ApiContext& context, const HttpRequest& http,
                     const std::vector<std::string>&) {
   const auto& backends = context.service.backends();

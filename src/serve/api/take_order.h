@@ -1,4 +1,4 @@
-// From a client's order for pictures to its job: counted first, then decoded aside, then queued.
+// Turns a client's order for pictures into its job: counted first, then decoded aside, then queued.
 #pragma once
 
 #include "serve/api/api.h"

@@ -52,14 +52,14 @@ Pixels decoded_in(Role role, const std::string& bytes, const std::string& source
   return decode_picture(bytes, source, kMaxPixels, flatten);
 }
 
-// At most one file where there may be one.
+// Refuses several files where there may be one.
 std::optional<BroughtFile> single(std::vector<BroughtFile> files, const std::string& field) {
   if (files.size() > 1)
     refuse(field, text_of("'", field, "' should be one picture, there are ", files.size()));
   return files.empty() ? std::nullopt : std::optional(std::move(files.front()));
 }
 
-// As in a family: what to start from, what to look at, or what to follow.
+// The family decides: its pictures are what to start from, what to look at, or what to follow.
 Role role_of_first(const ModelInfo::Pictures& taken, bool is_started_from) {
   if (taken.most_references > 0 && !(is_started_from && taken.takes_init)) return Role::kReference;
   return taken.takes_control ? Role::kControl : Role::kInit;

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
+#include "base/base64.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "serve/api_error.h"
-#include "serve/http.h"
 
 namespace braid::serve {
 namespace {
@@ -38,26 +40,20 @@ int depth_of(const Json& json) {
   return deepest;
 }
 
-bool is_utf8(std::string_view text) {
-  try {
-    (void)Json(text).dump();
-    return true;
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
-
-// As the program's flags have it: the engine computes in single precision.
+// The program's flags follow the same rule: the engine computes in single precision.
 double finite_number(const std::string& name, double value) {
   if (std::abs(value) > FLT_MAX)
     refuse(name, text_of("'", name, "' should be a finite number, it is ", value));
   return value;
 }
 
-// Of UTF-8: bytes that do not continue a character.
-std::size_t num_characters(std::string_view text) {
-  return std::size_t(
-      std::ranges::count_if(text, [](char c) { return (std::uint8_t(c) & 0xc0) != 0x80; }));
+// A data URL without what precedes its base64 (RFC 2397); other text unchanged.
+std::string_view without_data_head(std::string_view text, const std::string& param) {
+  if (ascii_lower_case(text.substr(0, 5)) != "data:") return text;
+  const auto comma = text.find(',');
+  if (comma == text.npos || !ascii_lower_case(text.substr(0, comma)).ends_with(";base64"))
+    refuse(param, "'" + param + "' should be a data URL in base64, as data:image/png;base64,...");
+  return text.substr(comma + 1);
 }
 
 // The base64 of a picture in JSON, from each form that clients give it.
@@ -88,18 +84,10 @@ bool read_decimal(const std::string& text, std::uint64_t& value) {
 
 }  // namespace
 
-std::string error_json(const ApiError& error) {
-  const bool is_clients = error.status < 500 && error.status != 429;
-  const auto type = error.status == 429 ? "rate_limit_error"
-                    : is_clients        ? "invalid_request_error"
-                                        : "server_error";
-  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-  const Json json = {{"error",
-                      {{"message", error.what()},
-                       {"type", type},
-                       {"param", or_null(error.param)},
-                       {"code", or_null(error.code)}}}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string bytes_of_base64(std::string_view text, const std::string& param) {
+  auto bytes = decode_base64(without_data_head(text, param));
+  if (!bytes) refuse(param, "'" + param + "' should be base64");
+  return *std::move(bytes);
 }
 
 Fields::Fields(std::string_view body, UnknownFields unknown) : unknown_(unknown) {
@@ -119,7 +107,7 @@ Fields::Fields(const std::vector<Part>& form, UnknownFields unknown)
   for (const auto& part : form) {
     const auto name =
         part.name.ends_with("[]") ? part.name.substr(0, part.name.size() - 2) : part.name;
-    if (!is_utf8(name + part.file) || (!part.is_file && !is_utf8(part.bytes)))
+    if (!is_valid_utf8(name + part.file) || (!part.is_file && !is_valid_utf8(part.bytes)))
       throw ApiError(400, "the form has text that is not UTF-8", "invalid_multipart");
     if (part.is_file)
       files_[name].push_back({part.file, std::string(part.bytes)});

@@ -39,7 +39,7 @@ class Fields {
   // A number or a list of numbers; empty if absent.
   std::vector<double> numbers(const std::string& name);
   std::optional<bool> flag(const std::string& name);
-  // At most `most` characters.
+  // The text has at most `most` characters.
   std::optional<std::string> text(const std::string& name, std::size_t most);
   // 0 to 2^64-1, as a number or as decimal digits in a string; nullopt if absent or -1.
   std::optional<std::uint64_t> seed();
@@ -81,6 +81,9 @@ class Fields {
   std::shared_ptr<std::vector<std::string>> warnings_ =
       std::make_shared<std::vector<std::string>>();
 };
+
+// Decodes base64, or a data URL with it. Throws ApiError naming `param` if it is neither.
+std::string bytes_of_base64(std::string_view text, const std::string& param);
 
 // "640x480"; throws ApiError otherwise.
 struct Size {

@@ -97,7 +97,7 @@ void resize_both(PicturesIn& in, int mode, int width, int height) {
 
 enum Fill { kFromAround, kOriginal };
 
-// With the mask as it is after its blur, at the picture's size.
+// Uses the mask as it is after its blur, at the picture's size.
 void fill_hole(PicturesIn& in) {
   auto mask = in.padding_crop ? *in.mask : blurred(*in.mask, float(in.mask_blur));
   mask = resized(mask, in.init->width, in.init->height, Resampling::kLanczos);

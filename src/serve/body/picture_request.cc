@@ -1,11 +1,10 @@
 #include "serve/body/picture_request.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/random_bits.h"
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
 #include "serve/body/sampling_fields.h"
@@ -65,12 +64,7 @@ PixelSize scaled_down(PixelSize size, std::int64_t max_pixels, int multiple) {
 
 }  // namespace
 
-std::uint64_t random_seed() {
-  std::uint64_t bits = 0;
-  check(::getrandom(&bits, sizeof bits, 0) == ssize_t(sizeof bits),
-        "the system has no random numbers");
-  return bits >> 11;
-}
+std::uint64_t random_seed() { return random_bits() >> 11; }
 
 const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends) {
   if (name.empty()) return backends.front();

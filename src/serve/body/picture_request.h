@@ -1,4 +1,4 @@
-// From a client's JSON to a complete request of the engine.
+// Turns a client's JSON into a complete request of the engine.
 #pragma once
 
 #include "serve/backend.h"
@@ -21,7 +21,7 @@ struct RequestBounds {
 // The model of that name, or the first one if it is empty or the name of one of OpenAI's, which
 // many clients have wired in. Throws ApiError 404.
 const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends);
-// By the field `model`; warns if it has another name.
+// The field `model` names it; warns if the model has another name.
 const Backend& read_model(Fields& fields, const std::vector<Backend>& backends);
 
 // `safety_identifier`, or the older `user`; empty if absent.

@@ -14,31 +14,9 @@ constexpr std::uint64_t kSmallBody = 2 << 10, kLargeBody = 256 << 10;  // bytes
 constexpr std::size_t kReadHere = 64 << 10;
 constexpr int kMostPlaces = 64, kPlacesOfLarge = 4;
 constexpr auto kLingering = std::chrono::seconds(2);
-constexpr std::size_t kSlowestReader = 64 << 10;  // bytes per second
-
-// Otherwise the client is gone or too slow.
-bool is_malformed(error_code error) {
-  return error.category() == http::make_error_code(http::error::bad_method).category() &&
-         error != http::error::end_of_stream && error != http::error::partial_message;
-}
-
-ApiError not_http(error_code error) {
-  return {400, "this is not an HTTP request: " + error.message(), "bad_request"};
-}
-
-// A proxy in front may read other requests from what is ambiguous (RFC 9112, section 6.3), or
-// check the other one of two headers.
-void require_plain(const http::fields& head) {
-  for (const auto* const name : {"host", "origin", "authorization", "content-type"})
-    if (head.count(name) > 1)
-      throw ApiError(400, std::string("there are several ") + name + " headers", "bad_request");
-  const auto coding = head[http::field::transfer_encoding];
-  if (!coding.empty() && !boost::beast::iequals(coding, "chunked"))
-    throw ApiError(400, "the transfer encoding should be chunked alone", "bad_request");
-}
-
-// Answers without a body, which have no length either.
-bool is_bodiless(int status) { return status == 204 || status == 304; }
+constexpr std::size_t kSlowestReader = 64 << 10;   // bytes per second
+constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
+constexpr std::size_t kWrittenHere = 64 << 10;     // bytes of pictures
 
 }  // namespace
 
@@ -112,26 +90,11 @@ bool Connection::claim_places() {
   return true;
 }
 
-void Connection::release_places() {
-  shared_.places -= places_;
-  places_ = 0;
-}
-
 void Connection::fill_request() {
-  const auto& head = parser_->get();
-  request_.method = std::string(head.method_string());
-  for (const auto& field : head) {
-    const auto name = field.name_string(), value = field.value();
-    request_.headers[ascii_lower_case({name.data(), name.size()})].assign(value.data(),
-                                                                          value.size());
-  }
-  require_plain(head);
   error_code unknown;
-  request_.version = int(head.version());
   request_.client_address = address_text(stream_.socket().remote_endpoint(unknown));
   request_.server_address = address_text(stream_.socket().local_endpoint(unknown));
-  const auto target = head.target();
-  read_target({target.data(), target.size()}, request_);
+  read_request_head(parser_->get(), request_);
 }
 
 void Connection::read_body() {
@@ -217,18 +180,9 @@ void Connection::refuse_for_load() {
 void Connection::send(HttpResponse response) {
   is_answered_ = true;
   keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
-  const int version = parser_ && parser_->is_header_done() ? int(parser_->get().version()) : 11;
-  auto& out = response_.emplace(http::status(response.status), unsigned(version));
-  if (!is_bodiless(response.status)) out.set(http::field::content_type, response.content_type);
-  out.set(http::field::cache_control, "no-store");
-  out.set("x-content-type-options", "nosniff");
-  out.set("referrer-policy", "no-referrer");
-  if (!request_.id.empty()) out.set("x-request-id", request_.id);
-  for (const auto& [name, value] : response.headers) out.set(name, value);
-  for (const auto& [name, value] : shared_.api.access().headers_for(request_)) out.set(name, value);
+  const auto more = shared_.api.access().headers_for(request_);
+  auto& out = response_.emplace(boost_response(std::move(response), request_, more));
   out.keep_alive(keeps_alive_);
-  out.body() = std::move(response.body);
-  if (!is_bodiless(response.status)) out.prepare_payload();
   bytes_sent_ = out.body().size();
   if (request_.method == "HEAD") out.body().clear();
   allow_time_to_write(out.body().size());
@@ -273,6 +227,173 @@ void Connection::linger() {
                             self->discarded_ += bytes;
                             if (!error && self->discarded_ < kMostDiscarded) self->linger();
                           });
+}
+
+void Connection::wait_for_job() {
+  last_event_ = answer_.after_event;
+  subscription_ =
+      answer_.job->subscribe([weak = weak_from_this(), executor = stream_.get_executor()] {
+        net::post(executor, [weak] {
+          if (const auto self = weak.lock()) self->on_job_changed();
+        });
+      });
+  stream_.expires_never();
+  watch_client();
+  if (answer_.on_event) begin_stream();
+  on_job_changed();
+}
+
+// Bytes that arrive meanwhile belong to the next request.
+void Connection::watch_client() {
+  is_watching_ = true;
+  stream_.async_read_some(buffer_.prepare(4096),
+                          [self = shared_from_this()](error_code error, std::size_t bytes) {
+                            self->is_watching_ = false;
+                            self->buffer_.commit(bytes);
+                            self->on_watched(error);
+                          });
+}
+
+// At the end of the stream the client is gone, unless it has said that it will ask for no more:
+// then it may have closed its own direction alone (RFC 9112, section 9.6).
+void Connection::on_watched(error_code error) {
+  if (is_answered_) {
+    if (!is_writing_ && keeps_alive_) wait_for_next();
+    return;
+  }
+  if (!error && buffer_.size() < kMostBytesAhead) return watch_client();
+  if (error == net::error::eof && !parser_->get().keep_alive()) return watch_for_reset();
+  leave();
+}
+
+void Connection::watch_for_reset() {
+  is_watching_ = true;
+  stream_.socket().async_wait(net::socket_base::wait_error,
+                              [self = shared_from_this()](error_code error) {
+                                self->is_watching_ = false;
+                                if (!error && !self->is_answered_) self->leave();
+                              });
+}
+
+// The client is gone.
+void Connection::leave() {
+  timer_.cancel();
+  subscription_.reset();
+  log(499);  // nginx's code for this
+  if (answer_.when_gone) answer_.when_gone();
+  answer_ = {};
+  is_answered_ = true;
+  keeps_alive_ = false;
+  stream_.close();
+}
+
+void Connection::on_job_changed() {
+  if (is_answered_ || is_writing_ || !answer_.job) return;
+  if (is_streaming_) return send_events();
+  if (is_final(answer_.job->status().state)) answer_end();
+}
+
+// Pictures as text are megabytes: other clients are served meanwhile.
+void Connection::answer_end() {
+  is_writing_ = true;
+  subscription_.reset();
+  answer_aside(shared_.aside.threads.get_executor(),
+               [this, job = answer_.job, write = std::move(answer_.when_ended)] {
+                 return shared_.api.finish([&] { return Answer{.now = write(*job)}; });
+               });
+}
+
+void Connection::begin_stream() {
+  is_streaming_ = true;
+  keeps_alive_ = keeps_alive_ && parser_->get().version() == 11;
+  send_piece(stream_head(request_.id, shared_.api.access().headers_for(request_), stream_end()));
+}
+
+// Sends all new events in one piece.
+void Connection::send_events() {
+  auto events = answer_.job->events_after(last_event_);
+  if (num_picture_bytes(events) > kWrittenHere) return send_events_aside(std::move(events));
+  if (!events.empty()) last_event_ = events.back().id;
+  is_answered_ = has_last_event(events) || is_final_and_read();
+  send_events_piece(stream_piece(events_text(events, answer_.on_event), stream_end()));
+}
+
+// The one who writes events remembers earlier ones, so it goes along.
+void Connection::send_events_aside(std::vector<Event> events) {
+  is_writing_ = true;
+  last_event_ = events.back().id;
+  net::post(shared_.aside.threads,
+            [self = shared_from_this(), events = std::move(events),
+             write = std::move(answer_.on_event), end = stream_end()]() mutable {
+              auto piece = stream_piece(events_text(events, write), end);
+              const bool is_over = has_last_event(events);
+              const auto here = self->stream_.get_executor();
+              net::post(here, [self = std::move(self), piece = std::move(piece),
+                               write = std::move(write), is_over]() mutable {
+                self->is_writing_ = false;
+                if (self->is_answered_) return;  // the client left meanwhile
+                self->answer_.on_event = std::move(write);
+                self->is_answered_ = is_over || self->is_final_and_read();
+                self->send_events_piece(std::move(piece));
+              });
+            });
+}
+
+void Connection::send_events_piece(std::string bytes) {
+  if (!bytes.empty()) return send_piece(std::move(bytes));
+  if (is_answered_) return end_stream();
+  ping_later();
+}
+
+// A short piece must not keep the memory of a long one before it.
+void Connection::send_piece(std::string bytes) {
+  piece_.swap(bytes);
+  bytes_sent_ += piece_.size();
+  is_writing_ = true;
+  timer_.cancel();
+  allow_time_to_write(piece_.size());
+  net::async_write(stream_, net::buffer(piece_),
+                   [self = shared_from_this()](error_code error, std::size_t) {
+                     self->is_writing_ = false;
+                     if (!self->answer_.job) return;
+                     if (error && !self->is_answered_) return self->leave();
+                     if (error) return;
+                     if (self->is_answered_) return self->end_stream();
+                     self->on_job_changed();
+                   });
+}
+
+void Connection::end_stream() {
+  std::string(keeps_alive_ ? "0\r\n\r\n" : "").swap(piece_);
+  keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
+  is_writing_ = true;
+  stream_.expires_after(shared_.options.write_time);
+  net::async_write(stream_, net::buffer(piece_),
+                   [self = shared_from_this()](error_code error, std::size_t) {
+                     self->is_writing_ = false;
+                     self->log(200);
+                     if (!error) self->after_answer();
+                   });
+}
+
+void Connection::ping_later() {
+  timer_.expires_after(shared_.options.ping_interval);
+  timer_.async_wait([weak = weak_from_this()](error_code error) {
+    const auto self = weak.lock();
+    if (error || !self || self->is_answered_ || self->is_writing_) return;
+    self->send_piece(stream_piece(": ping\n\n", self->stream_end()));
+  });
+}
+
+void Connection::log(int status) {
+  if (!shared_.options.log || request_.method.empty()) return;
+  shared_.options.log({.id = request_.id,
+                       .method = request_.method,
+                       .path = request_.path,
+                       .client = request_.client_address,
+                       .status = status,
+                       .bytes = bytes_sent_,
+                       .seconds = std::chrono::duration<double>(Clock::now() - began_).count()});
 }
 
 }  // namespace braid::serve

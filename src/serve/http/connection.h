@@ -6,20 +6,16 @@
 #include <utility>  // Boost 1.74 uses std::exchange without it
 
 #include <boost/asio.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 #include <set>
 
+#include "serve/http/boost_messages.h"
 #include "serve/http/endpoints.h"
+#include "serve/http/event_stream.h"
 #include "serve/http/http_server.h"
 
 namespace braid::serve {
 
-namespace http = boost::beast::http;
-using boost::beast::error_code;
 using tcp = net::ip::tcp;
-
-constexpr const char* kEventStream = "text/event-stream; charset=utf-8";
 
 class Connection;
 
@@ -70,7 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_head(error_code error);
   void fill_request();
   bool claim_places();
-  void release_places();
+  void release_places() { shared_.places -= std::exchange(places_, 0); }
   void read_body();
   void on_body(error_code error);
   void fail(const ApiError& error);
@@ -94,7 +90,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send_events_aside(std::vector<Event> events);
   void send_events_piece(std::string bytes);
   void send_piece(std::string bytes);
-  bool is_final_and_read() const;
+  // Whether the client already knew the last event.
+  bool is_final_and_read() const {
+    return is_final(answer_.job->status().state) && answer_.job->events_after(last_event_).empty();
+  }
+  StreamEnd stream_end() const {
+    return keeps_alive_ ? StreamEnd::kEmptyChunk : StreamEnd::kClosing;
+  }
   void end_stream();
   void ping_later();
   void log(int status);

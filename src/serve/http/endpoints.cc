@@ -14,7 +14,7 @@ namespace {
 
 std::string path_in(const std::string& address) { return address.substr(std::strlen(kUnix)); }
 
-// As an address of IP; false for other kinds.
+// Reads an endpoint as an address of IP; false for other kinds.
 bool read_ip(const Endpoint& endpoint, net::ip::tcp::endpoint& ip) {
   const auto family = endpoint.protocol().family();
   if ((family != AF_INET && family != AF_INET6) || endpoint.size() > ip.capacity()) return false;

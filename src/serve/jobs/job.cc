@@ -1,13 +1,13 @@
 #include "serve/jobs/job.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/hexadecimal.h"
+#include "base/random_bits.h"
 
 namespace braid::serve {
 
@@ -27,18 +27,7 @@ const char* state_name(JobState state) {
   return "";
 }
 
-std::string random_id() {
-  std::array<unsigned char, 16> bytes{};
-  check(::getrandom(bytes.data(), bytes.size(), 0) == ssize_t(bytes.size()),
-        "the system has no random numbers: ", std::strerror(errno));
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string id;
-  for (const auto byte : bytes) {
-    id += kDigits[byte >> 4];
-    id += kDigits[byte & 15];
-  }
-  return id;
-}
+std::string random_id() { return hex_digits(random_bits()) + hex_digits(random_bits()); }
 
 namespace {
 

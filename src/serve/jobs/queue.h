@@ -32,7 +32,7 @@ class Queue {
 
   int num_jobs() const;
   Room used() const;  // by jobs and reservations
-  // In starting order.
+  // Lists the jobs in the order in which they start.
   std::vector<std::shared_ptr<Job>> in_order() const;
 
  private:

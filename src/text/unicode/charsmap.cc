@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/byte_order.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/unicode/unicode.h"
 
 namespace braid::text {
@@ -18,18 +20,8 @@ struct Unit {
   std::uint32_t offset() const { return bits >> 10 << ((bits & 1u << 9) >> 6); }
 };
 
-std::uint32_t little_endian(std::string_view bytes, std::size_t at) {
-  std::uint32_t out = 0;
-  for (std::size_t i = 0; i < 4; ++i)
-    out |= std::uint32_t(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-  return out;
-}
-
-int base64_digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
+std::uint32_t unit_at(std::string_view bytes, std::size_t at) {
+  return std::uint32_t(little_endian(bytes.data() + at, 4));
 }
 
 }  // namespace
@@ -37,13 +29,13 @@ int base64_digit(char c) {
 Charsmap::Charsmap(std::string_view bytes, const std::string& source) {
   require(bytes.size() >= 4, source, " has a character map of ", bytes.size(),
           " bytes, at least 4 were expected");
-  const std::size_t size = little_endian(bytes, 0) / 4;
+  const std::size_t size = unit_at(bytes, 0) / 4;
   require(size > 0 && size <= (bytes.size() - 4) / 4, source, " has a character map that declares ",
           size, " units, its ", bytes.size(), " bytes hold ", (bytes.size() - 4) / 4);
   trie_.reserve(size);
-  for (std::size_t i = 0; i < size; ++i) trie_.push_back(little_endian(bytes, 4 + 4 * i));
+  for (std::size_t i = 0; i < size; ++i) trie_.push_back(unit_at(bytes, 4 + 4 * i));
   replacements_ = bytes.substr(4 + 4 * size);
-  require(unicode::is_valid_utf8(replacements_), source,
+  require(is_valid_utf8(replacements_), source,
           " has a character map whose replacements are not UTF-8");
 }
 
@@ -83,31 +75,9 @@ std::string Charsmap::apply(std::string_view text) const {
       }
     }
     for (std::size_t i = 0; i < grapheme.size();) {
-      const auto size = unicode::decode(grapheme, i).size;
+      const auto size = decode_utf8(grapheme, i).size;
       append(grapheme.substr(i, size));
       i += size;
-    }
-  }
-  return out;
-}
-
-std::string decode_base64(std::string_view text, const std::string& source) {
-  require(text.size() % 4 == 0, source, " holds base64 of ", text.size(),
-          " characters, a multiple of 4 was expected");
-  const auto padding = text.ends_with("==") ? 2u : text.ends_with('=') ? 1u : 0u;
-  text.remove_suffix(padding);
-  std::string out;
-  out.reserve(text.size() / 4 * 3 + 3);
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int digit = base64_digit(c);
-    require(digit >= 0, source, " holds base64 with a character that does not belong");
-    bits = bits << 6 | std::uint32_t(digit);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out += char(bits >> count & 0xFF);
     }
   }
   return out;

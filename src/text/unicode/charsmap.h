@@ -27,7 +27,4 @@ class Charsmap {
   std::string replacements_;
 };
 
-// Throws InputError naming `source`.
-std::string decode_base64(std::string_view text, const std::string& source);
-
 }  // namespace braid::text

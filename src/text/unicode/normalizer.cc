@@ -4,8 +4,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "text/unicode/charsmap.h"
 #include "text/unicode/pattern.h"
 #include "text/unicode/unicode.h"
@@ -26,9 +28,9 @@ Normalizer mapped(Map map) {
   return [map](TextPiece& piece) {
     std::string out;
     for (std::size_t at = 0; at < piece.text.size();) {
-      const auto c = unicode::decode(piece.text, at);
+      const auto c = decode_utf8(piece.text, at);
       if (const auto code = map(c.code)) {
-        unicode::append(out, *code);
+        append_utf8(out, *code);
       } else if (out.empty()) {
         piece.at_start = false;  // the reference counts from what is left
       }
@@ -64,7 +66,7 @@ Normalizer read_strip(const JsonObject& json) {
       text.remove_suffix(c.size);
     }
     while (left && !text.empty()) {
-      const auto c = unicode::decode(text, 0);
+      const auto c = decode_utf8(text, 0);
       if (!unicode::is_whitespace(c.code)) break;
       text.remove_prefix(c.size);
       piece.at_start = false;
@@ -83,7 +85,7 @@ Normalizer read_replace(const JsonObject& json) {
       // A replacement takes the position of the last character it replaces.
       if (span.begin == 0 && span.is_match && !text.empty())
         piece.at_start =
-            piece.at_start && !content.empty() && unicode::decode(text, 0).size == text.size();
+            piece.at_start && !content.empty() && decode_utf8(text, 0).size == text.size();
     }
     piece.text = std::move(out);
   };
@@ -108,8 +110,12 @@ Normalizer read_normalizers(const JsonObject& json) {
 }
 
 Normalizer read_precompiled(const JsonObject& json) {
-  const auto bytes = decode_base64(json.string("precompiled_charsmap"), json.source());
-  return charsmap_normalizer(bytes, json.source());
+  const auto text = json.string("precompiled_charsmap");
+  require(text.size() % 4 == 0, json.source(), " holds base64 of ", text.size(),
+          " characters, a multiple of 4 was expected");
+  const auto bytes = decode_base64(text);
+  require(bytes.has_value(), json.source(), " holds base64 with a character that does not belong");
+  return charsmap_normalizer(*bytes, json.source());
 }
 
 void lower(TextPiece& piece) { piece.text = unicode::lower_case(piece.text); }

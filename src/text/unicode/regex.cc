@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/unicode/unicode.h"
 #include "text/unicode/unicode_tables.h"
 
@@ -55,9 +56,9 @@ std::string later_members(std::string_view name) {
   std::string out;
   for (const auto& range : unicode::later_categories()) {
     if (!std::string_view(range.name).starts_with(name)) continue;
-    unicode::append(out, range.first);
+    append_utf8(out, range.first);
     out += '-';
-    unicode::append(out, range.last);
+    append_utf8(out, range.last);
   }
   return out;
 }
@@ -158,7 +159,7 @@ std::vector<Match> Regex::find_all(std::string_view text) const {
     const Match match{std::size_t(scratch.region()->beg[0]), std::size_t(scratch.region()->end[0])};
     at = match.end;
     if (match.begin == match.end && !found.empty() && found.back().end == match.end) {
-      at += at < text.size() ? unicode::decode(text, at).size : 1;
+      at += at < text.size() ? decode_utf8(text, at).size : 1;
       continue;
     }
     found.push_back(match);

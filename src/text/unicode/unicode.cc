@@ -55,7 +55,7 @@ void append_normalized(std::string& out, std::string_view stretch, Form form) {
   std::vector<utf8proc_int32_t> code_points;
   code_points.reserve(stretch.size() + 32);
   for (std::size_t at = 0; at < stretch.size();) {
-    const auto c = decode(stretch, at);
+    const auto c = decode_utf8(stretch, at);
     append_decomposed(code_points, c.code, options);
     at += c.size;
   }
@@ -63,7 +63,8 @@ void append_normalized(std::string& out, std::string_view stretch, Form form) {
   auto size = utf8proc_ssize_t(code_points.size());
   if (form == Form::nfc || form == Form::nfkc)
     size = utf8proc_normalize_utf32(code_points.data(), size, utf8proc_option_t(options));
-  for (utf8proc_ssize_t i = 0; i < size; ++i) append(out, char32_t(code_points[std::size_t(i)]));
+  for (utf8proc_ssize_t i = 0; i < size; ++i)
+    append_utf8(out, char32_t(code_points[std::size_t(i)]));
 }
 
 // utf8proc knows the clusters of its own Unicode version; later characters borrow a similar one.
@@ -76,45 +77,14 @@ utf8proc_int32_t stand_in(char32_t code) {
 
 }  // namespace
 
-bool contains(std::span<const Range> ranges, char32_t c) {
-  const auto it = std::ranges::lower_bound(ranges, c, {}, &Range::last);
-  return it != ranges.end() && it->first <= c;
-}
-
-bool is_valid_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto c = decode(text, at);
-    if (c.code == kReplacement && c.size == 1) return false;
-    at += c.size;
-  }
-  return true;
-}
-
-Char decode(std::string_view text, std::size_t at) {
-  const auto byte = static_cast<unsigned char>(text[at]);
-  if (byte < 0x80) return {byte, 1};
-  utf8proc_int32_t code = -1;
-  const auto size =
-      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
-                       utf8proc_ssize_t(std::min<std::size_t>(text.size() - at, 4)), &code);
-  if (size <= 0 || code < 0) return {kReplacement, 1};
-  return {char32_t(code), std::size_t(size)};
-}
-
-Char decode_before(std::string_view text, std::size_t end) {
+Utf8Character decode_before(std::string_view text, std::size_t end) {
   const auto is_continuation = [&](std::size_t i) {
     return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
   };
   auto begin = end - 1;
   while (begin > 0 && end - begin < 4 && is_continuation(begin)) --begin;
-  const auto c = decode(text.substr(0, end), begin);
-  return c.size == end - begin ? c : Char{kReplacement, 1};
-}
-
-void append(std::string& text, char32_t code) {
-  utf8proc_uint8_t bytes[4];
-  const auto size = utf8proc_encode_char(utf8proc_int32_t(code), bytes);
-  text.append(reinterpret_cast<const char*>(bytes), std::size_t(std::max<long>(size, 0)));
+  const auto c = decode_utf8(text.substr(0, end), begin);
+  return c.size == end - begin ? c : Utf8Character{kReplacement, 1};
 }
 
 bool is_whitespace(char32_t c) {
@@ -149,7 +119,7 @@ std::string normalized(std::string_view text, Form form) {
   std::string out;
   std::size_t stretch = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const auto c = decode(text, at);
+    const auto c = decode_utf8(text, at);
     if (contains(inert(), c.code)) {
       append_normalized(out, text.substr(stretch, at - stretch), form);
       out.append(text.substr(at, c.size));
@@ -166,27 +136,27 @@ std::string lower_case(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const auto c = decode(text, at);
+    const auto c = decode_utf8(text, at);
     const auto shifts = lower_case_shifts();
     const auto shift = std::ranges::lower_bound(shifts, c.code, {}, &Shift::last);
     const bool shifted = shift != shifts.end() && shift->first <= c.code;
     if (shifted) {
-      append(out, char32_t(std::int64_t(c.code) + shift->by));
+      append_utf8(out, char32_t(std::int64_t(c.code) + shift->by));
     } else {
-      append(out, char32_t(utf8proc_tolower(utf8proc_int32_t(c.code))));
+      append_utf8(out, char32_t(utf8proc_tolower(utf8proc_int32_t(c.code))));
     }
-    if (c.code == kDottedCapitalI) append(out, kDotAbove);
+    if (c.code == kDottedCapitalI) append_utf8(out, kDotAbove);
     at += c.size;
   }
   return out;
 }
 
 std::size_t grapheme_size(std::string_view text, std::size_t begin) {
-  auto previous = decode(text, begin);
+  auto previous = decode_utf8(text, begin);
   std::size_t at = begin + previous.size;
   utf8proc_int32_t state = 0;
   while (at < text.size()) {
-    const auto next = decode(text, at);
+    const auto next = decode_utf8(text, at);
     if (utf8proc_grapheme_break_stateful(stand_in(previous.code), stand_in(next.code), &state))
       break;
     previous = next;

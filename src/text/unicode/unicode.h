@@ -1,24 +1,16 @@
-// Unicode as the reference's tokenizers see it: UTF-8, character classes, normalisation forms.
+// Unicode as the reference's tokenizers see it: character classes, normalisation forms.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace braid::unicode {
 
-bool is_valid_utf8(std::string_view text);
-
-struct Char {
-  char32_t code;
-  std::size_t size;  // bytes, at least 1
-};
-
-// The character at `at` < text.size(). Bytes that are not UTF-8 are returned one by one as U+FFFD.
-Char decode(std::string_view text, std::size_t at);
 // The last character of text[0, end), end > 0.
-Char decode_before(std::string_view text, std::size_t end);
-void append(std::string& text, char32_t code);
+Utf8Character decode_before(std::string_view text, std::size_t end);
 
 bool is_whitespace(char32_t code);   // White_Space
 bool is_numeric(char32_t code);      // Nd, Nl, No

@@ -2,6 +2,7 @@
 // Written by tools/parity/dump_unicode.py, which documents how each table was found.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -42,6 +43,9 @@ std::span<const Range> not_punctuation();
 std::span<const Range> later_extenders();
 
 // Whether `c` lies in one of the sorted ranges.
-bool contains(std::span<const Range> ranges, char32_t c);
+inline bool contains(std::span<const Range> ranges, char32_t c) {
+  const auto it = std::ranges::lower_bound(ranges, c, {}, &Range::last);
+  return it != ranges.end() && it->first <= c;
+}
 
 }  // namespace braid::unicode

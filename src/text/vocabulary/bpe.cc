@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "text/unicode/unicode.h"
+#include "base/utf8.h"
 #include "text/vocabulary/byte_fallback.h"
 
 namespace braid::text {
@@ -64,7 +64,7 @@ std::vector<std::int64_t> Bpe::characters(std::string_view word) const {
     pending = -1;
   };
   for (std::size_t at = 0; at < word.size();) {
-    const auto size = unicode::decode(word, at).size;
+    const auto size = decode_utf8(word, at).size;
     std::string text(at == 0 ? "" : options_.continuing_prefix);
     text += word.substr(at, size);
     at += size;

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "text/unicode/unicode.h"
+#include "base/utf8.h"
 
 namespace braid::text {
 namespace {
@@ -16,7 +16,7 @@ std::array<std::string, 256> alphabet() {
   std::array<std::string, 256> out;
   char32_t next = 0x100;
   for (int byte = 0; byte < 256; ++byte)
-    unicode::append(out[std::size_t(byte)], is_printable(byte) ? char32_t(byte) : next++);
+    append_utf8(out[std::size_t(byte)], is_printable(byte) ? char32_t(byte) : next++);
   return out;
 }
 

@@ -30,7 +30,8 @@ Unigram make_unigram(Lists lists, Unigram::Options options, const std::string& s
 // The model of a tokenizer.json.
 Model make_model(Lists lists, const Json& json, const std::string& source);
 
-// From the contents of vocab.json and merges.txt. `folder` names them in errors.
+// `vocab` and `merges` are the contents of vocab.json and merges.txt; `folder` names them in
+// errors.
 Bpe read_bpe_files(std::string_view vocab, std::string_view merges, BpeOptions options,
                    const std::string& folder);
 

@@ -7,8 +7,6 @@
 namespace braid::text {
 namespace {
 
-constexpr std::size_t kMaxDepth = 100;
-
 // Receives the parser's events. Wanted lists go to `lists`, the rest becomes a tree.
 class Handler : public nlohmann::json_sax<Json> {
  public:
@@ -99,7 +97,8 @@ class Handler : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json container) {
-    require(stack_.size() < kMaxDepth, source_, " nests JSON deeper than ", kMaxDepth, " levels");
+    require(stack_.size() < kMaxJsonDepth, source_, " nests JSON deeper than ", kMaxJsonDepth,
+            " levels");
     stack_.push_back(place(std::move(container)));
     return true;
   }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "text/unicode/unicode.h"
+#include "base/utf8.h"
 
 namespace braid::text {
 namespace {
@@ -92,7 +92,7 @@ void read_piece(std::string_view bytes, const std::string& source, SentencePiece
     if (field.number == kScore) score = std::bit_cast<float>(std::uint32_t(field.value));
     if (field.number == kType) type = field.value;
   }
-  require(unicode::is_valid_utf8(text) && std::isfinite(score), source, " has a token, number ",
+  require(is_valid_utf8(text) && std::isfinite(score), source, " has a token, number ",
           model.tokens.size(), ", that is not UTF-8 or has no finite score");
   model.tokens.push_back({std::string(text), score});
   if (type == kControl || type == kUserDefined)

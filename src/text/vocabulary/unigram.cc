@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "text/unicode/unicode.h"
+#include "base/utf8.h"
 #include "text/vocabulary/byte_fallback.h"
 
 namespace braid::text {
@@ -45,7 +45,7 @@ std::vector<Unigram::Step> Unigram::best_steps(std::string_view text) const {
   std::vector<Step> steps(text.size() + 1);
   for (std::size_t begin = 0; begin < text.size();) {
     const auto score = steps[begin].score;
-    const auto size = unicode::decode(text, begin).size;
+    const auto size = decode_utf8(text, begin).size;
     bool knows_character = false;
     const auto reach = [&](std::size_t length, double token_score, std::int64_t id) {
       auto& step = steps[begin + length];

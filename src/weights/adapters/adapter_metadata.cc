@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/byte_order.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -118,8 +119,7 @@ PeftScaling read_peft_config(const std::string& text, const std::string& source)
 }
 
 AdapterMetadata read_adapter_metadata(std::span<const std::byte> file, const std::string& source) {
-  std::uint64_t length = 0;  // little-endian
-  for (int i = 0; i < 8; ++i) length |= std::uint64_t(file[std::size_t(i)]) << (8 * i);
+  const auto length = little_endian(file.data(), 8);
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, std::size_t(length));
   AdapterMetadata metadata;
   if (!may_have_key(text, kMetadata)) return metadata;

@@ -31,7 +31,7 @@ struct PeftScaling {
 
 struct AdapterMetadata {
   std::map<std::string, std::string> texts = {};  // verbatim from the header
-  // By the part's folder ("transformer"), or "" if names have no prefix.
+  // Keys are the parts' folders ("transformer"), or "" if names have no prefix.
   std::map<std::string, PeftScaling> scalings = {};
 };
 

@@ -19,7 +19,7 @@ std::string part_of(const std::string& prefix) { return prefix.substr(0, prefix.
 // transformers' encoders have all of their modules in this one, and files may leave it out.
 constexpr std::string_view kInEncoders = "text_model.";
 
-// As the part itself names the module.
+// Returns the module's name within the part itself.
 std::string name_in_part(const std::string& prefix, const std::string& name) {
   return prefix.ends_with(kInEncoders) ? std::string(kInEncoders) + name : name;
 }

@@ -9,7 +9,7 @@ namespace braid {
 
 class AdapterShelf {
  public:
-  // Like open_adapters(), but files unchanged since they were last opened are reused.
+  // Does what open_adapters() does, but reuses files unchanged since they were last opened.
   std::vector<AppliedAdapter> open(const std::vector<Adapter>& adapters);
 
  private:

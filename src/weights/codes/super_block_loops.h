@@ -59,7 +59,7 @@ BRAID_DEVICE void decode_q3_k(const uint8_t* b, To to) {
   });
 }
 
-// Of the i-th 32 numbers, from twelve bytes of six-bit scales and offsets.
+// The scale and offset of the i-th 32 numbers, decoded from twelve bytes of six-bit ones.
 struct ScaleAndOffset {
   float scale, offset;
 };

@@ -10,10 +10,10 @@
 namespace braid {
 
 // Its checkpoints stay mapped as long as it lives; what is read of them is released as it is used.
-// For any number of threads.
+// Any number of threads may use it.
 class CheckpointShelf {
  public:
-  // Like those of Checkpoint, but each file is opened once.
+  // Both do what those of Checkpoint do, but each file is opened once.
   Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   Checkpoint open_file(const std::filesystem::path& path);
   // A file, or a folder whose file is named after `stem`.

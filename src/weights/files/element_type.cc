@@ -14,8 +14,9 @@ struct ElementTypeRow {
   Block block;
 };
 
-// In the order of ElementType. https://github.com/huggingface/safetensors, "Format", and
-// https://github.com/ggml-org/ggml, ggml-common.h
+// Rows stand in the order of ElementType. Names and sizes are from
+// https://github.com/huggingface/safetensors, "Format", and https://github.com/ggml-org/ggml,
+// ggml-common.h
 constexpr std::array<ElementTypeRow, 30> kElementTypes = {
     {{"BOOL", {1, 1}},       {"U8", {1, 1}},       {"I8", {1, 1}},
      {"I16", {1, 2}},        {"U16", {1, 2}},      {"I32", {1, 4}},

@@ -26,7 +26,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// Of several variants, in the order of preference; others by name.
+// Orders several variants by preference, others by name.
 std::size_t variant_rank(const std::string& name) {
   constexpr std::array kPreferred = {"bf16", "fp16", "fp32", "fp8"};
   for (std::size_t i = 0; i < kPreferred.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/byte_order.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -48,19 +49,13 @@ Json header_of_file(std::span<const std::byte> file, std::uint64_t length,
   return parse_json({text, std::size_t(length)}, source);
 }
 
-std::uint64_t length_of_header(std::span<const std::byte> file) {
-  std::uint64_t length = 0;  // little-endian
-  for (int i = 0; i < 8; ++i) length |= std::uint64_t(file[std::size_t(i)]) << (8 * i);
-  return length;
-}
-
 }  // namespace
 
 std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> file,
                                                   const std::string& source) {
   require(file.size() >= 8, source, " is not a safetensors file: it has only ", file.size(),
           " bytes");
-  const auto length = length_of_header(file);
+  const auto length = little_endian(file.data(), 8);
   require(length <= kMaxHeader, source, " is not a safetensors file: its header claims ", length,
           " bytes, at most ", kMaxHeader, " are allowed");
   require(length <= file.size() - 8, source, " claims a header of ", length,
@@ -86,7 +81,7 @@ std::string safetensors_note(std::span<const std::byte> file, const std::string&
 }
 
 std::map<std::string, std::string> safetensors_notes(std::span<const std::byte> file) {
-  const auto json = header_of_file(file, length_of_header(file), "the header");
+  const auto json = header_of_file(file, little_endian(file.data(), 8), "the header");
   const auto notes = json.find("__metadata__");
   std::map<std::string, std::string> texts;
   if (notes == json.end() || !notes->is_object()) return texts;

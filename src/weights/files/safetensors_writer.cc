@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/byte_order.h"
 #include "base/error.h"
 #include "weights/files/safetensors_header.h"
 
@@ -86,7 +87,7 @@ std::string write_safetensors(const std::map<std::string, at::Tensor>& tensors) 
   const auto entries = in_order(tensors);
   const auto header = header_of(entries);
   std::string file;
-  for (int i = 0; i < 8; ++i) file += char(header.size() >> (8 * i) & 0xff);  // little-endian
+  append_little_endian(file, header.size(), 8);
   file += header;
   for (const auto& entry : entries) {
     const auto flat = entry.tensor.cpu().contiguous();

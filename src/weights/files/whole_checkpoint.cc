@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-// Of which a whole checkpoint has one.
+// A whole checkpoint has one of each.
 constexpr std::array kDenoisers = {"model.diffusion_model.", "diffusion_model.", "transformer."};
 constexpr std::array kAutoencoders = {"vae.", "first_stage_model."};
 // Text encoders: ComfyUI's, those of Stable Diffusion's tools, and diffusers' folders. A name or
@@ -17,7 +17,7 @@ constexpr std::array kTexts = {"cond_stage_model.", "text_encoder.", "text_encod
 
 // Tools that save a whole module write its name before all others.
 constexpr std::array kWrappers = {"transformer.", "net.", "dit.", "unet.", "module.", "model."};
-// Of a schedule, or of the tool that saved the model.
+// These belong to a schedule, or to the tool that saved the model.
 const std::vector<std::string> kOtherParts = {
     "model_sampling.", "model.model_sampling.", "model_ema.", "denoiser.", "log_sigmas", "sigmas"};
 

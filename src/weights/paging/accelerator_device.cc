@@ -4,8 +4,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "weights/paging/cpu_device.h"
 #include "weights/paging/locked_memory.h"
+#include "weights/paging/page_bytes.h"
 
 namespace braid {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <exception>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "weights/paging/device.h"
@@ -43,10 +42,5 @@ class CpuPageDevice : public PageDevice {
   std::exception_ptr failure_;  // of a copy; later results would be wrong
   WorkQueue copies_;            // last: its thread uses the members above
 };
-
-// kByte memory aligned to 4096, as direct reads need. Freed with the tensor.
-Tensor aligned_bytes(std::int64_t size);
-
-std::span<std::byte> span_of(const Tensor& bytes);
 
 }  // namespace braid

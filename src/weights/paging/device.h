@@ -2,18 +2,13 @@
 // be simulated and its use checked (`OrderChecker`).
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <memory>
 #include <source_location>
-#include <string>
+
+#include "weights/paging/page_bytes.h"
 
 namespace braid {
 
-using at::Tensor;
 using Site = std::source_location;
-
-class PageFile;
 
 enum class StreamName { kCompute, kCopy };
 
@@ -23,19 +18,6 @@ struct Event {
 struct Slot {
   int id;
 };
-
-// The contents of one page, wherever they are. Different contents have different versions.
-struct PageBytes {
-  std::string name;  // of the group of layers
-  std::uint64_t version = 0;
-  std::int64_t size = 0;  // bytes
-  Tensor memory = {};     // kByte [size] on the host; undefined for a file
-  std::shared_ptr<const PageFile> file = {};
-  bool is_locked = false;  // the device can copy from `memory` directly
-};
-
-// Copies the page's bytes to `target`, which has room for them. Throws Error for a damaged file.
-void read_page(const PageBytes& page, std::byte* target);
 
 class PageDevice {
  public:

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hexadecimal.h"
 #include "weights/paging/checksum.h"
 
 namespace braid {
@@ -61,12 +62,7 @@ Header header_of(std::span<const std::byte> contents, PageId id) {
 
 }  // namespace
 
-std::string PageId::text() const {
-  std::string digits;
-  for (const auto half : {high, low})
-    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(half >> shift) & 15];
-  return digits;
-}
+std::string PageId::text() const { return hex_digits(high) + hex_digits(low); }
 
 PageId id_of(std::string_view recipe) {
   const auto bytes = std::as_bytes(std::span(recipe));

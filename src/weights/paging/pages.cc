@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "weights/paging/cpu_device.h"
 #include "weights/paging/locked_memory.h"
+#include "weights/paging/page_bytes.h"
 
 namespace braid {
 namespace {

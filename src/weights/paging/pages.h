@@ -6,7 +6,6 @@
 // copy waits for the last use of the slot it overwrites. The host never waits.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "braid/memory.h"
@@ -46,14 +45,9 @@ class Pages {
   void enter(int group);
   void leave(int group);
 
-  // Changes a group's contents: `change` gets its tensors in host memory, in the order they were
-  // added. Waits for the device; not allowed between enter() and leave().
-  void rewrite(int group, const std::function<void(std::vector<Tensor>& tensors)>& change);
-
   std::int64_t slot_bytes() const { return slot_bytes_; }  // of all slots, on the device
   std::int64_t page_bytes() const;                         // of all pages
   std::int64_t bytes_copied() const { return bytes_copied_; }
-  int num_slots() const { return int(slots_.size()); }
 
  private:
   struct Place {
@@ -85,7 +79,6 @@ class Pages {
   Tensor room_for(const Group& group) const;
   Tensor made_of(const Group& group, const std::vector<PageSource>& sources) const;
   void lock(Group& group) const;
-  Tensor contents_of(const Group& group) const;
   int make_slot(std::int64_t bytes);
   std::vector<bool> resident() const;
   int first_guess_behind(int group) const;

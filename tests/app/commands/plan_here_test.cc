@@ -33,7 +33,7 @@ TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
   EXPECT_THAT(plan_here(deployment, budget).sentence, StartsWith("does not fit: "));
 }
 
-// Of a container, say: the run would be killed without a word.
+// A container, say, would kill the run without a word.
 TEST(ShortageHere, IsToldBeforeAPictureBegins) {
   const Request small{.width = 64, .height = 64}, large{.width = 1024, .height = 1024};
   auto options = demo();

@@ -238,9 +238,10 @@ TEST(Flags, SayWhereWeightsAre) {
   EXPECT_EQ(all.options.memory.offload.transformer, OffloadMode::kBlock);
   EXPECT_EQ(all.options.memory.offload.text, OffloadMode::kModel) << "whichever comes first";
   EXPECT_EQ(all.options.memory.offload.vae, OffloadMode::kBlock);
-  const auto f = generate_flags({"a", "--offload-group", "4", "--prefetch", "2", "--resident",
-                                 "all", "--residency", "leading", "--pin", "on-the-fly",
-                                 "--offload-dir", "/tmp/pages", "--disk-reads", "mapped"});
+  const auto f =
+      generate_flags({"a", "--offload-group", "4", "--prefetch", "2", "--resident", "all",
+                      "--residency", "leading", "--pin", "on-the-fly", "--offload-dir",
+                      "/tmp/pages", "--disk-reads", "mapped", "--check-order"});
   EXPECT_EQ(f.options.memory.offload.blocks, 4);
   EXPECT_EQ(f.options.memory.offload.prefetch, 2);
   EXPECT_EQ(f.options.memory.offload.resident, -1);
@@ -248,6 +249,7 @@ TEST(Flags, SayWhereWeightsAre) {
   EXPECT_EQ(f.options.memory.offload.pin, Pin::kOnTheFly);
   EXPECT_EQ(f.options.memory.offload.folder, "/tmp/pages");
   EXPECT_EQ(f.options.memory.offload.reads, DiskReads::kMapped);
+  EXPECT_TRUE(f.options.memory.offload.checks_order);
   expect_refused({"--offload", "disk"}, "--offload should be one of none, model, block, leaf");
   expect_refused({"--prefetch", "65"}, "--prefetch");
 }

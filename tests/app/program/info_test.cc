@@ -180,24 +180,24 @@ TEST_F(Info, HelpIsACommand) {
 TEST_F(Info, TheFlagsAreThese) {
   EXPECT_THAT(
       flags_of("generate"),
-      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt",
-                  "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
-                  "--cfg-until", "--max-sequence-length", "--size", "--frames", "--steps",
-                  "--sampler", "--schedule", "--sigmas", "--base-sigmas", "--shift", "--guidance",
-                  "--seed", "-n,--num-images", "--batch-size", "--init", "--strength", "--mask",
-                  "--mask-blur", "--padding-crop", "--reference", "--reference-cache", "--control",
-                  "--control-scale", "--control-from", "--control-to", "--control-mode",
-                  "--max-pixels", "-o,--output", "--overwrite", "--format", "--quality",
-                  "--latents", "--dump", "-m,--model", "--components", "--comfy",
-                  "--text-encoder-file", "--vae-file", "--controlnet", "--redux", "--lora",
-                  "--lora-mode", "--dtype", "--device", "--devices", "--threads", "--graph",
-                  "--text-stream", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
-                  "--dp", "--pp,--layer-split", "--tp-modulation", "--text-encoder", "--vae",
-                  "--ring-form", "--deadline", "--layout", "--preset", "--quantize",
-                  "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
-                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
-                  "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
-                  "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
+      ElementsAre(
+          "-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt", "--negative-prompt-2",
+          "--true-cfg", "--guidance-rescale", "--cfg-norm-cap", "--cfg-until",
+          "--max-sequence-length", "--size", "--frames", "--steps", "--sampler", "--schedule",
+          "--sigmas", "--base-sigmas", "--shift", "--guidance", "--seed", "-n,--num-images",
+          "--batch-size", "--init", "--strength", "--mask", "--mask-blur", "--padding-crop",
+          "--reference", "--reference-cache", "--control", "--control-scale", "--control-from",
+          "--control-to", "--control-mode", "--max-pixels", "-o,--output", "--overwrite",
+          "--format", "--quality", "--latents", "--dump", "-m,--model", "--components", "--comfy",
+          "--text-encoder-file", "--vae-file", "--controlnet", "--redux", "--lora", "--lora-mode",
+          "--dtype", "--device", "--devices", "--threads", "--graph", "--text-stream",
+          "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+          "--pp,--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
+          "--deadline", "--layout", "--preset", "--quantize", "--quantize-text", "--quantize-skip",
+          "--offload", "--offload-text", "--offload-vae", "--offload-group", "--prefetch",
+          "--resident", "--residency", "--pin", "--check-order", "--offload-dir", "--disk-reads",
+          "--memory", "--host-memory", "--cache", "--cache-limit", "--cache-polynomial", "--json",
+          "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("serve"),
       ElementsAre("-h,--help", "--host", "--unix-socket", "--port", "--api-key-file", "--no-key",
@@ -211,9 +211,9 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--pp,--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
                   "--deadline", "--preset", "--quantize", "--quantize-text", "--quantize-skip",
                   "--offload", "--offload-text", "--offload-vae", "--offload-group", "--prefetch",
-                  "--resident", "--residency", "--pin", "--offload-dir", "--disk-reads", "--memory",
-                  "--host-memory", "--cache", "--cache-limit", "--cache-polynomial",
-                  "--log-prompts", "-q,--quiet"));
+                  "--resident", "--residency", "--pin", "--check-order", "--offload-dir",
+                  "--disk-reads", "--memory", "--host-memory", "--cache", "--cache-limit",
+                  "--cache-polynomial", "--log-prompts", "-q,--quiet"));
   EXPECT_THAT(flags_of("convert"),
               ElementsAre("-h,--help", "-m,--model", "--components", "--lora", "-o,--output",
                           "--single-file", "--used-layers", "--dtype", "--quantize",
@@ -223,17 +223,17 @@ TEST_F(Info, TheFlagsAreThese) {
                                             "--json", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("bench"),
-      ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
-                  "--pp,--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
-                  "--deadline", "-m,--model", "--components", "--comfy", "--text-encoder-file",
-                  "--vae-file", "--controlnet", "--lora", "--lora-mode", "--synthetic", "--blocks",
-                  "--double", "--single", "--dtype", "--device", "--devices", "--threads",
-                  "--graph", "--text-stream", "--preset", "--quantize", "--quantize-text",
-                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
-                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
-                  "--offload-dir", "--disk-reads", "--size", "--max-sequence-length", "--init",
-                  "--mask", "--reference", "--reference-cache", "--runs", "--warm-up", "--sweep",
-                  "--against", "--tolerance", "--plot", "--json"));
+      ElementsAre(
+          "-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+          "--pp,--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
+          "--deadline", "-m,--model", "--components", "--comfy", "--text-encoder-file",
+          "--vae-file", "--controlnet", "--lora", "--lora-mode", "--synthetic", "--blocks",
+          "--double", "--single", "--dtype", "--device", "--devices", "--threads", "--graph",
+          "--text-stream", "--preset", "--quantize", "--quantize-text", "--quantize-skip",
+          "--offload", "--offload-text", "--offload-vae", "--offload-group", "--prefetch",
+          "--resident", "--residency", "--pin", "--check-order", "--offload-dir", "--disk-reads",
+          "--size", "--max-sequence-length", "--init", "--mask", "--reference", "--reference-cache",
+          "--runs", "--warm-up", "--sweep", "--against", "--tolerance", "--plot", "--json"));
 }
 
 }  // namespace braid::info_test

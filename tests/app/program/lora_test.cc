@@ -81,7 +81,7 @@ TEST_F(Lora, IsDescribed) {
   EXPECT_EQ(json["parameters"], 2 * (21504 + 3072));
 }
 
-// Like Canny's and Depth's: twice the inputs for latents.
+// Canny's and Depth's have twice the inputs for latents, too.
 TEST_F(Lora, ThatWidensAModelIsDescribedAsItsOwn) {
   auto tensors = pair("img_in", 3072, 128);
   for (auto& made : pair("single_blocks.0.linear1", 21504, 3072))

@@ -21,7 +21,7 @@ class Processes : public Workplace {
  protected:
   using Running = std::vector<std::unique_ptr<Subprocess>>;
 
-  // Like torchrun: one process per rank, told of the others by variables.
+  // Starts one process per rank, told of the others by variables, as torchrun does.
   Running start(int size, const Arguments& arguments) const {
     const auto port = std::to_string(free_port());
     Running ranks;

@@ -1,5 +1,6 @@
 // `braid serve` with pictures sent by clients: the bytes of `braid generate` for the same files,
 // through every API.
+#include "base/base64.h"
 #include "image/png.h"
 #include "serving.h"
 
@@ -61,7 +62,7 @@ TEST_F(ServeEdits, GiveTheSameThroughJobsAndTheWebUisClients) {
   write("init", init_);
   const auto wanted = drawn_from({"--init", "init", "--strength", "0.75"});
   start();
-  const auto encoded = serve::base64(init_);
+  const auto encoded = base64(init_);
   const nlohmann::json wish = {
       {"prompt", "a red circle"}, {"seed", 3}, {"steps", 4}, {"strength", 0.75}, {"init", encoded}};
   const auto job = nlohmann::json::parse(ask("POST /v1/jobs", wish.dump()));

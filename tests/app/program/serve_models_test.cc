@@ -143,7 +143,7 @@ TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
   expect_refusal(rank.finish(), 2, "ranks that are processes cannot serve several models");
 }
 
-// Before the server listens: it would refuse all their requests.
+// This happens before the server listens, which would refuse all their requests.
 TEST_F(ServeModels, AreRefusedIfNoRequestCouldRun) {
   const std::string demo = BRAID_SOURCE_DIR "/models/demo",
                     klein = BRAID_SOURCE_DIR "/tests/data/parity/klein/model";

@@ -4,7 +4,8 @@
 #include <csignal>
 
 #include "base/file.h"
-#include "serve/http.h"
+#include "serve/body/fields.h"
+#include "serve/messages.h"
 #include "serve/raw_client.h"
 #include "workplace.h"
 
@@ -67,7 +68,7 @@ class Serve : public Workplace {
   int port_ = 0;
 };
 
-// Like torchrun: one process per rank, told of the other by variables.
+// The variables that torchrun would set, with one process per rank.
 inline std::vector<std::string> rank_of_two(int rank, int port) {
   return {
       "RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),  "WORLD_SIZE=2",

@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{at::kBFloat16, 1, 32, 48, 16, 64}, Case{at::kBFloat16, 2, 260, 22, 19, 41},
                     Case{at::kBFloat16, 1, 16, 16, 37, 14}));
 
-// By Winograd's filtering or by products of pairs; LibTorch's convolutions may differ.
+// Winograd's filtering and products of pairs are tested; LibTorch's convolutions may differ.
 TEST(Images, DoNotDependOnBandsOrThreads) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto x = at::randn({1, 32, 37, 70}).to(dtype);

@@ -66,7 +66,7 @@ TEST(LayersOfViews, ReadNothingBesideThem) {
         }
 }
 
-// As many as for few tokens, and for many; the width leaves words to be padded.
+// There are as many tokens as for kernels of few, and of many; the width leaves words to be padded.
 TEST(LayersOfNonFiniteNumbers, KeepItInItsToken) {
   for (const auto& [name, kernels] : all_products())
     for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic})

@@ -93,7 +93,7 @@ TEST(MixedOperands, GiveTheResultOfTheirNumbers) {
     }
 }
 
-// In x's dtype, or the angles' if that is wider; float64 angles are refused by nobody.
+// The result has x's dtype, or the angles' if that is wider; float64 angles are refused by nobody.
 TEST(MixedOperands, RotateHalvesByAnglesOfEveryDtype) {
   constexpr at::ScalarType kDtypes[] = {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble};
   const Operands operands;

@@ -37,7 +37,7 @@ Tensor one_hot(std::int64_t width, std::int64_t first, std::int64_t count, at::S
   return at::eye(width, at::TensorOptions(dtype)).narrow(0, first, count);
 }
 
-// As few tokens as are multiplied without panels, and all at once.
+// Multiplies as few tokens as go without panels, and all at once.
 void expect_read(const Matrix& weight, const char* name, const ops::ProductKernels* kernels) {
   const auto width = weight.inputs();
   const auto want = dequantize(weight, at::kBFloat16).t();
@@ -112,7 +112,7 @@ TEST(Biases, AreAddedBeforeTheSumIsRounded) {
     }
 }
 
-// As slices of joined tensors, or columns of a table; scales, too.
+// They may be slices of joined tensors, or columns of a table; scales, too.
 TEST(Biases, AndScalesMayBeViews) {
   const auto every_other = [](const Tensor& x) { return at::stack({x, -x}, 1).select(1, 0); };
   for (const auto& [name, kernels] : all_products())

@@ -113,7 +113,7 @@ struct Layer {
   PixelNormParts pixels;
 };
 
-// With enough channels for Winograd's filtering, or too few.
+// The layer has enough channels for Winograd's filtering, or too few.
 Layer layer_of(std::int64_t channels, at::ScalarType dtype) {
   const auto of = [&](at::IntArrayRef shape, std::uint64_t seed) {
     return draw(shape, seed).to(dtype);
@@ -185,7 +185,7 @@ TEST(GroupNormParts, MayBeViewsOfAnyDtype) {
   }
 }
 
-// By LibTorch's convolutions and by our own, which look at no sizes themselves.
+// LibTorch's convolutions and our own are tried, which look at no sizes themselves.
 TEST(Convolutions, RefusePartsThatDoNotFit) {
   for (const auto dtype : {at::kFloat, at::kBFloat16})
     for (const std::int64_t channels : {6, 32}) {

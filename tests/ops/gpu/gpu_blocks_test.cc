@@ -1,5 +1,5 @@
-// Like gpu_kernels_test.cc, for the kernel that decodes weights as a file has them: bit for bit the
-// definition.
+// Does what gpu_kernels_test.cc does for the kernel that decodes weights as a file has them: bit
+// for bit the definition.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class GpuBlocks : public testing::TestWithParam<ElementType> {
   }
 };
 
-// From one block to several of a kernel's blocks of threads, which hold 16 of them.
+// There is from one block up to several of a kernel's blocks of threads, which hold 16 of them.
 TEST_P(GpuBlocks, AreDecodedAsTheDefinitionDoes) {
   const auto block = is_float8(GetParam()) ? 17 : block_of(GetParam()).numbers;
   for (const std::int64_t blocks : {1, 2, 3, 15, 16, 17, 40})

@@ -1,4 +1,4 @@
-// Like gpu_kernels_test.cc, for inputs that are large, empty, NaN, or do not fit.
+// Does what gpu_kernels_test.cc does for inputs that are large, empty, NaN, or do not fit.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ TEST_F(GpuEdges, ARowWithWhatIsNoNumberSaysSoInItsScale) {
   }
 }
 
-// With a scale of 1: all 16-bit numbers that have codes, ties and subnormals.
+// With a scale of 1, these are all 16-bit numbers that have codes, ties and subnormals.
 TEST_F(GpuEdges, Float8IsRoundedAsLibTorchRounds) {
   const auto bits = at::arange(0, 65'536, at::kInt).to(at::kShort);
   auto x = bits.view(at::kBFloat16).to(at::kFloat);

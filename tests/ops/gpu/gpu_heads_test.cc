@@ -1,4 +1,4 @@
-// Like gpu_kernels_test.cc, for the kernel between a projection and attention.
+// Does what gpu_kernels_test.cc does for the kernel between a projection and attention.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>

@@ -19,7 +19,8 @@ using at::Tensor;
 
 const std::vector<Number> kNumbers = {Number::kFloat32, Number::kBfloat16, Number::kFloat16};
 
-// Within CUDA's and HIP's limits, with enough threads for `items` per row but no superfluous block.
+// A launch is within CUDA's and HIP's limits, with enough threads for `items` per row but no
+// superfluous block.
 void expect_launch(const Launch& how, std::int64_t rows, std::int64_t items, int most_threads) {
   EXPECT_EQ(how.rows, rows);
   EXPECT_LE(how.rows, kMostRows);

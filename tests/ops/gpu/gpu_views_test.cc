@@ -1,5 +1,5 @@
-// Like gpu_kernels_test.cc, for operands that are views: tables and weights of which a kernel reads
-// rows, codes and sums that are slices of wider ones.
+// Does what gpu_kernels_test.cc does for operands that are views: tables and weights of which a
+// kernel reads rows, codes and sums that are slices of wider ones.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>

@@ -22,7 +22,7 @@ struct DryRank {
   std::int64_t kept = 0;         // of references seen once; text after blocks that see only it
   std::int64_t working = 0;      // the most of a step beyond what is there before the first one
 
-  // Of one step, after others.
+  // What one step sends, after others.
   TrafficByAxis traffic = {};
   std::int64_t copied = 0;  // of pages
   std::int64_t flops = 0;   // of dense layers and attention, multiply and add

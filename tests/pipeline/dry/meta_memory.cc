@@ -84,7 +84,7 @@ void count_meta_tensors() {
   std::call_once(once, [] { c10::SetAllocator(at::kMeta, &allocator, kBeforeLibTorchs); });
 }
 
-// From the sizes that ops/record.h lists.
+// Counts from the sizes that ops/record.h lists.
 std::int64_t flops_of(std::string_view name, c10::ArrayRef<const c10::IValue> sizes) {
   const auto product = [&](std::size_t count) {
     std::int64_t all = 1;

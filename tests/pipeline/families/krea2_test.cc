@@ -212,7 +212,7 @@ TEST(Krea2Family, IsTimed) {
   EXPECT_EQ(timed.tokens, 35 + 40);
 }
 
-// As published.
+// These are the published ones.
 TEST(Krea2Family, IsPlannedByName) {
   const auto job = surveyed(*named_job("krea-2-raw"));
   const auto parameters = [&](Part::Role role) {

@@ -26,7 +26,7 @@ class ReduxFiles : public testing::Test {
   ReduxFiles() { fs::copy(kModel / "redux", redux(), fs::copy_options::recursive); }
   fs::path redux() const { return folder_ / "redux"; }
 
-  // Of a copy in whose file `name` the field at `pointer` is `value`.
+  // The refusal of a copy in whose file `name` the field at `pointer` is `value`.
   std::string refusal(const std::string& name, const std::string& pointer, const Json& value) {
     const auto original = read_json(kModel / "redux" / name);
     auto changed = original;

@@ -131,7 +131,7 @@ TEST_F(StepGraphTest, OtherShapesAreRecordedAnew) {
   EXPECT_EQ(step.use().replays, 3);
 }
 
-// As where its memory is needed while pictures are decoded.
+// Its memory may be needed while pictures are decoded.
 TEST_F(StepGraphTest, OnceForgottenIsGoneAndIsRecordedAnew) {
   auto step = graph();
   for (int round = 0; round < 2; ++round) {

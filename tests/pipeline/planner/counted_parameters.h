@@ -29,7 +29,8 @@ Parameters count_t5_down(const T5Config& config);  // of these, those kept in fl
 Parameters count_clip(const ClipConfig& config);
 std::int64_t count_vae_decoder(const VaeConfig& config);
 
-// For a run of blocks, including what precedes the model's first and follows its last block.
+// Counts those of a run of blocks, including what precedes the model's first and follows its last
+// block.
 Parameters parameters_of(const Stage& stage, const FluxConfig& config, SharedModulation modulation);
 
 }  // namespace braid

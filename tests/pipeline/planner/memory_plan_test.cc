@@ -86,7 +86,7 @@ TEST(Tensors, OfALayerSplitAreThoseOfItsStage) {
   }
 }
 
-// From the shapes: in bfloat16, including padding between tensors and pages.
+// The shapes say so: in bfloat16, including padding between tensors and pages.
 TEST(Tensors, OfAStepAreNotThoseThatModulateBlocks) {
   const auto pages =
       pages_of(tensors_of(flux_dev(), "transformer"), {}, {.offload = OffloadMode::kBlock});
@@ -113,7 +113,7 @@ std::ostream& operator<<(std::ostream& out, const Kept& k) {
 
 class PredictedPages : public testing::TestWithParam<Kept> {};
 
-// For a small transformer that is really loaded: slots and pages byte for byte.
+// A small transformer is really loaded: slots and pages agree byte for byte.
 TEST_P(PredictedPages, AreThoseOfALoad) {
   const auto& k = GetParam();
   const FluxConfig config{.num_double = 3,

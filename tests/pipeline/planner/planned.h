@@ -9,7 +9,7 @@ namespace braid {
 
 inline PlanJob flux_dev() { return surveyed(*named_job("flux1-dev")); }
 
-// With adaLN layers on every rank.
+// The job with adaLN layers on every rank.
 inline PlanJob flux_dev_replicated() {
   auto job = *named_job("flux1-dev");
   job.layout.modulation = SharedModulation::kNo;

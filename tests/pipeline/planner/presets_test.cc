@@ -66,7 +66,8 @@ TEST(Presets, AreNotGuessed) {
   EXPECT_EQ(preset_for("", 1e12), nullptr);
 }
 
-// In the files' dtype: unless 8 bits are asked for, a picture must not depend on the card.
+// Weights keep the files' dtype: unless 8 bits are asked for, a picture must not depend on the
+// card.
 TEST(Presets, ThatNobodyNamedOffloadWhatACardHasNoRoomFor) {
   auto job = surveyed(*named_job("flux1-dev"));
   for (const auto& card : kCards) {

@@ -61,7 +61,7 @@ TEST(Shares, StagesReadTheSharesOfTheirTensorParallelRanks) {
   EXPECT_EQ(sum(bytes_of_transformer({.pp = 3, .tp = 2})), sum(bytes_of_transformer({.tp = 2})));
 }
 
-// From tensor names alone: bytes split over `size` ranks, and bytes that all of them read.
+// Counts from tensor names alone: bytes split over `size` ranks, and bytes that all of them read.
 std::int64_t want_of_text(const std::vector<std::string>& shared, const Checkpoint& checkpoint,
                           int size) {
   std::int64_t bytes = 0;

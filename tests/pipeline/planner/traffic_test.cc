@@ -167,7 +167,7 @@ PlanJob small_job() {
           .text_tokens = 21};
 }
 
-// As stated in docs/parallelism.md, independent of the planner.
+// docs/parallelism.md states this, independent of the planner.
 TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
   auto job = small_job();
   const MadeFile file(kManyHeads, at::kFloat);

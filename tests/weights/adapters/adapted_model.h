@@ -48,7 +48,7 @@ class AdaptedModel : public testing::Test {
     write_file(path, write_safetensors(tensors));
     return path;
   }
-  // With text in the header, as trainers write it.
+  // Writes text into the header, as trainers do.
   fs::path write_with(const std::string& config, const Tensors& tensors,
                       const std::string& key = "__metadata__") const {
     const auto path = write(tensors);

@@ -115,7 +115,7 @@ TEST_F(AdaptersAgain, GiveSharesOfRowsTheMagnitudesOfTheirOutputs) {
   });
 }
 
-// As diffusers and ComfyUI do; an adapter at 0 is off.
+// diffusers and ComfyUI do so; an adapter at 0 is off.
 TEST_F(AdaptersAgain, ReplaceWholeTensorsAtAnyScale) {
   const auto weight = at::randn({16, 6}), n = at::randn({6});
   const auto file = write({{"a.set_weight", weight}, {"n.set_weight", n}});
@@ -185,7 +185,7 @@ TEST_F(AdaptersAgain, TakeNoConfigurationOfAnotherFile) {
 
 class ShelvedAdapters : public AdaptersAgain {
  protected:
-  // As a trainer would: another file under the same name, `later` seconds younger.
+  // Does what a trainer does: another file under the same name, `later` seconds younger.
   fs::path replace(const Tensors& tensors, int later) const {
     const auto path = write(tensors);
     fs::last_write_time(path, start_ + std::chrono::seconds(later));

@@ -77,7 +77,7 @@ TEST(Int8, ARowOfZerosHasTheSmallestScale) {
   EXPECT_FALSE(got.values_NC.any().item<bool>());
 }
 
-// In bfloat16, too, whose scales of version 1 are as small; and in 8-bit floats.
+// bfloat16 is tried, too, whose scales of version 1 are as small, and 8-bit floats.
 TEST(CodesOfZeros, AreZerosInEveryFormAndDtype) {
   for (const auto form :
        {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic, Quantize::kFloat8})

@@ -1,8 +1,8 @@
 // The races known from group offloading, each reproduced between pages and device.
 #pragma once
 
-#include <map>
 #include <optional>
+#include <set>
 
 #include "weights/paging/device.h"
 
@@ -17,7 +17,6 @@ enum class Race {
   kBuffersStay,        // non-parameters keep another group's contents
   kOtherFile,          // a page with the same name from another checkpoint
   kFreedOnCopyStream,  // the slot is freed when the copies are done
-  kStalePinnedCopy,    // the page changed, its pinned copy did not
   kWaitForNext,        // compute also waits for the group after the one it is about to use
   kBlockingCopy,       // the host waits for each copy
   kLoadedTwice,        // each page is copied twice
@@ -58,9 +57,8 @@ class FaultyDevice : public PageDevice {
 
   void copy(StreamName stream, Slot to, const PageBytes& from, Site site) override {
     auto page = from;
-    const bool is_first = first_.try_emplace(from.name, from).second;
+    const bool is_first = seen_.insert(from.name).second;
     if (race_ == Race::kScalesStay || race_ == Race::kBuffersStay) page.size /= 2;
-    if (race_ == Race::kStalePinnedCopy) page = first_.at(from.name);
     if (race_ == Race::kOtherFile) page.version += 1000;
     if (race_ == Race::kNotInTracedOrder && is_first && ++num_groups_ == 3) return;
     device_->copy(stream, to, page, site);
@@ -80,7 +78,7 @@ class FaultyDevice : public PageDevice {
   std::shared_ptr<PageDevice> device_;
   Race race_;
   std::vector<Event> copied_;
-  std::map<std::string, PageBytes> first_;
+  std::set<std::string> seen_;
   int num_groups_ = 0, num_uses_ = 0;
   bool is_freed_ = false;
 };

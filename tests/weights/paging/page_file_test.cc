@@ -26,7 +26,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// From the specification of xxHash.
+// The values stand in the specification of xxHash.
 TEST(Checksum, IsXxh64) {
   EXPECT_EQ(checksum(bytes_of("")), 0xEF46DB3751D8E999);
   EXPECT_EQ(checksum(bytes_of("abc")), 0x44BC2CF5AD770999);

@@ -89,7 +89,8 @@ Kept as_large_by_count(const Kept& by_time) {
   return by_count;
 }
 
-// Of a step, once they all take the same. `speed`: single blocks copied while a block computes.
+// The time of a step, once they all take the same. `speed`: single blocks copied while a block
+// computes.
 double time_of_step(const Kept& kept, double speed, int prefetch) {
   const auto device = std::make_shared<ClockDevice>(speed * double(kSingle));
   Pages pages(device, at::kCPU,

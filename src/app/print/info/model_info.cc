@@ -49,7 +49,7 @@ OrderedJson part_info(const Checkpoint& checkpoint, const OrderedJson& config) {
           {"config", config}};
 }
 
-// Of one of several denoisers; 1 is noise alone.
+// The levels that one of several denoisers serves; 1 is noise alone.
 OrderedJson noise_levels_of(const Served& serves) {
   return {{"from", serves.from}, {"to", serves.to}};
 }

@@ -9,7 +9,7 @@ namespace braid {
 // Its parts with their configuration, dtype, parameters and bytes. Reads headers, not weights.
 OrderedJson model_info(const Deployment& deployment);
 
-// For a single file of weights: parameters and bytes, in total and per type.
+// Counts a single file's parameters and bytes, in total and per type.
 OrderedJson weights_info(const std::filesystem::path& path);
 
 // What people look for first: the family, the parts with their sizes, and a request's defaults.

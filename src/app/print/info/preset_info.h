@@ -5,7 +5,7 @@
 
 namespace braid {
 
-// By name: the devices it is for, and its settings as flags.
+// Keys are names; a preset has the devices it is for, and its settings as flags.
 OrderedJson list_of_presets();
 
 // Each GPU that the driver lists, with its preset; whether LibTorch can use it is reported

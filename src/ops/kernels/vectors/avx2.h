@@ -15,7 +15,7 @@ typedef int32_t Ints __attribute__((vector_size(32)));
 // The larger of each lane; b's lane if either is NaN.
 inline Floats larger(Floats a, Floats b) { return (Floats)_mm256_max_ps((__m256)a, (__m256)b); }
 
-// Per lane of two 16-bit numbers: the sum of both products.
+// Each lane has two 16-bit numbers and gets the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 }

@@ -18,7 +18,7 @@ inline Floats larger(Floats a, Floats b) {
   return (Floats)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
 }
 
-// Per lane of two 16-bit numbers: the sum of both products.
+// Each lane has two 16-bit numbers and gets the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 }

@@ -14,7 +14,7 @@ typedef int32_t Ints __attribute__((vector_size(16)));
 // The larger of each lane; b's lane if either is NaN.
 inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
-// Per lane of two 16-bit numbers: the sum of both products.
+// Each lane has two 16-bit numbers and gets the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
 }

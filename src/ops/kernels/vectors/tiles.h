@@ -23,8 +23,8 @@ struct alignas(64) Shapes {
 };
 static_assert(sizeof(Shapes) == 64);
 
-// For strips of this many rows: tiles 0 to 3 are the sums, [upper lower] times [left right]; 4 and
-// 5 hold x, 6 and 7 a panel. No tile may be empty.
+// Strips have this many rows: tiles 0 to 3 are the sums, [upper lower] times [left right]; 4 and 5
+// hold x, 6 and 7 a panel. No tile may be empty.
 constexpr Shapes shapes_of(std::int64_t rows) {
   const uint8_t upper = uint8_t(rows < kTile ? rows : kTile);
   const uint8_t lower = uint8_t(rows > kTile ? rows - kTile : 1);

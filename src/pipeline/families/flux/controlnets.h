@@ -19,8 +19,8 @@ std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& confi
 std::int64_t num_residuals(const std::vector<FluxControlNetConfig>& configs,
                            std::int64_t num_double);
 
-// For a transformer of `num_double` double blocks. `parts` are those of controlnet_parts(),
-// wherever they are stored.
+// Loads the nets for a transformer of `num_double` double blocks. `parts` are those of
+// controlnet_parts(), wherever they are stored.
 Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
                           const std::vector<const Part*>& parts, const WeightsOf& weights_of,
                           const Attend& attend);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "text/tokenizer_files.h"
 
 namespace braid {
 

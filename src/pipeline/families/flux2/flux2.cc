@@ -19,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kFlux2TimestepScale =
-    1000;  // fixed in the pipelines, whatever num_train_timesteps says
+constexpr double kTimestepScale = 1000;  // fixed in the pipelines, whatever the scheduler says
 
 const char* pipeline_class(Flux2Kind kind) {
   if (kind == Flux2Kind::kDev) return "Flux2Pipeline";
@@ -171,8 +170,7 @@ DenoiserInput Flux2Family::begin(const Condition& condition, PictureSize size, d
 // The timestep is cast to the latents' dtype, then divided by 1000, as the pipelines' loops do.
 void Flux2Family::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
   in.noise.x_BLC = latents_BNC;
-  in.timestep_B =
-      at::full({latents_BNC.size(0)}, timestep, latents_BNC.options()) / kFlux2TimestepScale;
+  in.timestep_B = at::full({latents_BNC.size(0)}, timestep, latents_BNC.options()) / kTimestepScale;
 }
 
 std::string Flux2Family::config_text(const Part& denoiser) const {

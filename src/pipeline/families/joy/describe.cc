@@ -14,8 +14,8 @@ namespace {
 constexpr int kMostJoyReferences = 10;  // more than Edit-Plus was reportedly trained with
 
 Part text_part(const Qwen3VlConfig& c) {
-  // As for a language model (families/parts); a picture token is merged from several patches, whose
-  // hidden activations live one block at a time.
+  // This counts as for a language model (families/parts); a picture token is merged from several
+  // patches, whose hidden activations live one block at a time.
   const auto live = [=](std::int64_t tokens, int ranks) {
     const auto of_text = 3 * c.text.mlp_hidden / ranks + 3 * c.text.hidden;
     const auto patches = c.vision.merge * c.vision.merge;

@@ -97,7 +97,7 @@ PictureSize PictureProcessor::size_seen(PictureSize size) const {
           .height = times(std::ceil(height * beta / side))};
 }
 
-// By LibTorch's kernels for bytes, which are torchvision's.
+// LibTorch's kernels for bytes resize, as they do in torchvision.
 Tensor PictureProcessor::resized(const Tensor& bytes_13HW) const {
   const PictureSize size{.width = int(bytes_13HW.size(3)), .height = int(bytes_13HW.size(2))};
   const auto seen = resizes_ ? size_seen(size) : size;
@@ -111,7 +111,7 @@ Tensor PictureProcessor::resized(const Tensor& bytes_13HW) const {
              : at::_upsample_bilinear2d_aa(bytes_13HW, sides, /*align_corners=*/false);
 }
 
-// In levels of 0 to 255, as the reference scales means and deviations.
+// The reference scales means and deviations to levels of 0 to 255.
 Tensor PictureProcessor::operator()(const Tensor& picture_13HW) const {
   const auto levels = (picture_13HW.to(at::kCPU, at::kFloat) + 1) * (kLevels / 2);
   const auto seen = resized(levels.round().to(at::kByte))[0].to(at::kFloat);

@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Of the sizes it was trained for, about a megapixel with sides in multiples of 64, the one with
-// the nearest ratio of height to width.
+// Chooses, of the sizes the model was trained for, about a megapixel with sides in multiples of 64,
+// the one with the nearest ratio of height to width.
 PictureSize joy_size(PictureSize asked);
 
 // Scaled bilinearly to cover `size`, then centre-cropped.

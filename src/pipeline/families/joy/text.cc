@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "pipeline/families/chat_tokens.h"
 #include "text/chat.h"
+#include "text/tokenizer_files.h"
 
 namespace braid {
 namespace {
@@ -21,7 +22,8 @@ const ChatTokens kJoyChat{
 
 }  // namespace
 
-// Without pictures: how many tokens those have is not known before they are prepared.
+// Prompts are read without pictures: how many tokens those have is not known before they are
+// prepared.
 std::vector<PromptReader> joy_prompt_readers(const JoyConfigs& configs) {
   const bool is_edit = configs.kind == JoyKind::kEdit;
   return {{.tokenizer = "tokenizer",

@@ -25,7 +25,7 @@ std::vector<Part> parts_of(const Krea2Configs& c) {
 
 }  // namespace
 
-// Of Krea2Pipeline, and what its documentation says of the distilled model.
+// These are Krea2Pipeline's, and what its documentation says of the distilled model.
 RequestDefaults krea2_defaults(Krea2Kind kind) {
   if (kind == Krea2Kind::kTurbo) return {.steps = 8, .guidance = 0};
   return {.steps = 28, .guidance = 4.5};

@@ -5,12 +5,13 @@
 #include "base/error.h"
 #include "pipeline/families/chat_tokens.h"
 #include "text/chat.h"
+#include "text/tokenizer_files.h"
 
 namespace braid {
 namespace {
 
-// As the published tokenizer splits them. The transformer does not see the system turn and the
-// beginning of the user's. Of a long prompt, what precedes the end of the chat is cut.
+// Counts of tokens as the published tokenizer splits them. The transformer does not see the system
+// turn and the beginning of the user's. Of a long prompt, what precedes the end of the chat is cut.
 constexpr std::int64_t kKreaSystemTokens = 34, kEndTokens = 5;
 constexpr std::int64_t kLongestEnd = 1 << 10;  // tokens
 

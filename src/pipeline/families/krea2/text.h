@@ -14,8 +14,8 @@ class Krea2Text : public TextEncoders {
   // Throws InputError if the tokenizer lacks a token of the chat.
   Krea2Text(const std::filesystem::path& tokenizer, at::Device device, Paged<CausalLm> model);
 
-  // As many tokens as the prompt and the end of its chat have. The reference pads between the two,
-  // but nothing looks at pads and they take no positions.
+  // The result has as many tokens as the prompt and the end of its chat. The reference pads between
+  // the two, but nothing looks at pads and they take no positions.
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;
 
  private:

@@ -20,7 +20,7 @@ class ZImageText : public TextEncoders {
   ZImageText(const std::filesystem::path& tokenizer, at::Device device, Paged<CausalLm> model,
              const Warn& warn);
 
-  // As many tokens as the prompt has, including its chat template.
+  // The result has as many tokens as the prompt with its chat template.
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// Of one picture.
+// The steps of one picture that a denoiser serves.
 struct ServedSteps {
   const Part* part;
   std::int64_t evaluations;  // of all branches

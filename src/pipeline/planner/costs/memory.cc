@@ -48,7 +48,7 @@ std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCo
          (std::int64_t(kind.widest_output) * (4 + e) - keys_values * e) / grid.tp;
 }
 
-// For the kind of block that needs most, with the tokens that it sees.
+// Counts the kind of block that needs most, with the tokens that it sees.
 std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   std::int64_t most = 0;
   for (const auto& kind : job.shape().blocks) {
@@ -86,7 +86,8 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   return std::max(reduced, traded);
 }
 
-// By one denoiser. References have batch 1; a prefix is that of each branch's pictures.
+// Counts what one denoiser keeps. References have batch 1; a prefix is that of each branch's
+// pictures.
 std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::int64_t branches,
                              std::int64_t blocks) {
   const auto kept = share.keys.all() - share.group.all();

@@ -9,8 +9,8 @@
 namespace braid {
 namespace {
 
-// Before and behind the blocks: embedders, rotary tables, copies into a recorded step, the last
-// layer. Most are small: they take about twice a kernel's gap.
+// What runs before and behind the blocks: embedders, rotary tables, copies into a recorded step,
+// the last layer. Most are small: they take about twice a kernel's gap.
 constexpr double kEndKernels = 50, kGapsOfEnd = 2;
 constexpr double kEndMoves = 8;  // hidden widths per token
 
@@ -22,7 +22,7 @@ struct Pace {
   double products = INFINITY, attention = INFINITY, memory_speed = INFINITY, gap = 0;
 };
 
-// As gpu::multiplies_float8(), on every rank.
+// Whether gpu::multiplies_float8() holds on every rank.
 bool multiplies_float8(const Machine& machine, const PlanJob& job) {
   return job.memory.quantize == Quantize::kFloat8 && job.dtype == at::kBFloat16 &&
          std::all_of(machine.devices.begin(), machine.devices.end(),
@@ -44,7 +44,7 @@ Pace pace_of(const Machine& machine, const PlanJob& job) {
   return slowest;
 }
 
-// For the rank with the largest share, which is the first, and the whole transformer.
+// The costs of the rank with the largest share, which is the first, and the whole transformer.
 class Step {
  public:
   Step(const PlanJob& job, const Degrees& grid, const Machine& machine)
@@ -175,7 +175,7 @@ double Step::kernels(const Blocks& blocks) const {
   return count;
 }
 
-// Of one rank; a batch is evaluated at once, unless it passes through stages.
+// Counts those of one rank; a batch is evaluated at once, unless it passes through stages.
 double Step::kernels() const {
   const double times = double(share_.branches) * double(items_of_batch(job_, grid_));
   return times * (kernels(blocks_) + kGapsOfEnd * kEndKernels);

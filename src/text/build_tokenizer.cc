@@ -1,4 +1,5 @@
-// From the files' contents to a TextPipeline: the decisions of transformers' classes.
+#include "text/build_tokenizer.h"
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -7,7 +8,6 @@
 #include "text/pipeline.h"
 #include "text/pre_tokenizer.h"
 #include "text/special_tokens.h"
-#include "text/tokenizer_files.h"
 #include "text/unicode/normalizer.h"
 #include "text/vocabulary/sentencepiece_model.h"
 

@@ -20,7 +20,7 @@ struct HttpRequest {
   std::string body;
   int version = 11;                            // 10: HTTP/1.0
   std::string client_address, server_address;  // without ports
-  // As the client knows the server: "https://example.org" (empty if it does not say), and the path
+  // How the client knows the server: "https://example.org" (empty if it does not say), and the path
   // below which it stands, "/pictures" or empty.
   std::string site, prefix;
 
@@ -34,11 +34,13 @@ struct HttpRequest {
   }
 };
 
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body = {};
-  std::vector<std::pair<std::string, std::string>> headers = {};
+  Headers headers = {};
 };
 
 // A handler's result: an immediate answer, or a job and how to answer its end or its events.
@@ -46,7 +48,7 @@ struct Answer {
   // Set for what takes a while, such as decoding pictures: returns the answer, on any thread.
   std::function<Answer()> rest = {};
   std::shared_ptr<Job> job = nullptr;  // null: only `now` is sent
-  // With a job, one of the two is set. Called where requests are handled, while the client is
+  // With a job, one of the two is set. It is called where requests are handled, while the client is
   // connected.
   std::function<HttpResponse(const Job& ended)> when_ended = {};
   std::function<std::string(const Event& event)> on_event = {};  // text for an event stream
@@ -59,10 +61,5 @@ struct Answer {
 // Parses "/path?a=b&c=%20d", or the same after "http://host", which then replaces the header
 // `Host`. Throws ApiError if it is malformed.
 void read_target(std::string_view target, HttpRequest& request);
-
-std::string base64(std::string_view bytes);
-void add_base64(std::string& text, std::string_view bytes);
-// Throws ApiError naming `param` for invalid base64; skips a data URL's prefix and line ends.
-std::string bytes_of_base64(std::string_view text, const std::string& param);
 
 }  // namespace braid::serve

@@ -1,7 +1,8 @@
+#include "text/tokenizer_files.h"
+
 #include "base/error.h"
 #include "base/file.h"
-#include "text/tokenizer.h"
-#include "text/tokenizer_files.h"
+#include "text/build_tokenizer.h"
 
 namespace braid {
 namespace {

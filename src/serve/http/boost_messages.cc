@@ -1,0 +1,61 @@
+#include "serve/http/boost_messages.h"
+
+#include "base/ascii.h"
+
+namespace braid::serve {
+namespace {
+
+// A proxy in front may read other requests from what is ambiguous (RFC 9112, section 6.3), or
+// check the other one of two headers.
+void require_plain(const http::fields& head) {
+  for (const auto* const name : {"host", "origin", "authorization", "content-type"})
+    if (head.count(name) > 1)
+      throw ApiError(400, std::string("there are several ") + name + " headers", "bad_request");
+  const auto coding = head[http::field::transfer_encoding];
+  if (!coding.empty() && !boost::beast::iequals(coding, "chunked"))
+    throw ApiError(400, "the transfer encoding should be chunked alone", "bad_request");
+}
+
+// Answers without a body have no length either.
+bool is_bodiless(int status) { return status == 204 || status == 304; }
+
+}  // namespace
+
+bool is_malformed(error_code error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
+ApiError not_http(error_code error) {
+  return {400, "this is not an HTTP request: " + error.message(), "bad_request"};
+}
+
+void read_request_head(const http::request_header<>& head, HttpRequest& request) {
+  request.version = int(head.version());
+  request.method = std::string(head.method_string());
+  for (const auto& field : head) {
+    const auto name = field.name_string(), value = field.value();
+    request.headers[ascii_lower_case({name.data(), name.size()})].assign(value.data(),
+                                                                         value.size());
+  }
+  require_plain(head);
+  const auto target = head.target();
+  read_target({target.data(), target.size()}, request);
+}
+
+http::response<http::string_body> boost_response(HttpResponse response, const HttpRequest& request,
+                                                 const Headers& more) {
+  http::response<http::string_body> out(http::status(response.status), unsigned(request.version));
+  if (!is_bodiless(response.status)) out.set(http::field::content_type, response.content_type);
+  out.set(http::field::cache_control, "no-store");
+  out.set("x-content-type-options", "nosniff");
+  out.set("referrer-policy", "no-referrer");
+  if (!request.id.empty()) out.set("x-request-id", request.id);
+  for (const auto& [name, value] : response.headers) out.set(name, value);
+  for (const auto& [name, value] : more) out.set(name, value);
+  out.body() = std::move(response.body);
+  if (!is_bodiless(response.status)) out.prepare_payload();
+  return out;
+}
+
+}  // namespace braid::serve

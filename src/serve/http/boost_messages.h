@@ -1,0 +1,30 @@
+// Turns Boost's heads into requests that handlers see, and their answers into Boost's.
+#pragma once
+
+#include <utility>  // Boost 1.74 uses std::exchange without it
+
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+
+#include "serve/api_error.h"
+#include "serve/messages.h"
+
+namespace braid::serve {
+
+namespace http = boost::beast::http;
+using boost::beast::error_code;
+
+// Whether a client has sent something else than HTTP. After other errors it is gone or too slow.
+bool is_malformed(error_code error);
+ApiError not_http(error_code error);
+
+// Fills in method, path, query and headers. Throws ApiError 400 for a head that a proxy in front
+// may read otherwise.
+void read_request_head(const http::request_header<>& head, HttpRequest& request);
+
+// The answer to `request`, with `more` headers besides its own.
+http::response<http::string_body> boost_response(HttpResponse response, const HttpRequest& request,
+                                                 const Headers& more);
+
+}  // namespace braid::serve

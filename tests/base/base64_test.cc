@@ -1,0 +1,43 @@
+#include "base/base64.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace braid::base64_test {
+
+// RFC 4648, section 10
+TEST(Base64, IsThatOfTheRfc) {
+  for (const auto& [bytes, text] :
+       std::vector<std::pair<std::string, std::string>>{{"", ""},
+                                                        {"f", "Zg=="},
+                                                        {"fo", "Zm8="},
+                                                        {"foo", "Zm9v"},
+                                                        {"foob", "Zm9vYg=="},
+                                                        {"fooba", "Zm9vYmE="},
+                                                        {"foobar", "Zm9vYmFy"},
+                                                        {"\xff\xfe", "//4="}}) {
+    EXPECT_EQ(base64(bytes), text);
+    EXPECT_EQ(decode_base64(text), bytes);
+  }
+}
+
+TEST(Base64, IsAppended) {
+  std::string text = "x";
+  append_base64(text, "foob");
+  EXPECT_EQ(text, "xZm9vYg==");
+}
+
+TEST(Base64, IsReadInLinesAndInTheAlphabetForUrls) {
+  EXPECT_EQ(decode_base64("Zm9v\r\nYmE=\n"), "fooba") << "as base64(1) writes";
+  EXPECT_EQ(decode_base64("__4"), "\xff\xfe");
+  EXPECT_EQ(decode_base64("--4="), "\xfb\xee");
+}
+
+TEST(Base64, IsRefusedWithOtherCharacters) {
+  for (const auto* const text : {"Zm 9v", "Z!==", "=Zg=", "Zm\tv", "\xc3\xa9"})
+    EXPECT_EQ(decode_base64(text), std::nullopt) << text;
+}
+
+}  // namespace braid::base64_test
