@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/latents.h"
+
 namespace braid {
 
 struct Picture {
@@ -14,6 +16,9 @@ struct Picture {
   std::vector<std::uint8_t> rgb;  // row-major, three bytes per pixel
   std::string prompt;
   std::uint64_t seed = 0;
+  // As the request's `output` asks. kValues: [3, height, width], 0 to 1. kLatents: packed,
+  // [tokens, width], as after the last step.
+  Latents values = {};
 };
 
 enum class Phase { kLoad, kText, kDenoise, kDecode };
@@ -31,6 +36,14 @@ struct Preview {
   std::vector<std::uint8_t> rgb;  // row-major, three bytes per pixel
 };
 
+// A step's end. Changes to the latents are where the next step starts from, or what is decoded.
+struct StepEnd {
+  int step = 0;           // completed steps, from 1 on
+  double timestep = 0;    // that the step was evaluated at
+  int first_picture = 0;  // the first row's index in the request
+  Latents latents = {};   // packed, [pictures, tokens, width]
+};
+
 // Callbacks run on the calling thread. An exception thrown by one ends the call and propagates.
 struct Hooks {
   std::function<void(const Progress&)> progress = {};
@@ -39,6 +52,9 @@ struct Hooks {
   // `preview_interval` seconds.
   std::function<void(const Preview&)> preview = {};
   double preview_interval = 0;
+  // Gets latents of all pictures of a round, from all ranks. Ranks that are processes must all have
+  // one, or none; only the first rank's is called.
+  std::function<void(StepEnd&)> step_end = {};
   std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
   std::stop_token stop = {};  // ends the call with `Cancelled`, even within a step or a load
 };

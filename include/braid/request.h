@@ -8,16 +8,15 @@
 
 #include "braid/adapter.h"
 #include "braid/inputs.h"
+#include "braid/latents.h"
 
 namespace braid {
 
 enum class VaeTiling { kAuto, kOn, kOff };
 
-// Initial latents, for requests that do not draw their own.
-struct Latents {
-  std::vector<std::int64_t> shape;  // [batch, tokens, width] packed, or the autoencoder's shape
-  std::vector<float> values;        // row-major
-};
+// What pictures hold. kValues: also what their bytes are rounded from. kLatents: only latents;
+// nothing is decoded.
+enum class Output { kBytes, kValues, kLatents };
 
 // Unset fields take the defaults of the model's generation_config.json, or else the published ones.
 struct Request {
@@ -33,13 +32,17 @@ struct Request {
   double cfg_until = 1;         // 0 to 1: fraction of the way from noise to picture that it runs
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
   std::optional<int> steps = {};
+  // Noise levels before the model's shift, one per step, falling within 1 to 0; empty: the model's.
+  // They set the number of steps.
+  std::vector<float> base_sigmas = {};
   std::optional<double> guidance = {};          // the model's own scale; ignored if it has none
   std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; for some models up to 4096
   std::uint64_t seed = 0;                       // picture k of the request starts from seed + k
   int num_images = 1;                           // per prompt
   int batch_size = 1;                           // pictures denoised together
   VaeTiling vae_tiling = VaeTiling::kAuto;
-  std::optional<Latents> latents = {};
+  std::optional<Latents> latents = {};  // initial ones, instead of drawn noise
+  Output output = Output::kBytes;
   PicturesIn pictures = {};
   std::optional<std::vector<Adapter>> adapters = {};  // replace the pipeline's; need kUnmerged
 };

@@ -161,6 +161,21 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   return drawn;
 }
 
+std::vector<float> checked_sigmas(const Request& r) {
+  const auto& sigmas = r.base_sigmas;
+  require(sigmas.size() <= kMaxSteps, "there should be at most ", kMaxSteps, " sigmas, there are ",
+          sigmas.size());
+  require(!r.steps || sigmas.empty() || std::size_t(*r.steps) == sigmas.size(), "there are ",
+          sigmas.size(), " sigmas for ", r.steps.value_or(0), " steps");
+  for (std::size_t i = 0; i < sigmas.size(); ++i) {
+    require(sigmas[i] > 0 && sigmas[i] <= 1, "sigma ", i, " should lie above 0 and at most at 1, ",
+            "it is ", sigmas[i]);
+    require(i == 0 || sigmas[i] < sigmas[i - 1], "sigmas should fall, but ", sigmas[i], " follows ",
+            sigmas[i - 1]);
+  }
+  return sigmas;
+}
+
 // How much noise is added to the picture, and where it is redrawn. The steps are settled.
 void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings& s) {
   s.strength =
@@ -211,7 +226,10 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
-  s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
+  s.base_sigmas = checked_sigmas(r);
+  const int levels = int(s.base_sigmas.size());
+  s.steps =
+      levels > 0 ? levels : within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
   s.reference_cache = r.pictures.reference_cache;
@@ -227,6 +245,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
       std::max(1, kMaxPictures / int(std::min<std::size_t>(r.prompts.size(), kMaxPictures))));
   s.batch_size = within("batch size", r.batch_size, 1, kMaxPictures);
   s.vae_tiling = r.vae_tiling;
+  s.output = r.output;
   return s;
 }
 

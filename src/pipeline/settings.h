@@ -23,11 +23,13 @@ struct Settings {
   TrueGuidance true_guidance = {};
   double true_cfg = 1;  // its scale, unless it is the model's own guidance
   int width = 0, height = 0, steps = 0;
+  std::vector<float> base_sigmas = {};  // one per step; empty: the model's
   double guidance = 0;
   int max_sequence_length = 0;
   std::uint64_t seed = 0;
   int num_images = 1, batch_size = 1;
   VaeTiling vae_tiling = VaeTiling::kAuto;
+  Output output = Output::kBytes;
   std::optional<double> strength = {};  // set exactly if pictures start from another one
   int first_step = 0;                   // of `steps`; earlier ones are skipped
   std::vector<FollowedPicture> followed = {};

@@ -228,4 +228,5 @@ run_live() {
     touch "$venv/complete"
   fi
   "$venv/bin/python" tools/parity/live.py || stop 1 "Braid and diffusers differ"
+  run_accelerated "$venv"
 }

@@ -110,8 +110,8 @@ void draw_along(const Engine& engine, const Request& request) {
 // A field added to Request does not compile here until it is sent to the other ranks.
 std::string bytes_of_request(const Request& request) {
   const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
-               height, steps, guidance, max_length, seed, num_images, batch_size, tiling, latents,
-               pictures, adapters] = request;
+               height, steps, sigmas, guidance, max_length, seed, num_images, batch_size, tiling,
+               latents, output, pictures, adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
   std::string pixels;
   const Json all = {prompts,
@@ -125,12 +125,14 @@ std::string bytes_of_request(const Request& request) {
                     or_null(width),
                     or_null(height),
                     or_null(steps),
+                    sigmas,
                     or_null(guidance),
                     or_null(max_length),
                     seed,
                     num_images,
                     batch_size,
                     int(tiling),
+                    int(output),
                     take_apart(pictures, pixels),
                     adapters ? adapters_json(*adapters) : Json()};
   return all.dump() + '\n' + pixels;
@@ -152,6 +154,7 @@ Request request_of_bytes(const std::string& bytes) {
           .width = if_any<int>(field()),
           .height = if_any<int>(field()),
           .steps = if_any<int>(field()),
+          .base_sigmas = field().get<std::vector<float>>(),
           .guidance = if_any<double>(field()),
           .max_sequence_length = if_any<int>(field()),
           .seed = field(),
@@ -159,6 +162,7 @@ Request request_of_bytes(const std::string& bytes) {
           .batch_size = field(),
           .vae_tiling = VaeTiling(field().get<int>()),
           .latents = {},
+          .output = Output(field().get<int>()),
           .pictures = put_together(field(), std::string_view(bytes).substr(line + 1)),
           .adapters = adapters_of(field())};
 }

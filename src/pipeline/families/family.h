@@ -84,8 +84,15 @@ class Family {
                                double guidance) const;
 
   // `from_noise`: no picture is started from or followed; other pipelines of the reference do that.
-  virtual Schedule schedule(int steps, PictureSize size, bool /*from_noise*/) const {
-    return make_schedule(description_.schedule, steps, num_tokens(size));
+  // `levels`: of the request, before any shift, as many as steps; empty: the model's.
+  virtual Schedule schedule(int steps, PictureSize size, bool /*from_noise*/,
+                            const std::vector<float>& levels) const {
+    const auto tokens = num_tokens(size);
+    const auto& config = description_.schedule;
+    return make_schedule(config, {.steps = steps,
+                                  .image_tokens = tokens,
+                                  .mu = dynamic_shift(config, tokens),
+                                  .levels = levels});
   }
 
   // Conversion: names and config.json as in diffusers, and the denoiser's names in a single file.

@@ -7,12 +7,17 @@
 
 namespace braid {
 
+Tensor unit_values(const Tensor& decoded_13HW) {
+  return (decoded_13HW * 0.5 + 0.5).clamp(0, 1).squeeze(0).to(at::kCPU, at::kFloat);
+}
+
+Tensor unit_values(const Picture& picture) {
+  return at::tensor(picture.rgb).view({picture.height, picture.width, 3}).permute({2, 0, 1}) /
+         255.0f;
+}
+
 Tensor bytes_of_decoded(const Tensor& decoded_13HW) {
-  const auto unit = (decoded_13HW * 0.5 + 0.5).clamp(0, 1);
-  return (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
-      .round()
-      .to(at::kByte)
-      .contiguous();
+  return (unit_values(decoded_13HW).permute({1, 2, 0}) * 255).round().to(at::kByte).contiguous();
 }
 
 std::optional<std::string> why_not_finite(const Tensor& decoded_13HW, int picture) {

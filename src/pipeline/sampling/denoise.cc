@@ -142,16 +142,17 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
       velocity = velocity.narrow(1, 0, latents.size(1)).to(latents.scalar_type());
     if (i == 0) result.first_velocity_BNC = velocities.front();
     const auto velocity = guide(velocities, job.guidance, done);
-    const StepTaken taken{.done = int(i) + 1,
-                          .latents_BNC = latents,
-                          .velocity_BNC = velocity,
-                          .sigma = schedule.sigmas[i]};
+    StepTaken taken{.done = int(i) + 1,
+                    .latents_BNC = latents,
+                    .velocity_BNC = velocity,
+                    .sigma = schedule.sigmas[i]};
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
     const bool is_last = i + 1 == schedule.timesteps.size();
     if (job.kept)
       latents = with_kept(*job.kept, latents,
                           is_last ? std::nullopt : std::optional(schedule.sigmas[i + 1]));
+    taken.next_BNC = latents;
     on_step(taken);
   }
   return result;

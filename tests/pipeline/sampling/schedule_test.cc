@@ -48,7 +48,7 @@ Json golden() { return read_json(BRAID_SOURCE_DIR "/tests/data/parity/schedules.
 TEST(Schedule, OfFluxTakesTheLevelsOfTrainingOnlyFromNoise) {
   const auto sigmas = [](FluxKind kind, bool has_flow, bool from_noise) {
     const auto family = make_flux_family({.kind = kind}, {.shift = 3, .use_flow_sigmas = has_flow});
-    return family->schedule(4, {.width = 64, .height = 64}, from_noise).sigmas;
+    return family->schedule(4, {.width = 64, .height = 64}, from_noise, {}).sigmas;
   };
   const auto usual = sigmas(FluxKind::kPlain, false, true);
   EXPECT_NE(sigmas(FluxKind::kPlain, true, true), usual);

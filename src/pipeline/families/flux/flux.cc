@@ -56,7 +56,8 @@ class FluxFamily : public PatchFamily {
                        double guidance) const override {
     return controlnet_input(configs_.controlnets[std::size_t(net)], in, mode, guidance);
   }
-  Schedule schedule(int steps, PictureSize size, bool from_noise) const override;
+  Schedule schedule(int steps, PictureSize size, bool from_noise,
+                    const std::vector<float>& levels) const override;
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? flux_names_of_diffusers() : t5_names();
@@ -98,10 +99,15 @@ std::shared_ptr<const Family> FluxFamily::widened_by(
 }
 
 // Only FluxPipeline itself looks at use_flow_sigmas.
-Schedule FluxFamily::schedule(int steps, PictureSize size, bool from_noise) const {
+Schedule FluxFamily::schedule(int steps, PictureSize size, bool from_noise,
+                              const std::vector<float>& levels) const {
   auto config = description().schedule;
   if (configs_.kind != FluxKind::kPlain || !from_noise) config.use_flow_sigmas = false;
-  return make_schedule(config, steps, num_tokens(size));
+  const auto tokens = num_tokens(size);
+  return make_schedule(config, {.steps = steps,
+                                .image_tokens = tokens,
+                                .mu = dynamic_shift(config, tokens),
+                                .levels = levels});
 }
 
 DenoiserPart FluxFamily::load_denoiser(const Weights& w, Attend attend,

@@ -101,11 +101,13 @@ class Flux2Family : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
-  Schedule schedule(int steps, PictureSize size, bool) const override {
+  Schedule schedule(int steps, PictureSize size, bool,
+                    const std::vector<float>& levels) const override {
     const auto tokens = num_tokens(size);
-    return make_schedule(
-        description().schedule,
-        {.steps = steps, .image_tokens = tokens, .mu = empirical_shift(tokens, steps)});
+    return make_schedule(description().schedule, {.steps = steps,
+                                                  .image_tokens = tokens,
+                                                  .mu = empirical_shift(tokens, steps),
+                                                  .levels = levels});
   }
 
   Names written_names(const Part& part) const override {

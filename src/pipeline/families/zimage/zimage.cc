@@ -62,7 +62,8 @@ class ZImageFamily : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
-  Schedule schedule(int steps, PictureSize size, bool) const override;
+  Schedule schedule(int steps, PictureSize size, bool,
+                    const std::vector<float>& levels) const override;
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? zimage_names_of_diffusers()
@@ -150,15 +151,17 @@ void ZImageFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float 
 }
 
 // The levels before any shift are torch's, whose last bits differ from NumPy's.
-Schedule ZImageFamily::schedule(int steps, PictureSize size, bool) const {
+Schedule ZImageFamily::schedule(int steps, PictureSize size, bool,
+                                const std::vector<float>& asked) const {
   require(steps >= 1, "a picture needs at least 1 step, not ", steps);
   const auto& config = description().schedule;
-  const auto levels = at::linspace(1, 1.0 / steps, steps, at::kFloat);
-  const auto* const first = levels.const_data_ptr<float>();
-  return make_schedule(config, {.steps = steps,
-                                .image_tokens = num_tokens(size),
-                                .mu = dynamic_shift(config, num_tokens(size)),
-                                .levels = {first, first + steps}});
+  const auto spaced = at::linspace(1, 1.0 / steps, steps, at::kFloat);
+  const auto* const first = spaced.const_data_ptr<float>();
+  return make_schedule(config,
+                       {.steps = steps,
+                        .image_tokens = num_tokens(size),
+                        .mu = dynamic_shift(config, num_tokens(size)),
+                        .levels = asked.empty() ? std::vector(first, first + steps) : asked});
 }
 
 std::string ZImageFamily::config_text(const Part&) const {
