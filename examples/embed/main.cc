@@ -23,10 +23,10 @@ int main(int argc, char** argv) try {
     std::cerr << "a preview of " << rough.width << "x" << rough.height << "\n";
   };
   const auto pictures = pipeline.generate(request, hooks);
-  const auto& [width, height, rgb, prompt, seed] = pictures.front();
+  const auto& picture = pictures.front();
   std::ofstream(argv[3], std::ios::binary)
-      << "P6 " << width << " " << height << " 255\n"
-      << std::string_view(reinterpret_cast<const char*>(rgb.data()), rgb.size());
+      << "P6 " << picture.width << " " << picture.height << " 255\n"
+      << std::string_view(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
 } catch (const braid::Error& e) {  // includes braid::Cancelled
   std::cerr << "embed: " << e.what() << "\n";
   return 1;

@@ -252,7 +252,8 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
                                   is_first ? hooks : Hooks{},
                                   {.recording = is_first ? recording : nullptr,
                                    .step = is_first ? step : nullptr,
-                                   .peaks = meter_.get()});
+                                   .peaks = meter_.get(),
+                                   .step_ends = bool(hooks.step_end)});
     gather_peaks(world);
     if (!is_first) return;
     pictures = std::move(mine.pictures);

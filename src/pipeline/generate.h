@@ -11,6 +11,7 @@ struct Observers {
   Recording* recording = nullptr;
   TrafficByAxis* step = nullptr;  // what this rank gave the others in the first step
   PeakMeter* peaks = nullptr;
+  bool step_ends = false;  // whether the first rank's hooks have `step_end`; known to all ranks
 };
 
 // Checked inputs that a request brings besides its settings.
