@@ -83,8 +83,8 @@ class StoredExtents {
   // What the tensor is joined from.
   std::vector<const StoredTensor*> stored(const std::string& path) const {
     std::vector<const StoredTensor*> found;
-    for (const auto& name : origins_of(names_, path).front().tensors)
-      found.push_back(checkpoint_.find(name));
+    const auto origin = origins_of(names_, path).front();
+    for (const auto& name : origin.tensors) found.push_back(checkpoint_.find(name));
     return found;
   }
 

@@ -89,8 +89,8 @@ TEST(Flags, FillARequest) {
 }
 
 TEST(Flags, FillALayout) {
-  const auto f = generate_flags({"a", "--tp", "2", "--pp", "3", "--text-encoder", "tp",
-                                 "--vae", "rank0", "--devices", "cuda:0-3,cpu"});
+  const auto f = generate_flags({"a", "--tp", "2", "--pp", "3", "--text-encoder", "tp", "--vae",
+                                 "rank0", "--devices", "cuda:0-3,cpu"});
   EXPECT_EQ(f.options.layout.tp, 2);
   EXPECT_EQ(f.options.layout.pp, 3);
   EXPECT_EQ(f.options.layout.text, TextRanks::kShared);
