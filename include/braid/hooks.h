@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/latents.h"
+
 namespace braid {
 
 struct Picture {
@@ -19,6 +21,9 @@ struct Picture {
   std::vector<std::uint8_t> alpha = {};
   int frame = 0, num_frames = 1;  // of a clip, whose frames follow each other
   double frames_per_second = 0;   // of a clip; 0: a picture
+  // As the request's `output` asks. kValues: [channels(), height, width], 0 to 1. kLatents: packed,
+  // [tokens, width], as after the last step.
+  Latents values = {};
 
   int channels() const { return alpha.empty() ? 3 : 4; }
 };
@@ -38,6 +43,14 @@ struct Preview {
   std::vector<std::uint8_t> rgb;  // row-major, three bytes per pixel
 };
 
+// A step's end. Changes to the latents are where the next step starts from, or what is decoded.
+struct StepEnd {
+  int step = 0;           // completed steps, from 1 on
+  double timestep = 0;    // that the step was evaluated at
+  int first_picture = 0;  // the first row's index in the request
+  Latents latents = {};   // packed, [pictures, tokens, width]
+};
+
 // Callbacks run on the calling thread. An exception thrown by one ends the call and propagates.
 struct Hooks {
   std::function<void(const Progress&)> progress = {};
@@ -46,6 +59,9 @@ struct Hooks {
   // `preview_interval` seconds.
   std::function<void(const Preview&)> preview = {};
   double preview_interval = 0;
+  // Gets latents of all pictures of a round, from all ranks. Ranks that are processes must all have
+  // one, or none; only the first rank's is called.
+  std::function<void(StepEnd&)> step_end = {};
   std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
   std::stop_token stop = {};  // ends the call with `Cancelled`, even within a step or a load
 };

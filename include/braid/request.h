@@ -8,17 +8,16 @@
 
 #include "braid/adapter.h"
 #include "braid/inputs.h"
+#include "braid/latents.h"
 #include "braid/sampling.h"
 
 namespace braid {
 
 enum class VaeTiling { kAuto, kOn, kOff };
 
-// Initial latents, for requests that do not draw their own.
-struct Latents {
-  std::vector<std::int64_t> shape;  // [batch, tokens, width] packed, or the autoencoder's shape
-  std::vector<float> values;        // row-major
-};
+// What pictures hold. kValues: also what their bytes are rounded from. kLatents: only latents;
+// nothing is decoded.
+enum class Output { kBytes, kValues, kLatents };
 
 // Unset fields take the defaults of the model's generation_config.json, or else the published ones.
 struct Request {
@@ -42,7 +41,8 @@ struct Request {
   int num_images = 1;                           // per prompt
   int batch_size = 1;                           // pictures denoised together
   VaeTiling vae_tiling = VaeTiling::kAuto;
-  std::optional<Latents> latents = {};
+  std::optional<Latents> latents = {};  // initial ones, instead of drawn noise
+  Output output = Output::kBytes;
   PicturesIn pictures = {};
   std::optional<std::vector<Adapter>> adapters = {};  // replace the pipeline's; need kUnmerged
 };

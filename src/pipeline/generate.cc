@@ -44,6 +44,8 @@ class Run {
   Picture picture_of(const Tensor& decoded, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
   void note_full_steps(Batch mine, int evaluations);
+  void end_step(int step, float timestep, Batch round, Tensor& mine_BNC) const;
+  std::vector<Picture> undecoded(Batch batch, const Tensor& latents_BNC) const;
 
   const Model& model_;
   const Settings& settings_;
@@ -130,6 +132,13 @@ Batch Run::round_from(int first) const {
   return {.first = first, .count = count};
 }
 
+// A copy in float32.
+Latents values_of(const Tensor& x) {
+  const auto copy = x.to(at::kCPU, at::kFloat).contiguous();
+  const auto* const data = copy.const_data_ptr<float>();
+  return {.shape = copy.sizes().vec(), .values = {data, data + copy.numel()}};
+}
+
 // Each picture's own prompt, for the pictures of a round, one after another.
 Condition Run::condition_of(Batch batch, Batch round) const {
   const auto of_picture = [&](int i) { return prompts_[std::size_t(i / settings_.num_images)]; };
@@ -191,7 +200,26 @@ Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
                   .frame = frame,
                   .num_frames = settings_.frames,
                   .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
-  return put_back_ ? (*put_back_)(std::move(picture)) : picture;
+  if (put_back_) picture = (*put_back_)(std::move(picture));
+  if (settings_.output == Output::kValues)
+    picture.values = values_of(put_back_ ? unit_values(picture) : unit_values(decoded));
+  return picture;
+}
+
+// Latents instead of pictures: one for each picture or clip.
+std::vector<Picture> Run::undecoded(Batch batch, const Tensor& latents_BNC) const {
+  std::vector<Picture> pictures;
+  for (int i = 0; i < batch.count; ++i) {
+    const int number = batch.first + i;
+    pictures.push_back({.width = settings_.width,
+                        .height = settings_.height,
+                        .rgb = {},
+                        .prompt = settings_.prompt_of(number).text,
+                        .seed = settings_.seed + std::uint64_t(number),
+                        .values = values_of(latents_BNC[i])});
+    if (hooks_.picture) hooks_.picture(pictures.back());
+  }
+  return pictures;
 }
 
 std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
@@ -239,11 +267,14 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
   Previews previews(model_, hooks_, settings_.size(), my_share(round).first);
+  auto next = job.latents_BNC;  // for ranks without pictures, which take no steps
   const auto on_step = [&](const StepTaken& taken) {
     pace.step_is_given();
     previews.show(taken);
     progress.done = taken.done;
     report(progress);
+    if (taken.next_BNC.defined()) next = taken.next_BNC;
+    end_step(taken.done, schedule.timesteps[std::size_t(taken.done - 1)], round, next);
     if (facts_.step_traffic.empty())
       facts_.step_traffic = traffic_between(before, traffic_of(model_.mesh()));
   };
@@ -252,6 +283,27 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
                    model_.family().description().schedule, schedule, std::move(job), on_step);
   for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
+}
+
+// Shows the first rank the latents of all pictures, and takes over what it changes. In float32:
+// ranks without pictures do not know in which dtype a sampler keeps them.
+void Run::end_step(int step, float timestep, Batch round, Tensor& mine_BNC) const {
+  if (!observers_.step_ends) return;
+  auto all = gather_pictures(model_.mesh(), mine_BNC.to(at::kFloat)).to(at::kCPU).contiguous();
+  const auto& world = model_.mesh().world;
+  if (hooks_.step_end && world.rank() == 0) {
+    StepEnd end{.step = step,
+                .timestep = timestep,
+                .first_picture = round.first,
+                .latents = values_of(all)};
+    hooks_.step_end(end);
+    check_latents(end.latents, {.packed = all.sizes().vec(), .unpacked = all.sizes().vec()});
+    all = at::tensor(end.latents.values).view(all.sizes());
+  }
+  world.await();  // a callback takes as long as it likes
+  world.broadcast_(all, 0);
+  const auto mine = my_share(round);
+  mine_BNC.copy_(all.narrow(0, mine.first - round.first, mine.count));
 }
 
 // One row per picture, 1 at its full evaluations, from all ranks that draw pictures of their own.
@@ -291,7 +343,9 @@ std::vector<Picture> Run::draw(Batch round) {
     record("timesteps", at::tensor(whole.timesteps));
   }
   std::vector<Picture> pictures;
-  if (observers_.run.until == RunUntil::kPictures) pictures = decode(round, latents);
+  if (observers_.run.until == RunUntil::kPictures)
+    pictures =
+        settings_.output == Output::kLatents ? undecoded(round, latents) : decode(round, latents);
   model_.mesh().world.await();
   return pictures;
 }

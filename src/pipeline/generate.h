@@ -10,6 +10,7 @@ namespace braid {
 struct Observers {
   RunOptions run = {};
   PeakMeter* peaks = nullptr;
+  bool step_ends = false;  // whether the first rank's hooks have `step_end`; known to all ranks
 };
 
 // Checked inputs that a request brings besides its settings.

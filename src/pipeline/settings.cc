@@ -261,6 +261,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
       std::max(1, kMaxPictures / int(std::min<std::size_t>(r.prompts.size(), kMaxPictures))));
   s.batch_size = within("batch size", r.batch_size, 1, kMaxPictures);
   s.vae_tiling = r.vae_tiling;
+  s.output = r.output;
   return s;
 }
 

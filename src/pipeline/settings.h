@@ -30,6 +30,7 @@ struct Settings {
   std::uint64_t seed = 0;
   int num_images = 1, batch_size = 1;
   VaeTiling vae_tiling = VaeTiling::kAuto;
+  Output output = Output::kBytes;
   std::optional<double> strength = {};  // set exactly if pictures start from another one
   int first_step = 0;                   // of `num_steps`; earlier ones are skipped
   std::vector<FollowedPicture> followed = {};

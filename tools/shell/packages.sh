@@ -54,7 +54,7 @@ compiler_package() {
 
 # Sets `missing` to the packages that the wanted parts still need.
 #   use: to build and run    mpi: also under mpirun    develop: also to test    fuzz: also to fuzz
-#   serve: also to test the server    browsers: also to test its page    live: also to run diffusers    gpu: also to compile for GPUs
+#   serve: also to test the server    browsers: also to test its page    live: also to run diffusers    python: also to build its package    gpu: also to compile for GPUs
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libutf8proc-dev libonig-dev libpng-dev libjpeg-dev
                    libwebp-dev libboost-dev libcurl4-openssl-dev)
@@ -74,7 +74,7 @@ find_missing() {
         # In older releases clang depends on it.
         [[ -z $(candidate libclang-rt-dev) ]] || wanted+=(libclang-rt-dev)
         ;;
-      live) wanted+=(python3-venv) ;;
+      live | python) wanted+=(python3-venv python3-dev) ;;
       serve) wanted+=(python3-venv nginx-light caddy haproxy) ;;
       # WebKitGTK's MiniBrowser needs a display.
       browsers) wanted+=(chromium chromium-driver firefox-esr webkit2gtk-driver xvfb) ;;

@@ -230,4 +230,5 @@ run_live() {
   "$venv/bin/python" tools/parity/live.py || stop 1 "Braid and diffusers differ"
   "$venv/bin/python" -B tools/hub/exchange.py "$build/bin/braid" ||
     stop 1 "Braid and Hugging Face's library do not read each other's caches"
+  run_accelerated "$venv"
 }

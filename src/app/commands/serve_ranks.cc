@@ -136,7 +136,7 @@ void draw_along(const Engine& engine, const Request& request) {
 std::string bytes_of_request(const Request& request) {
   const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
                height, frames, steps, sampling, guidance, max_length, seed, num_images, batch_size,
-               tiling, latents, pictures, adapters] = request;
+               tiling, latents, output, pictures, adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
   std::string pixels;
   const Json all = {prompts,
@@ -158,6 +158,7 @@ std::string bytes_of_request(const Request& request) {
                     num_images,
                     batch_size,
                     int(tiling),
+                    int(output),
                     take_apart(pictures, pixels),
                     adapters ? adapters_json(*adapters) : Json()};
   return all.dump() + '\n' + pixels;
@@ -188,6 +189,7 @@ Request request_of_bytes(const std::string& bytes) {
           .batch_size = field(),
           .vae_tiling = VaeTiling(field().get<int>()),
           .latents = {},
+          .output = Output(field().get<int>()),
           .pictures = put_together(field(), std::string_view(bytes).substr(line + 1)),
           .adapters = adapters_of(field())};
 }

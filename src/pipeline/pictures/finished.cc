@@ -7,10 +7,21 @@
 
 namespace braid {
 
+Tensor unit_values(const Tensor& decoded_1CHW) {
+  return (decoded_1CHW * 0.5 + 0.5).clamp(0, 1).squeeze(0).to(at::kCPU, at::kFloat);
+}
+
+Tensor unit_values(const Picture& picture) {
+  const auto planes = [&](const std::vector<std::uint8_t>& bytes) {
+    return at::tensor(bytes).view({picture.height, picture.width, -1}).permute({2, 0, 1});
+  };
+  auto bytes_CHW = planes(picture.rgb);
+  if (!picture.alpha.empty()) bytes_CHW = at::cat({bytes_CHW, planes(picture.alpha)});
+  return bytes_CHW / 255.0f;
+}
+
 DecodedBytes bytes_of_decoded(const Tensor& decoded_1CHW) {
-  const auto unit = (decoded_1CHW * 0.5 + 0.5).clamp(0, 1);
-  const auto bytes_HWC =
-      (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255).round().to(at::kByte);
+  const auto bytes_HWC = (unit_values(decoded_1CHW).permute({1, 2, 0}) * 255).round().to(at::kByte);
   const auto channels = [&](std::int64_t first, std::int64_t count) {
     const auto some = bytes_HWC.narrow(2, first, count).contiguous();
     const auto* const data = some.const_data_ptr<std::uint8_t>();

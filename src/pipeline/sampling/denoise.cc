@@ -130,6 +130,7 @@ StepTaken Steps::take_next() {
   if (job_.kept)
     latents_ = with_kept(*job_.kept, latents_,
                          step_ == count() ? std::nullopt : std::optional(schedule_.sigmas[i + 1]));
+  taken.next_BNC = latents_;
   return taken;
 }
 

@@ -57,6 +57,7 @@ struct StepTaken {
   int done = 0;
   Tensor latents_BNC = {}, velocity_BNC = {};
   float sigma = 0;
+  Tensor next_BNC = {};  // where it led; the next step starts from what is written there
 };
 
 // Checks, before the first step, that the ranks working on the same pictures start from the same

@@ -27,7 +27,8 @@ TEST(ServeRanks, TellAllOfARequest) {
                         .seed = 18446744073709551615u,
                         .num_images = 9,
                         .batch_size = 10,
-                        .vae_tiling = VaeTiling::kOff};
+                        .vae_tiling = VaeTiling::kOff,
+                        .output = Output::kLatents};
   const auto told = request_of_bytes(bytes_of_request(request));
   EXPECT_EQ(bytes_of_request(told), bytes_of_request(request));
   EXPECT_EQ(told.prompts, request.prompts);
@@ -44,6 +45,7 @@ TEST(ServeRanks, TellAllOfARequest) {
   EXPECT_EQ(told.seed, request.seed);
   EXPECT_EQ(told.batch_size, 10);
   EXPECT_EQ(told.vae_tiling, VaeTiling::kOff);
+  EXPECT_EQ(told.output, Output::kLatents);
 }
 
 TEST(ServeRanks, LeaveUnsetWhatIsUnset) {

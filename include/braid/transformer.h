@@ -1,0 +1,43 @@
+// A model's transformer alone, one evaluation at a time: for callers with a sampling loop of their
+// own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "braid/braid.h"
+
+namespace braid {
+
+// What diffusers' transformer of the family takes, in its units. B pictures, N tokens, T text
+// tokens.
+struct TransformerInput {
+  Latents latents;      // [B, N, width]: packed, then what lies beside them (Fill, Control)
+  Latents text;         // [B, T, width]
+  Latents pooled = {};  // [B, width], for models with a pooled prompt
+  std::vector<float> timesteps;      // B
+  std::vector<float> guidance = {};  // B, for models distilled for it
+  // Positions [N, axes] and [T, axes]; empty: those of a picture of this size in pixels.
+  Latents latent_ids = {}, text_ids = {};
+  int width = 0, height = 0;
+};
+
+class BRAID_API Transformer {
+ public:
+  // Loads the transformer of `options.model` under its layout, and of the other parts only their
+  // configuration. Throws InputError as Pipeline does.
+  explicit Transformer(const PipelineOptions& options, const Hooks& hooks = {});
+  Transformer(Transformer&&) noexcept;
+  Transformer& operator=(Transformer&&) noexcept;
+  ~Transformer();
+
+  // The velocity [B, N, width]: from the picture to noise, whatever sign the model's own output
+  // has. Of the hooks, only `stop` counts. Throws InputError naming a shape that does not fit.
+  Latents velocity(const TransformerInput& evaluation, const Hooks& hooks = {}) const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace braid

@@ -1,0 +1,57 @@
+"""LoRAs of a pipeline, by name, as diffusers keeps them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import _core
+
+
+@dataclass
+class Adapters:
+    files: dict[str, str] = field(default_factory=dict)
+    scales: dict[str, float] = field(default_factory=dict)  # of the active ones
+
+    def add(self, file: str, name: str | None) -> str:
+        name = name or f"default_{len(self.files)}"
+        if name in self.files:
+            raise ValueError(f"there is already an adapter {name!r}: give another adapter_name")
+        self.files[name] = file
+        self.scales[name] = 1.0
+        return name
+
+    def remove(self, names: Sequence[str]) -> None:
+        self.check(names)
+        for name in names:
+            del self.files[name]
+            self.scales.pop(name, None)
+
+    def check(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self.files:
+                known = ", ".join(self.files) or "there is none"
+                raise ValueError(f"no adapter is called {name!r}: {known}")
+
+    def activate(self, names: Sequence[str], weights: Any) -> None:
+        self.check(names)
+        listed = [1.0] * len(names) if weights is None else weights
+        listed = list(listed) if isinstance(listed, Sequence) else [listed] * len(names)
+        if len(listed) != len(names):
+            raise ValueError(f"there are {len(names)} adapters, but {len(listed)} weights")
+        for weight in listed:
+            if isinstance(weight, Mapping):
+                raise ValueError("an adapter has one weight for all layers, a dictionary was given")
+        self.scales = {n: 1.0 if w is None else float(w) for n, w in zip(names, listed, strict=True)}
+
+    def active(self, scale: float = 1.0) -> list[_core.Adapter]:
+        return [_core.Adapter(self.files[name], weight * scale) for name, weight in self.scales.items()]
+
+
+def adapter_path(source: Any, weight_name: str | None) -> str:
+    """A file, or a folder and the name of a file in it."""
+    if isinstance(source, Mapping):
+        raise ValueError("a LoRA should be a file (.safetensors), a dictionary of tensors was given: save it first")
+    path = Path(os.fspath(source))
+    return str(path / weight_name) if weight_name else str(path)

@@ -1,0 +1,4 @@
+GPU: str
+LIBTORCH: str
+LIBTORCH_VERSION: str
+VERSION: str

@@ -1,0 +1,114 @@
+"""Pictures as PIL images, numpy arrays and torch tensors, both ways."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from . import _core
+
+OUTPUTS = {"pil": "bytes", "np": "values", "pt": "values", "latent": "latents"}
+
+
+def torch_if_loaded() -> Any:
+    """torch, if it is imported: this package does not import it."""
+    return sys.modules.get("torch")
+
+
+def torch_for(purpose: str) -> Any:
+    try:
+        import torch  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{purpose} needs torch, which is not installed") from error
+    return torch
+
+
+def output_of(output_type: str) -> _core.Output:
+    if output_type not in OUTPUTS:
+        raise ValueError(f"output_type should be 'pil', 'np', 'pt' or 'latent', it is {output_type!r}")
+    return _core.Output.__members__[OUTPUTS[output_type]]
+
+
+def is_many(image: object) -> bool:
+    return isinstance(image, Sequence) and not isinstance(image, str | bytes)
+
+
+def images_in(images: Any) -> list[Any]:
+    """One image or several, as a list; arrays and tensors with a batch are several."""
+    if images is None:
+        return []
+    if is_many(images):
+        return list(images)
+    if getattr(images, "ndim", 0) == 4:
+        return list(images)
+    return [images]
+
+
+def array_in(image: Any) -> Any:
+    """An array [height, width, channels] or [height, width] in 8 bits."""
+    is_tensor = hasattr(image, "detach")
+    array = image.detach().cpu().float().numpy() if is_tensor else np.asarray(image)
+    if is_tensor and array.ndim == 3:
+        array = array.transpose(1, 2, 0)
+    if array.dtype == np.uint8:
+        return array
+    if not np.issubdtype(array.dtype, np.floating) or array.ndim not in (2, 3):
+        raise ValueError(
+            "a picture should be a PIL image, an array [height, width, 3] in 8 bits or of floats from 0 to 1, or a "
+            f"tensor [3, height, width] of floats from 0 to 1; it is {array.dtype} of shape {list(array.shape)}"
+        )
+    if array.size and (array.min() < 0 or array.max() > 1):
+        raise ValueError(f"a picture's floats should lie between 0 and 1, they go from {array.min()} to {array.max()}")
+    return (array * 255).round().astype(np.uint8)
+
+
+def opened(image: object) -> Any:
+    if isinstance(image, str | os.PathLike):
+        return Image.open(image)
+    return image if isinstance(image, Image.Image) else Image.fromarray(np.ascontiguousarray(squeezed(array_in(image))))
+
+
+def squeezed(array: Any) -> Any:
+    return array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
+
+
+def pixels_of(image: object) -> _core.Pixels:
+    """RGB in 8 bits; what is transparent lies over white."""
+    picture = opened(image)
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        over = picture.convert("RGBA")
+        picture = Image.new("RGBA", over.size, "white")
+        picture.alpha_composite(over)
+    return _core.Pixels(np.ascontiguousarray(np.asarray(picture.convert("RGB"))))
+
+
+def mask_of(image: object) -> _core.Pixels:
+    return _core.Pixels(np.ascontiguousarray(np.asarray(opened(image).convert("L").convert("RGB"))))
+
+
+def latents_array(latents: Any) -> Any:
+    is_tensor = hasattr(latents, "detach")
+    array = latents.detach().cpu().float().numpy() if is_tensor else np.asarray(latents, dtype=np.float32)
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def tensor_of(array: Any) -> Any:
+    """A torch tensor where torch is imported, else the array: what callbacks and output_type="latent" get."""
+    torch = torch_if_loaded()
+    return torch.from_numpy(array) if torch else array
+
+
+def outputs_of(pictures: Sequence[_core.Picture], output_type: str) -> Any:
+    if output_type == "pil":
+        return [Image.fromarray(picture.pixels) for picture in pictures]
+    if not pictures:  # on a process that is not the first rank
+        return []
+    values = np.stack([picture.values for picture in pictures])
+    if output_type == "latent":
+        return tensor_of(values)
+    if output_type == "np":
+        return np.ascontiguousarray(values.transpose(0, 2, 3, 1))
+    return torch_for('output_type="pt"').from_numpy(values)

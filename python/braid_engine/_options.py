@@ -1,0 +1,169 @@
+"""From words and dictionaries to the options of a pipeline."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+from . import _core
+
+MODELS = Path(__file__).resolve().parent / "share" / "braid" / "models"
+DEGREES = {
+    "tp": "tp",
+    "ring": "ring",
+    "ulysses": "ulysses",
+    "cfg": "cfg",
+    "cfg_parallel": "cfg",
+    "dp": "dp",
+    "pp": "pp",
+}
+Word = TypeVar("Word", bound=Enum)
+
+
+def words_of(kind: type[Enum]) -> str:
+    *most, last = [name.replace("_", "-") for name in kind.__members__]
+    return ", ".join(most) + " or " + last
+
+
+def word(kind: type[Word], name: str, value: object) -> Word:
+    """A member of an enumeration: itself, or by name ("int8-dynamic")."""
+    if isinstance(value, kind):
+        return value
+    found = kind.__members__.get(str(value).replace("-", "_"))
+    if found is None:
+        raise ValueError(f"{name} should be {words_of(kind)}, it is {value!r}")
+    return found
+
+
+def dtype_of(value: object) -> _core.Dtype:
+    """A name, or a torch.dtype, whose name ends with one."""
+    if value is None:
+        return _core.Dtype.auto
+    return value if isinstance(value, _core.Dtype) else word(_core.Dtype, "dtype", str(value).rpartition(".")[2])
+
+
+def device_name(device: object) -> str:
+    """A name, an index of a GPU, or a torch.device."""
+    return f"cuda:{device}" if isinstance(device, int) else str(device)
+
+
+def devices_of(devices: object) -> list[str]:
+    if devices is None:
+        return []
+    if isinstance(devices, str):
+        return devices.split(",")
+    if isinstance(devices, Sequence):
+        return [device_name(device) for device in devices]
+    return [device_name(devices)]
+
+
+def degrees_in(text: str) -> dict[str, int]:
+    """ "tp=2,cfg=2", "tp2 cfg2", "ring 2 x tp 4" (as Braid prints them)."""
+    pattern = r"\s*(?:x\s+|[,x]\s*)?([a-z]+(?:[_ -][a-z]+)?)\s*[=: ]?\s*(\d+)"
+    degrees: dict[str, int] = {}
+    at = 0
+    while at < len(text.rstrip()):
+        found = re.compile(pattern).match(text, at)
+        if not found or re.sub(r"[ -]", "_", found[1]) not in DEGREES:
+            raise ValueError(f"layout should be 'auto' or degrees such as 'tp=2,cfg=2', it is {text!r}")
+        degrees[re.sub(r"[ -]", "_", found[1])] = int(found[2])
+        at = found.end()
+    return degrees
+
+
+def set_fields(target: object, name: str, fields: Mapping[str, Any]) -> None:
+    """Sets fields by name, those that are enumerations by word."""
+    for key, value in fields.items():
+        if key.startswith("_") or not hasattr(target, key):
+            known = ", ".join(k for k in dir(target) if not k.startswith("_"))
+            raise ValueError(f"{name} has no {key!r}; it has {known}")
+        now = getattr(target, key)
+        if isinstance(value, Mapping):
+            set_fields(now, f"{name}.{key}", value)
+            continue
+        setattr(target, key, word(type(now), f"{name}.{key}", value) if isinstance(now, Enum) else value)
+
+
+def layout_of(layout: object, num_devices: int) -> _core.Layout:
+    if isinstance(layout, _core.Layout):
+        return layout
+    result = _core.Layout()
+    # Threads, unless a launcher started this process as one of several.
+    result.ranks = _core.Ranks.processes
+    if layout is None:
+        layout = "auto" if num_devices > 1 else {}
+    if layout == "auto":
+        result.fit = _core.Fit.auto
+        return result
+    if not isinstance(layout, str | Mapping):
+        raise TypeError(f"layout should be a string or a dictionary, it is {layout!r}")
+    fields = degrees_in(layout) if isinstance(layout, str) else layout
+    set_fields(result, "layout", {DEGREES.get(key, key): value for key, value in fields.items()})
+    return result
+
+
+def bytes_of(name: str, value: object) -> int:
+    """A number of bytes, or a string such as "6GB", "6GiB" or "6G"."""
+    if isinstance(value, int):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(value), re.IGNORECASE)
+    if not found:
+        raise ValueError(f"{name} should be bytes or a string such as '6GB', it is {value!r}")
+    power = " KMGT".index(found[2].upper() or " ")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+
+
+def memory_of(
+    memory: object, host_memory: object, quantization: object, text_quantization: object, offload: object
+) -> _core.Memory:
+    if isinstance(memory, _core.Memory):
+        return memory
+    result = _core.Memory()
+    result.fit = _core.Fit.auto
+    budget = result.budget
+    if isinstance(memory, Mapping):
+        set_fields(result, "memory", memory)
+    elif memory is not None:
+        budget.device = bytes_of("memory", memory)
+    if host_memory is not None:
+        budget.host = bytes_of("host_memory", host_memory)
+    budget.may_quantize = quantization == "auto"
+    budget.may_quantize_text = text_quantization == "auto"
+    if quantization not in (None, "auto"):
+        result.quantize = word(_core.Quantize, "quantization", quantization)
+    if text_quantization not in (None, "auto"):
+        result.quantize_text = word(_core.Quantize, "text_quantization", text_quantization)
+    set_offload(result.offload, offload)
+    return result
+
+
+def set_offload(target: _core.Offload, offload: object) -> None:
+    """A mode for all parts, or fields by name."""
+    if isinstance(offload, Mapping):
+        set_fields(target, "offload", offload)
+    elif offload is not None:
+        mode = word(_core.OffloadMode, "offload", offload)
+        target.transformer = target.text = target.vae = mode
+
+
+def cache_of(cache: object) -> _core.CacheOptions:
+    """ "first-block", "accumulated:0.2", or fields by name."""
+    if isinstance(cache, _core.CacheOptions):
+        return cache
+    result = _core.CacheOptions()
+    if isinstance(cache, Mapping):
+        set_fields(result, "cache", cache)
+    elif cache is not None:
+        mode, _, threshold = str(cache).partition(":")
+        result.mode = word(_core.CacheMode, "cache", mode)
+        if threshold:
+            result.threshold = float(threshold)
+    return result
+
+
+def paths_of(paths: object) -> list[str]:
+    if paths is None:
+        return []
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]  # type: ignore[attr-defined]

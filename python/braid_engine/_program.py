@@ -1,0 +1,77 @@
+"""What the program knows, as data: it runs as a process of its own, and prints JSON."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ._core import Error, InputError
+
+PROGRAM = Path(__file__).resolve().parent / "bin" / "braid"
+BAD_INPUT = 2
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def arguments_of(options: Mapping[str, object]) -> list[str]:
+    """Keywords as flags: devices="4xrx-7800-xt", tp=2, lora=["a.safetensors"], size=(1024, 768)."""
+    arguments: list[str] = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        flag = flag_of(name)
+        if value is True:
+            arguments.append(flag)
+        elif name == "size" and isinstance(value, Sequence) and not isinstance(value, str):
+            arguments += [flag, "x".join(str(side) for side in value)]
+        elif name == "devices" and not isinstance(value, str) and isinstance(value, Sequence):
+            arguments += [flag, ",".join(f"cuda:{d}" if isinstance(d, int) else str(d) for d in value)]
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            for one in value:
+                arguments += [flag, os.fspath(one) if isinstance(one, os.PathLike) else str(one)]
+        else:
+            arguments += [flag, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+    return arguments
+
+
+def answer_of(
+    command: str, options: Mapping[str, object], files: Sequence[str] = (), *, may_differ: bool = False
+) -> Any:
+    line = [str(PROGRAM), command, "--json", *arguments_of(options), *files]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode == 0 or (may_differ and done.returncode == 1 and done.stdout):
+        return json.loads(done.stdout)
+    sentence = done.stderr.strip().removeprefix("braid: ") or f"braid {command} ended with {done.returncode}"
+    raise (InputError if done.returncode == BAD_INPUT else Error)(sentence)
+
+
+def plan(model: str | os.PathLike[str], devices: object, **options: object) -> Any:
+    """Layouts for devices that need not be there, ranked by predicted time: `braid plan --json`.
+
+    `options` are that command's flags: num_images=4, size=(1024, 768), text_encoder="tp", quantize="int8".
+    Raises InputError with Braid's sentence.
+    """
+    return answer_of("plan", {"model": model, "devices": devices, **options})
+
+
+def verify(model: str | os.PathLike[str] | None = None, **options: object) -> Any:
+    """Compares a layout with one rank, block by block: `braid verify --json`. "right" says whether they agree.
+
+    `options` are that command's flags: tp=2, ring=2, synthetic="flux1-dev", double=1, single=1.
+    Raises InputError with Braid's sentence.
+    """
+    return answer_of("verify", {"model": model, **options}, may_differ=True)
+
+
+def info(what: str | os.PathLike[str] | None = None, **options: object) -> Any:
+    """Parts, sizes and dtypes of a model, what a file holds, or how a picture was made: `braid info --json`.
+
+    `what` is a folder or a name of a model, or a file; None: this machine. Raises InputError with Braid's sentence.
+    """
+    if what is not None and Path(what).is_file():
+        return answer_of("info", options, [os.fspath(what)])
+    return answer_of("info", {"model": what, **options})

@@ -1,0 +1,186 @@
+"""From the arguments of a call, named as diffusers names them, to requests."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _core
+from ._images import images_in, latents_array, mask_of, output_of, pixels_of
+
+# Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
+REFUSED = {
+    "prompt_embeds": "give the prompt",
+    "pooled_prompt_embeds": "give the prompt",
+    "negative_prompt_embeds": "give negative_prompt",
+    "negative_pooled_prompt_embeds": "give negative_prompt",
+    "ip_adapter_image": "there are no IP adapters",
+    "ip_adapter_image_embeds": "there are no IP adapters",
+    "negative_ip_adapter_image": "there are no IP adapters",
+    "negative_ip_adapter_image_embeds": "there are no IP adapters",
+    "timesteps": "give sigmas",
+}
+
+
+@dataclass
+class Call:
+    """What a call asks for, with diffusers' names."""
+
+    prompt: Any = None
+    prompt_2: Any = None
+    negative_prompt: Any = None
+    negative_prompt_2: Any = None
+    true_cfg_scale: float | None = None
+    image: Any = None
+    image_reference: Any = None
+    mask_image: Any = None
+    control_image: Any = None
+    controlnet_conditioning_scale: Any = 1.0
+    control_guidance_start: Any = 0.0
+    control_guidance_end: Any = 1.0
+    control_mode: Any = None
+    strength: float | None = None
+    padding_mask_crop: int | None = None
+    height: int | None = None
+    width: int | None = None
+    num_inference_steps: int | None = None
+    sigmas: Any = None
+    guidance_scale: float | None = None
+    num_images_per_prompt: int = 1
+    generator: Any = None
+    latents: Any = None
+    output_type: str = "pil"
+    max_sequence_length: int | None = None
+    joint_attention_kwargs: Mapping[str, Any] | None = None
+    # Braid's own.
+    batch_size: int = 1
+    mask_blur: float = 0.0
+    guidance_rescale: float = 0.0
+    cfg_norm_cap: float = 0.0
+    cfg_until: float = 1.0
+    reference_scales: Sequence[float] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def texts_of(name: str, texts: Any) -> list[str]:
+    if texts is None:
+        return []
+    if not isinstance(texts, Sequence):
+        raise TypeError(f"{name} should be a string or a list of strings, it is {texts!r}")
+    listed = [texts] if isinstance(texts, str) else list(texts)
+    for text in listed:
+        if not isinstance(text, str):
+            raise TypeError(f"{name} should be a string or a list of strings, it has {text!r}")
+    return listed
+
+
+def one_text(name: str, texts: Any) -> str | None:
+    listed = texts_of(name, texts)
+    if len(set(listed)) > 1:
+        raise ValueError(f"{name} should be one text for all pictures of a call, they differ: make a call for each")
+    return listed[0] if listed else None
+
+
+def seed_of(generator: Any) -> int:
+    if isinstance(generator, int):
+        return generator
+    if hasattr(generator, "initial_seed"):
+        return int(generator.initial_seed())
+    raise TypeError(f"generator should be a seed, a torch.Generator or a list of these, it is {generator!r}")
+
+
+def seeds_of(generator: Any, count: int, *, is_launched: bool) -> list[int]:
+    """One seed per picture. Unset: drawn; then counted up from the first, as Braid does."""
+    if isinstance(generator, Sequence):
+        seeds = [seed_of(one) for one in generator]
+        if len(seeds) != count:
+            raise ValueError(f"there are {len(seeds)} generators for {count} pictures")
+        return seeds
+    if generator is None and is_launched:
+        raise ValueError("generator should be a seed where ranks are processes: each would draw its own")
+    first = secrets.randbits(32) if generator is None else seed_of(generator)
+    if not 0 <= first < 1 << 64:
+        raise ValueError(f"a seed should lie between 0 and 2^64 - 1, it is {first}")
+    return [(first + i) % (1 << 64) for i in range(count)]
+
+
+def each(value: Any, count: int) -> list[Any]:
+    listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * count
+    if len(listed) != count:
+        raise ValueError(f"there are {count} control images, but {len(listed)} values for them")
+    return listed
+
+
+def controls_of(call: Call) -> list[_core.ControlPicture]:
+    images = images_in(call.control_image)
+    count = len(images)
+    controls = [_core.ControlPicture(pixels_of(image)) for image in images]
+    for control, scale, begin, end, mode in zip(
+        controls,
+        each(call.controlnet_conditioning_scale, count),
+        each(call.control_guidance_start, count),
+        each(call.control_guidance_end, count),
+        each(call.control_mode, count),
+        strict=True,
+    ):
+        control.scale, control.begin, control.end, control.mode = float(scale), float(begin), float(end), mode
+    return controls
+
+
+def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
+    """`image` is what pipelines of the model's kind take it for: a start, or something to look at."""
+    pictures = _core.PicturesIn()
+    images = images_in(call.image)
+    starts = call.mask_image is not None or call.strength is not None or info.pictures.most_references == 0
+    if images and starts:
+        if len(images) > 1:
+            raise ValueError(f"a picture starts from one image, {len(images)} were given")
+        pictures.init = pixels_of(images[0])
+        images = []
+    pictures.references = [pixels_of(image) for image in [*images, *images_in(call.image_reference)]]
+    pictures.reference_scales = list(call.reference_scales)
+    pictures.strength = call.strength
+    if call.mask_image is not None:
+        pictures.mask = mask_of(call.mask_image)
+    pictures.mask_blur = call.mask_blur
+    pictures.padding_crop = call.padding_mask_crop
+    pictures.controls = controls_of(call)
+    return pictures
+
+
+def refuse_unknown(extra: Mapping[str, Any]) -> None:
+    for name, value in extra.items():
+        if name in REFUSED:
+            if value is not None:
+                raise ValueError(f"{name} is not taken: {REFUSED[name]}")
+        else:
+            raise TypeError(f"a pipeline takes no {name!r}")
+
+
+def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
+    refuse_unknown(call.extra)
+    request = _core.Request()
+    request.prompts = texts_of("prompt", call.prompt)
+    request.prompts_2 = texts_of("prompt_2", call.prompt_2)
+    request.negative_prompt = one_text("negative_prompt", call.negative_prompt)
+    request.negative_prompt_2 = one_text("negative_prompt_2", call.negative_prompt_2)
+    if call.true_cfg_scale is not None:
+        request.true_cfg = float(call.true_cfg_scale)
+    request.guidance_rescale = float(call.guidance_rescale)
+    request.cfg_norm_cap = float(call.cfg_norm_cap)
+    request.cfg_until = float(call.cfg_until)
+    request.width = call.width
+    request.height = call.height
+    request.steps = call.num_inference_steps
+    if call.sigmas is not None:
+        request.base_sigmas = [float(sigma) for sigma in call.sigmas]
+        request.steps = None
+    request.guidance = None if call.guidance_scale is None else float(call.guidance_scale)
+    request.max_sequence_length = call.max_sequence_length
+    request.num_images = call.num_images_per_prompt
+    request.batch_size = call.batch_size
+    request.output = output_of(call.output_type)
+    request.pictures = pictures_of(call, info)
+    if call.latents is not None:
+        request.set_latents(latents_array(call.latents))
+    return request

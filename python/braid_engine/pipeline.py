@@ -1,0 +1,355 @@
+"""Pipelines with the names that diffusers uses."""
+
+import asyncio
+import contextlib
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import TracebackType
+from typing import Any, Self
+
+from . import _core, _options
+from ._adapters import Adapters, adapter_path
+from ._images import latents_array, outputs_of, tensor_of
+from ._launch import is_launched
+from ._requests import Call, request_of, seeds_of
+
+StepCallback = Callable[["Pipeline", int, float, dict[str, Any]], Any]
+CALL_FIELDS = {field.name for field in fields(Call)} - {"extra"}
+# Arguments of from_pretrained() that say how diffusers reads files, which Braid finds out by itself.
+HOW_TO_READ = {"use_safetensors", "low_cpu_mem_usage", "local_files_only", "variant"}
+
+
+@dataclass
+class PipelineOutput:
+    """`images`: as output_type says. Empty on processes that are not the first rank."""
+
+    images: Any
+
+
+def warn(sentence: str) -> None:
+    warnings.warn(sentence, UserWarning, stacklevel=4)  # the line of the call
+
+
+class Pipeline:
+    """A loaded model. Any number of threads may share one; its calls run one at a time.
+
+    Made by from_pretrained() and from_single_file().
+    """
+
+    def __init__(self, options: _core.PipelineOptions, *, progress: Callable[[_core.Progress], Any] | None = None) -> None:
+        self._options = options
+        self._progress = progress
+        self._adapters = Adapters()
+        self._tiling = _core.VaeTiling.auto
+        self._engine: _core.Pipeline | None = None
+        self._load()
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | os.PathLike[str] | None = None,
+        *,
+        dtype: Any = None,
+        torch_dtype: Any = None,
+        devices: Any = None,
+        layout: Any = None,
+        quantization: str | None = None,
+        text_quantization: str | None = None,
+        memory: Any = None,
+        host_memory: Any = None,
+        offload: Any = None,
+        threads: int = 0,
+        cache: Any = None,
+        components: str | os.PathLike[str] | None = None,
+        comfy: str | os.PathLike[str] | None = None,
+        controlnets: Any = None,
+        redux: str | os.PathLike[str] | None = None,
+        text_encoder_files: Any = None,
+        vae_file: str | os.PathLike[str] | None = None,
+        adapter_mode: str = "auto",
+        graphs: str = "auto",
+        revision: str | None = None,
+        progress: Callable[[_core.Progress], Any] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Loads a model.
+
+        model: a folder in the diffusers layout, a single file, or a name in Hugging Face's cache; None: the small
+            model that comes with Braid.
+        dtype: "float32", "bfloat16", "float16" or torch's; None: the one that the model is stored in.
+        devices: one for all ranks or one per rank: "cuda:0-3", [0, 1], "cpu", ["cpu", "cpu"].
+        layout: "tp=2,cfg=2", a dictionary, or "auto", which several devices imply. Ranks are threads, or the
+            processes that torchrun, mpirun or srun started.
+        quantization, text_quantization: "int8", "int8-dynamic", "int8-v1", "fp8"; "auto": if a budget needs it.
+        memory, host_memory: budgets, such as "12GB". offload: "model", "block", "leaf", "sequential", or a dictionary.
+        progress: called with phase, done and total while loading and in every call.
+
+        Raises InputError (a ValueError) with a sentence that names the file and the fact.
+        """
+        for name in kwargs:
+            if name not in HOW_TO_READ:
+                raise TypeError(f"from_pretrained() takes no {name!r}")
+        options = _core.PipelineOptions()
+        bundled = _options.MODELS / "demo" if comfy is None else ""
+        name = os.fspath(bundled if model is None else model)
+        options.model = f"{name}@{revision}" if revision else name
+        options.published = _options.MODELS / "published"
+        options.components = components or ""
+        options.comfy = comfy or ""
+        options.redux = redux or ""
+        options.vae_file = vae_file or ""
+        options.controlnets = _options.paths_of(controlnets)
+        options.text_encoder_files = _options.paths_of(text_encoder_files)
+        options.adapter_mode = _options.word(_core.AdapterMode, "adapter_mode", adapter_mode)
+        options.graphs = _options.word(_core.Graphs, "graphs", graphs)
+        options.dtype = _options.dtype_of(dtype if dtype is not None else torch_dtype)
+        options.devices = _options.devices_of(devices)
+        options.threads = threads
+        options.layout = _options.layout_of(layout, len(options.devices))
+        options.memory = _options.memory_of(memory, host_memory, quantization, text_quantization, offload)
+        options.cache = _options.cache_of(cache)
+        return cls(options, progress=progress)
+
+    @classmethod
+    def from_single_file(cls, file: str | os.PathLike[str], **kwargs: Any) -> Self:
+        """Loads a .safetensors or .gguf file: a transformer, or a checkpoint with all parts. See from_pretrained()."""
+        if not os.path.isfile(file):
+            raise ValueError(f"{os.fspath(file)} should be a file")
+        return cls.from_pretrained(file, **kwargs)
+
+    def _load(self) -> None:
+        self._engine = None  # its memory is free before other weights come
+        self._engine = _core.Pipeline(self._options, self._progress, warn)
+
+    def _engine_or_fail(self) -> _core.Pipeline:
+        if self._engine is None:
+            raise ValueError("the pipeline is closed")
+        return self._engine
+
+    @property
+    def info(self) -> _core.ModelInfo:
+        """Defaults and limits: info.family, info.steps, info.pictures.takes_mask, ..."""
+        return self._engine_or_fail().info()
+
+    def __call__(self, prompt: Any = None, **kwargs: Any) -> Any:
+        """Draws pictures: one call of diffusers' pipelines, with their arguments' names.
+
+        prompt, prompt_2, negative_prompt, negative_prompt_2, true_cfg_scale, guidance_scale, height, width,
+        num_inference_steps, sigmas (before the model's shift), num_images_per_prompt, max_sequence_length, latents,
+        image, image_reference, mask_image, strength, padding_mask_crop, control_image and what goes with it,
+        generator (a seed, a torch.Generator or a list of these), output_type ("pil", "np", "pt", "latent"),
+        return_dict, joint_attention_kwargs={"scale": ...}, callback_on_step_end and its tensor inputs ("latents").
+        Braid's own: batch_size, mask_blur, guidance_rescale, cfg_norm_cap, cfg_until, reference_scales, preview.
+
+        Unset arguments take the model's defaults. Raises InputError (a ValueError); an exception of a callback and
+        Ctrl-C end the call within a step.
+        """
+        return self._run(None, prompt, kwargs)
+
+    async def generate(self, prompt: Any = None, **kwargs: Any) -> Any:
+        """The same for asyncio: callbacks run on another thread, and cancelling the task ends the call."""
+        stop = _core.Stop()
+        task = asyncio.create_task(asyncio.to_thread(self._run, stop, prompt, kwargs))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            stop.request()
+            with contextlib.suppress(Exception):
+                await task
+            raise
+
+    def _run(self, stop: _core.Stop | None, prompt: Any, kwargs: dict[str, Any]) -> Any:
+        engine = self._engine_or_fail()
+        asked = dict(kwargs)
+        return_dict = asked.pop("return_dict", True)
+        step_end = self._step_end(
+            asked.pop("callback_on_step_end", None), asked.pop("callback_on_step_end_tensor_inputs", ["latents"])
+        )
+        preview = asked.pop("preview", None)
+        known = {name: asked.pop(name) for name in list(asked) if name in CALL_FIELDS}
+        call = Call(prompt=prompt, **known, extra=asked)
+        request = request_of(call, engine.info())
+        request.vae_tiling = self._tiling
+        if self._adapters.files:
+            request.adapters = self._adapters.active(float((call.joint_attention_kwargs or {}).get("scale", 1)))
+        pictures: list[_core.Picture] = []
+        for one in self._with_seeds(request, call.generator):
+            pictures += engine.generate(one, self._progress, step_end, preview, warn, stop)
+        images = outputs_of(pictures, call.output_type)
+        return PipelineOutput(images=images) if return_dict else (images,)
+
+    def _with_seeds(self, request: _core.Request, generator: Any) -> list[_core.Request]:
+        """One request where seeds count up, else one for each picture."""
+        prompts, per_prompt = request.prompts, request.num_images
+        count = max(1, len(prompts) * per_prompt)
+        seeds = seeds_of(generator, count, is_launched=is_launched())
+        request.seed = seeds[0]
+        if seeds == [seeds[0] + i for i in range(count)]:
+            return [request]
+        if not request.takes_seeds_apart():
+            raise ValueError("with latents, generators should have seeds that count up: the first one's is used")
+        apart = []
+        for i, seed in enumerate(seeds):
+            one = request.copy()
+            one.prompts = [prompts[i // per_prompt]]
+            one.prompts_2 = request.prompts_2[i // per_prompt : i // per_prompt + 1]
+            one.num_images = 1
+            one.seed = seed
+            apart.append(one)
+        return apart
+
+    def _step_end(self, callback: StepCallback | None, inputs: Sequence[str]) -> Callable[[_core.StepEnd], None] | None:
+        if callback is None:
+            return None
+        for name in inputs:
+            if name != "latents":
+                raise ValueError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")
+
+        def step_end(end: _core.StepEnd) -> None:
+            brought = {"latents": tensor_of(end.latents)} if inputs else {}
+            changed = callback(self, end.step - 1, end.timestep, brought)
+            if isinstance(changed, Mapping) and "latents" in changed:
+                end.latents = latents_array(changed["latents"])
+
+        return step_end
+
+    # LoRAs.
+
+    def load_lora_weights(
+        self, source: Any, *, weight_name: str | None = None, adapter_name: str | None = None, **kwargs: Any
+    ) -> None:
+        """Adds a LoRA and its kin: a file, or a folder with `weight_name`. It stays unmerged; the weights are
+        loaded again the first time unless adapter_mode="unmerged" was asked for."""
+        file = adapter_path(source, weight_name)
+        name = self._adapters.add(file, adapter_name)
+        before = self._options.adapter_mode
+        try:
+            if before != _core.AdapterMode.unmerged:
+                self._options.adapter_mode = _core.AdapterMode.unmerged
+                self._load()
+            self._check_adapters()
+        except BaseException:
+            self._adapters.remove([name])
+            raise
+
+    def _check_adapters(self) -> None:
+        for name, file in self._adapters.files.items():
+            if not os.path.exists(file):
+                raise ValueError(f"the adapter {name!r} is not at {file}")
+
+    def set_adapters(self, adapter_names: str | Sequence[str], adapter_weights: Any = None) -> None:
+        """Makes these the active ones, each with its weight; 1 if none is given."""
+        self._adapters.activate([adapter_names] if isinstance(adapter_names, str) else adapter_names, adapter_weights)
+
+    def get_active_adapters(self) -> list[str]:
+        return list(self._adapters.scales)
+
+    def get_list_adapters(self) -> dict[str, list[str]]:
+        return {"transformer": list(self._adapters.files)}
+
+    def delete_adapters(self, adapter_names: str | Sequence[str]) -> None:
+        self._adapters.remove([adapter_names] if isinstance(adapter_names, str) else adapter_names)
+
+    def disable_lora(self) -> None:
+        self._adapters.scales = {}
+
+    def enable_lora(self) -> None:
+        self._adapters.activate(list(self._adapters.files), None)
+
+    def unload_lora_weights(self) -> None:
+        self._adapters = Adapters()
+
+    # Where weights live: what the planner does by itself, asked for by diffusers' names.
+
+    def _offload(self, mode: _core.OffloadMode, **changes: Any) -> None:
+        memory = self._options.memory
+        offload = memory.offload
+        offload.transformer = offload.text = offload.vae = mode
+        _options.set_fields(offload, "offload", changes)
+        self._load()
+
+    def enable_model_cpu_offload(self, gpu_id: int | None = None, device: Any = None) -> None:
+        """One part at a time on the device. Loads the model again: offload="model" in from_pretrained() saves that."""
+        self._place(gpu_id, device)
+        self._offload(_core.OffloadMode.model)
+
+    def enable_sequential_cpu_offload(self, gpu_id: int | None = None, device: Any = None) -> None:
+        """One layer at a time on the device. Loads the model again, as enable_model_cpu_offload()."""
+        self._place(gpu_id, device)
+        self._offload(_core.OffloadMode.sequential)
+
+    def enable_group_offload(
+        self,
+        onload_device: Any = None,
+        offload_device: Any = "cpu",
+        offload_type: str = "block_level",
+        num_blocks_per_group: int = 1,
+        offload_to_disk_path: str | os.PathLike[str] | None = None,
+        low_cpu_mem_usage: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Some blocks or layers at a time on the device. Loads the model again, as enable_model_cpu_offload()."""
+        modes = {"block_level": _core.OffloadMode.block, "leaf_level": _core.OffloadMode.leaf}
+        if offload_type not in modes:
+            raise ValueError(f"offload_type should be 'block_level' or 'leaf_level', it is {offload_type!r}")
+        self._place(None, onload_device)
+        changes: dict[str, Any] = {"blocks": num_blocks_per_group}
+        if offload_to_disk_path is not None:
+            changes["folder"] = os.fspath(offload_to_disk_path)
+        if low_cpu_mem_usage:
+            changes["pin"] = _core.Pin.on_the_fly
+        self._offload(modes[offload_type], **changes)
+
+    def _place(self, gpu_id: int | None, device: Any) -> None:
+        if device is not None:
+            self._options.devices = _options.devices_of(device)
+        elif gpu_id is not None:
+            self._options.devices = [f"cuda:{gpu_id}"]
+
+    def to(self, device: Any = None, dtype: Any = None) -> Self:
+        """Loads the model again, unless it is there already."""
+        is_dtype = str(device).rpartition(".")[2] in _core.Dtype.__members__
+        if is_dtype:
+            device, dtype = None, device
+        devices = _options.devices_of(device)
+        moves = bool(devices) and devices != (self._options.devices or [self._options.device])
+        casts = dtype is not None and _options.dtype_of(dtype) != self._options.dtype
+        if moves:
+            self._options.devices = devices
+        if casts:
+            self._options.dtype = _options.dtype_of(dtype)
+        if moves or casts:
+            self._load()
+        return self
+
+    def enable_vae_tiling(self) -> None:
+        self._tiling = _core.VaeTiling.on
+
+    def disable_vae_tiling(self) -> None:
+        self._tiling = _core.VaeTiling.off
+
+    def enable_vae_slicing(self) -> None:
+        """Pictures are always decoded one by one."""
+
+    def disable_vae_slicing(self) -> None:
+        """Pictures are always decoded one by one."""
+
+    def enable_attention_slicing(self, slice_size: Any = None) -> None:
+        """Attention never holds all of its scores."""
+
+    def disable_attention_slicing(self) -> None:
+        """Attention never holds all of its scores."""
+
+    def close(self) -> None:
+        """Gives the memory back. Later calls raise."""
+        self._engine = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

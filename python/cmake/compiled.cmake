@@ -1,0 +1,43 @@
+# Compiles all of Braid with the torch of this Python, if it has one that is new enough.
+
+# In pip's isolated environment only -I sees the packages of the Python that it installs for.
+if(NOT BRAID_TORCH)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -I -c
+      "from importlib.util import find_spec; s = find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+    OUTPUT_VARIABLE BRAID_TORCH OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+if(BRAID_TORCH)
+  set(LibTorch_ROOT_DIR ${BRAID_TORCH} CACHE PATH "LibTorch")
+endif()
+
+# GPU kernels need a compiler for them. -DBRAID_GPU=cuda says that there must be one.
+if(NOT DEFINED BRAID_GPU AND BRAID_TORCH)
+  foreach(gpu cuda hip)
+    if(EXISTS ${BRAID_TORCH}/lib/libtorch_${gpu}.so)
+      include(CheckLanguage)
+      string(TOUPPER ${gpu} language)
+      check_language(${language})
+      if(CMAKE_${language}_COMPILER)
+        set(BRAID_GPU ${gpu} CACHE STRING "GPU backend")
+      else()
+        message(WARNING "braid_engine is built for CPUs only: there is no compiler for ${language}. "
+          "Set CUDACXX or HIPCXX to one and install again for GPUs.")
+      endif()
+    endif()
+  endforeach()
+endif()
+
+set(BRAID_DEVELOP OFF CACHE BOOL "Build the tests")
+add_subdirectory(${root} braid)
+include(GNUInstallDirs)
+add_library(Braid::braid ALIAS braid)
+target_include_directories(braid INTERFACE ${root}/include)
+# A wheel has no symbolic links, which versions of a library are.
+set_target_properties(braid PROPERTIES VERSION "" SOVERSION "" NO_SONAME ON)
+file(REAL_PATH ${LibTorch_ROOT_DIR} libtorch)
+file(STRINGS ${libtorch}/share/cmake/Torch/TorchConfigVersion.cmake line REGEX "set\\(PACKAGE_VERSION")
+string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" libtorch_version "${line}")
+# Beside torch's package, wherever both are installed; then where it was built.
+set_target_properties(braid PROPERTIES INSTALL_RPATH "$ORIGIN/../../torch/lib;${libtorch}/lib")
+set_target_properties(braid_engine PROPERTIES INSTALL_RPATH "$ORIGIN/../../torch/lib;${libtorch}/lib")

@@ -1,0 +1,15 @@
+# Links an installed Braid, and takes its program and models along.
+include(GNUInstallDirs)
+find_package(Braid REQUIRED CONFIG PATHS ${BRAID_PREFIX} NO_DEFAULT_PATH)
+set(libtorch ${Braid_LIBTORCH})
+set(libtorch_version ${Braid_LIBTORCH_VERSION})
+install(PROGRAMS ${BRAID_PREFIX}/bin/braid ${BRAID_PREFIX}/bin/braid-engine DESTINATION bin)
+# A wheel has no symbolic links: the library goes in once, under the name that it is loaded by.
+file(GLOB libraries ${BRAID_PREFIX}/lib*/libbraid.so.*.*.*)
+foreach(library ${libraries})
+  string(REGEX REPLACE "\\.[0-9]+$" "" name ${library})
+  cmake_path(GET name FILENAME name)
+  install(PROGRAMS ${library} DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME ${name})
+endforeach()
+install(DIRECTORY ${BRAID_PREFIX}/lib/braid DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+install(DIRECTORY ${Braid_MODELS} DESTINATION ${CMAKE_INSTALL_DATADIR}/braid)

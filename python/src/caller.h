@@ -1,0 +1,48 @@
+// A Python thread that waits for work on another thread. It runs the work's callbacks and notices
+// Ctrl-C.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+
+namespace braid::python {
+
+// Thrown within the work after a callback has raised; never seen by Python.
+struct CallbackRaised : std::exception {};
+
+class Caller {
+ public:
+  // `stop` ends the work; so does Ctrl-C.
+  explicit Caller(std::stop_source stop = {}) : stop_(std::move(stop)) {}
+  std::stop_token token() const { return stop_.get_token(); }
+
+  // For the work: runs `callback` on the waiting thread, with the interpreter's lock. Throws
+  // CallbackRaised if that raises.
+  void call(const std::function<void()>& callback);
+  // For the work: nothing follows.
+  void finish(std::exception_ptr failure);
+
+  // For the Python thread, which holds the interpreter's lock: returns when the work is finished.
+  // Throws what a callback raised, KeyboardInterrupt, or what ended the work, in this order.
+  void wait();
+
+ private:
+  void answer(const std::function<void()>& callback);
+  void notice_signals();
+
+  std::stop_source stop_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void()>* asked_ = nullptr;
+  bool is_finished_ = false;
+  bool has_raised_ = false;
+  std::exception_ptr failure_;
+  std::exception_ptr raised_;  // by a callback or a signal; used with the interpreter's lock only
+};
+
+}  // namespace braid::python

@@ -1,0 +1,156 @@
+"""Random pipelines of diffusers give the pictures with Braid's transformer that they give with their own.
+
+Needs torch and diffusers; ./check --live runs it. Tolerances are those of docs/numerics.md for float32: velocities
+within 1e-5 of the largest, pictures within 1/255 on 99.9 % of the values.
+"""
+
+import contextlib
+import sys
+import tempfile
+import unittest
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import braid_engine.diffusers as braid
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "parity"))
+
+import random_families  # noqa: E402
+import random_joy  # noqa: E402
+import random_pipeline  # noqa: E402
+from diffusers import DiffusionPipeline, UniPCMultistepScheduler  # noqa: E402
+from PIL import Image  # noqa: E402
+
+PROMPT = "a red circle on a blue background"
+VELOCITY, PICTURE, MOST = 1e-5, 1.5 / 255, 0.999
+RUN: dict[str, Any] = {"height": 64, "width": 80, "num_inference_steps": 3, "output_type": "np"}
+
+
+@contextlib.contextmanager
+def made(make: Callable[..., Any], shape: Any) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "model"
+        make(out, shape)
+        yield out
+
+
+def opened(folder: Path) -> Any:
+    pipe = DiffusionPipeline.from_pretrained(folder, torch_dtype=torch.float32)
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
+
+
+class Accelerated(unittest.TestCase):
+    def drawn(self, pipe: Any, **arguments: Any) -> tuple[np.ndarray, list[Any]]:
+        """A picture, and the latents after each step."""
+        steps = []
+
+        def note(_: Any, step: int, timestep: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+            steps.append(inputs["latents"].clone())
+            return inputs
+
+        generator = torch.Generator().manual_seed(4)
+        images = pipe(generator=generator, callback_on_step_end=note, **arguments).images
+        return np.asarray(images, np.float32), steps
+
+    def check_pipeline(self, folder: Path, arguments: dict[str, Any], **layout: Any) -> None:
+        plain = opened(folder)
+        want, want_steps = self.drawn(plain, **arguments)
+        fast = braid.accelerate(opened(folder), **layout)
+        self.assertIsInstance(fast.transformer, braid.Accelerated)
+        got, steps = self.drawn(fast, **arguments)
+        self.assertEqual(len(steps), len(want_steps))
+        for mine, theirs in zip(steps, want_steps, strict=True):
+            self.assertLess(float((mine - theirs).abs().max() / theirs.abs().max()), VELOCITY)
+        self.assertGreater(float(want_steps[-1].abs().max()), 0)
+        self.assertGreaterEqual(float((np.abs(got - want) <= PICTURE).mean()), MOST)
+
+    def test_flux(self) -> None:
+        with made(random_pipeline.make, random_pipeline.Shape(seed=11)) as folder:
+            for layout in ({}, {"devices": ["cpu", "cpu"], "layout": "tp=2"}, {"layout": "ulysses=2"}):
+                with self.subTest(layout):
+                    self.check_pipeline(folder, {"prompt": PROMPT, "max_sequence_length": 32, **RUN}, **layout)
+            guided = {"prompt": PROMPT, "negative_prompt": "a star", "true_cfg_scale": 2.0, "num_images_per_prompt": 2}
+            self.check_pipeline(folder, {**guided, "max_sequence_length": 32, **RUN})
+
+    def test_flux_without_guidance(self) -> None:
+        shape = random_pipeline.Shape(seed=12, guidance=False, scheduler={"shift": 1.0})
+        with made(random_pipeline.make, shape) as folder:
+            self.check_pipeline(folder, {"prompt": PROMPT, "max_sequence_length": 32, **RUN})
+
+    def test_fill_whose_tokens_are_wider(self) -> None:
+        shape = random_pipeline.Shape(seed=13, pipeline="FluxFillPipeline")
+        image = Image.effect_mandelbrot((80, 64), (-2, -1, 1, 1), 50).convert("RGB")
+        mask = Image.new("L", (80, 64))
+        mask.paste(255, (40, 0, 80, 64))
+        with made(random_pipeline.make, shape) as folder:
+            arguments = {"prompt": PROMPT, "image": image, "mask_image": mask, "max_sequence_length": 32, **RUN}
+            self.check_pipeline(folder, arguments)
+
+    def test_klein(self) -> None:
+        image = Image.effect_mandelbrot((64, 64), (-2, -1, 1, 1), 50).convert("RGB")
+        with made(random_families.make, random_families.KleinShape(seed=14, distilled=False)) as folder:
+            arguments = {"prompt": PROMPT, "guidance_scale": 3.0, "max_sequence_length": 64, **RUN}
+            self.check_pipeline(folder, arguments)
+            self.check_pipeline(folder, {**arguments, "image": image}, layout="ring=2")
+
+    def test_flux2_dev(self) -> None:
+        with made(random_families.make, random_families.DevShape(seed=15)) as folder:
+            self.check_pipeline(folder, {"prompt": PROMPT, "max_sequence_length": 64, **RUN})
+
+    def test_zimage(self) -> None:
+        with made(random_families.make, random_families.ZImagePipelineShape(seed=16)) as folder:
+            arguments = {"prompt": PROMPT, "guidance_scale": 3.0, "max_sequence_length": 64, **RUN}
+            self.check_pipeline(folder, arguments)
+            self.check_pipeline(folder, arguments, layout="tp=2")
+
+    def test_joy(self) -> None:
+        image = Image.effect_mandelbrot((1024, 1024), (-2, -1, 1, 1), 50).convert("RGB")
+        for rope in ("rope", "mrope"):
+            with self.subTest(rope), made(random_joy.make, random_joy.JoyShape(seed=17, rope_type=rope)) as folder:
+                arguments = {"prompt": PROMPT, "image": image, "num_inference_steps": 2, "guidance_scale": 3.0}
+                self.check_pipeline(folder, {**arguments, "output_type": "np"})
+
+    def test_other_schedulers_go_on(self) -> None:
+        pictures = []
+        with made(random_pipeline.make, random_pipeline.Shape(seed=18, scheduler={"shift": 3.0})) as folder:
+            for change in (lambda pipe: pipe, braid.accelerate):
+                pipe = change(opened(folder))
+                pipe.scheduler = UniPCMultistepScheduler(
+                    prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0
+                )
+                pictures.append(self.drawn(pipe, prompt=PROMPT, max_sequence_length=32, **RUN)[0])
+        self.assertLess(float(np.abs(pictures[0] - pictures[1]).max()), PICTURE)
+
+    def test_bfloat16_stays_as_near_as_diffusers(self) -> None:
+        with made(random_pipeline.make, random_pipeline.Shape(seed=19, dtype="bfloat16")) as folder:
+            exact, _ = self.drawn(opened(folder), prompt=PROMPT, max_sequence_length=32, **RUN)
+            errors = []
+            for change in (lambda pipe: pipe, braid.accelerate):
+                pipe = DiffusionPipeline.from_pretrained(folder, torch_dtype=torch.bfloat16)
+                pipe.set_progress_bar_config(disable=True)
+                picture, _ = self.drawn(change(pipe), prompt=PROMPT, max_sequence_length=32, **RUN)
+                errors.append(float(np.abs(picture - exact).mean()))
+            self.assertLess(errors[1], 1.2 * errors[0])
+
+    def test_what_it_cannot_do_is_named(self) -> None:
+        with made(random_pipeline.make, random_pipeline.Shape(seed=20)) as folder:
+            pipe = opened(folder)
+            transformer = pipe.transformer
+            pipe.transformer = torch.nn.Linear(1, 1)
+            with self.assertRaisesRegex(ValueError, "Braid has no Linear; it has FluxTransformer2DModel"):
+                braid.accelerate(pipe)
+            pipe.transformer = transformer
+            with self.assertRaisesRegex(ValueError, "nowhere"):
+                braid.accelerate(pipe, model="/nowhere")
+            self.assertIs(pipe.transformer, transformer)
+            fast = braid.accelerate(pipe)
+            with self.assertRaisesRegex(ValueError, "takes no joint_attention_kwargs"):
+                fast(PROMPT, joint_attention_kwargs={"ip_adapter_image_embeds": []}, max_sequence_length=32, **RUN)
+
+
+if __name__ == "__main__":
+    unittest.main()

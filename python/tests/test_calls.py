@@ -1,0 +1,162 @@
+"""Callbacks, Ctrl-C, threads and asyncio."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import warnings
+
+import numpy as np
+from braid_engine import Cancelled
+from shared import PROMPT, RUN, pipeline
+
+LONG = {"width": 256, "height": 256, "num_inference_steps": 500}
+
+INTERRUPTED = """
+import os, signal, threading, time
+from braid_engine import Pipeline
+pipe = Pipeline.from_pretrained()
+threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+began = time.monotonic()
+try:
+    pipe("a red circle", width=256, height=256, num_inference_steps=5000)
+except KeyboardInterrupt:
+    print("interrupted after", round(time.monotonic() - began, 1))
+image = pipe("a red circle", width=64, height=64, num_inference_steps=1).images[0]
+print("went on")
+"""
+
+
+class Callbacks(unittest.TestCase):
+    def test_see_latents_and_may_change_them(self) -> None:
+        pipe = pipeline()
+        seen = {}
+
+        def note(given: object, step: int, timestep: float, inputs: dict) -> dict:
+            self.assertIs(given, pipe)
+            self.assertGreater(timestep, 0)
+            seen[step] = np.array(inputs["latents"])
+            return inputs
+
+        wanted = pipe(PROMPT, generator=5, callback_on_step_end=note, **RUN).images[0]
+        self.assertEqual(sorted(seen), [0, 1, 2])
+        self.assertEqual(seen[0].shape, (1, 12, 64))
+
+        def replace(_: object, step: int, timestep: float, inputs: dict) -> dict:
+            return {"latents": seen[1]} if step == 1 else {}
+
+        replaced = pipe(PROMPT, generator=8, callback_on_step_end=replace, **RUN).images[0]
+        np.testing.assert_array_equal(np.asarray(replaced), np.asarray(wanted))
+
+    def test_may_leave_out_their_inputs(self) -> None:
+        given = []
+        pipeline()(
+            PROMPT,
+            callback_on_step_end=lambda *a: given.append(a[3]),
+            callback_on_step_end_tensor_inputs=[],
+            **RUN,
+        )
+        self.assertEqual(given, [{}, {}, {}])
+        with self.assertRaisesRegex(ValueError, "it has 'prompt_embeds'"):
+            pipeline()(
+                PROMPT,
+                callback_on_step_end=print,
+                callback_on_step_end_tensor_inputs=["prompt_embeds"],
+                **RUN,
+            )
+
+    def test_end_the_call_by_raising(self) -> None:
+        steps = []
+
+        def fail(_: object, step: int, timestep: float, inputs: dict) -> None:
+            steps.append(step)
+            raise LookupError("enough")
+
+        for layout in (None, "tp=2"):
+            pipe = pipeline(layout=layout) if layout else pipeline()
+            with self.subTest(layout), self.assertRaisesRegex(LookupError, "enough"):
+                pipe(PROMPT, callback_on_step_end=fail, **RUN)
+            self.assertEqual(len(pipe(PROMPT, **RUN).images), 1)
+        self.assertEqual(steps, [0, 0])
+
+    def test_of_previews_get_pictures(self) -> None:
+        shapes = []
+        pipeline()(PROMPT, preview=lambda preview: shapes.append(preview.rgb.shape), **RUN)
+        self.assertEqual(shapes, [(6, 8, 3)] * 3)
+
+    def test_run_on_the_calling_thread(self) -> None:
+        threads = set()
+        pipeline()(PROMPT, callback_on_step_end=lambda *_: threads.add(threading.get_ident()), **RUN)
+        self.assertEqual(threads, {threading.get_ident()})
+
+    def test_warnings_are_pythons(self) -> None:
+        with self.assertWarnsRegex(UserWarning, "the width 70 is rounded down to 64"):
+            pipeline()(PROMPT, **{**RUN, "width": 70})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with self.assertRaisesRegex(UserWarning, "rounded"):
+                pipeline()(PROMPT, **{**RUN, "width": 70})
+
+
+class Interruptions(unittest.TestCase):
+    def test_end_a_call_and_leave_the_pipeline_usable(self) -> None:
+        done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+        self.assertIn("interrupted after", done.stdout, done.stderr)
+        self.assertIn("went on", done.stdout)
+        self.assertLess(float(done.stdout.split()[2]), 5)
+
+    def test_of_tasks_end_a_call(self) -> None:
+        pipe = pipeline()
+
+        async def cancelled() -> float:
+            task = asyncio.create_task(pipe.generate(PROMPT, **LONG))
+            await asyncio.sleep(0.5)
+            began = time.monotonic()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            return time.monotonic() - began
+
+        self.assertLess(asyncio.run(cancelled()), 5)
+        self.assertTrue(issubclass(Cancelled, RuntimeError))
+
+
+class Threads(unittest.TestCase):
+    def test_share_a_pipeline_and_run_while_it_draws(self) -> None:
+        pipe = pipeline()
+        wanted = np.asarray(pipe(PROMPT, generator=3, **RUN).images[0])
+        drawn: list[np.ndarray] = []
+        threads = [
+            threading.Thread(target=lambda: drawn.append(np.asarray(pipe(PROMPT, generator=3, **RUN).images[0])))
+            for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        ticks = 0
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.001)
+            ticks += 1
+        self.assertGreater(ticks, 10)
+        self.assertEqual(len(drawn), 3)
+        for picture in drawn:
+            np.testing.assert_array_equal(picture, wanted)
+
+    def test_may_be_awaited(self) -> None:
+        pipe = pipeline()
+
+        async def both() -> list:
+            return await asyncio.gather(*(pipe.generate(PROMPT, generator=seed, **RUN) for seed in (1, 2)))
+
+        one, other = asyncio.run(both())
+        np.testing.assert_array_equal(
+            np.asarray(one.images[0]), np.asarray(pipe(PROMPT, generator=1, **RUN).images[0])
+        )
+        self.assertFalse(np.array_equal(np.asarray(one.images[0]), np.asarray(other.images[0])))
+
+
+if __name__ == "__main__":
+    unittest.main()

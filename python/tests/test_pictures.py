@@ -1,0 +1,130 @@
+"""Pictures have the bytes of `braid generate`, in every form."""
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+from braid_engine import InputError, Pipeline
+from braid_engine._program import PROGRAM
+from PIL import Image
+from shared import PROMPT, RUN, pipeline
+
+
+def generated(*flags: str) -> list[np.ndarray]:
+    """What the program draws."""
+    with tempfile.TemporaryDirectory() as folder:
+        line = [str(PROGRAM), "generate", PROMPT, "--size", "64x48", "--steps", "3", "-q", "-o", f"{folder}/", *flags]
+        subprocess.run(line, check=True, capture_output=True)
+        return [np.asarray(Image.open(file)) for file in sorted(Path(folder).iterdir())]
+
+
+class Pictures(unittest.TestCase):
+    def test_equal_those_of_the_program(self) -> None:
+        for threads in (1, 2):
+            images = pipeline(threads=threads)(PROMPT, generator=7, num_images_per_prompt=2, **RUN).images
+            wanted = generated("--seed", "7", "-n", "2", "--threads", str(threads))
+            self.assertEqual([image.mode for image in images], ["RGB", "RGB"])
+            for image, want in zip(images, wanted, strict=True):
+                np.testing.assert_array_equal(np.asarray(image), want)
+
+    def test_equal_those_of_the_program_under_a_layout(self) -> None:
+        image = pipeline(devices=["cpu", "cpu"], layout="tp=2")(PROMPT, generator=7, **RUN).images[0]
+        np.testing.assert_array_equal(np.asarray(image), generated("--seed", "7", "--tp", "2")[0])
+
+    def test_equal_those_of_the_program_with_guidance_and_quantized(self) -> None:
+        pipe = pipeline(quantization="int8")
+        image = pipe(PROMPT, negative_prompt="a star", true_cfg_scale=2.0, guidance_scale=2.5, generator=7, **RUN).images[0]
+        flags = ["--negative-prompt", "a star", "--true-cfg", "2", "--guidance", "2.5", "--quantize", "int8"]
+        np.testing.assert_array_equal(np.asarray(image), generated("--seed", "7", *flags)[0])
+
+    def test_start_from_pictures_as_the_program(self) -> None:
+        image = Image.effect_mandelbrot((64, 48), (-2, -1, 1, 1), 50).convert("RGB")
+        mask = Image.new("L", (64, 48))
+        mask.paste(255, (32, 0, 64, 48))
+        arguments = {"image": image, "mask_image": mask, "strength": 0.7, "mask_blur": 2.0, "generator": 7, **RUN}
+        with tempfile.TemporaryDirectory() as folder:
+            image.save(f"{folder}/image.png")
+            mask.save(f"{folder}/mask.png")
+            flags = ["--init", f"{folder}/image.png", "--mask", f"{folder}/mask.png"]
+            wanted = generated("--seed", "7", "--strength", "0.7", "--mask-blur", "2", *flags)[0]
+        for form in (image, np.asarray(image), np.asarray(image).astype(np.float64) / 255):
+            drawn = pipeline()(PROMPT, **{**arguments, "image": form}).images[0]
+            np.testing.assert_array_equal(np.asarray(drawn), wanted)
+
+    def test_come_as_arrays_and_latents(self) -> None:
+        pipe = pipeline()
+        bytes_ = np.asarray(pipe(PROMPT, generator=7, **RUN).images[0])
+        (values,) = pipe(PROMPT, generator=7, output_type="np", return_dict=False, **RUN)[0]
+        self.assertEqual((values.dtype, values.shape), (np.float32, (48, 64, 3)))
+        np.testing.assert_array_equal(np.round(values * 255).astype(np.uint8), bytes_)
+        latents = pipe(PROMPT, generator=7, output_type="latent", **RUN).images
+        self.assertEqual(tuple(latents.shape), (1, 12, 64))
+
+    def test_start_from_given_latents(self) -> None:
+        noise = np.random.default_rng(3).normal(size=(1, 12, 64)).astype(np.float32)
+        pipe = pipeline()
+        one, other = (pipe(PROMPT, latents=noise, generator=seed, **RUN).images[0] for seed in (1, 2))
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+    def test_of_several_prompts_have_seeds_of_their_own(self) -> None:
+        pipe = pipeline()
+        both = pipe([PROMPT, "a blue star"], generator=[9, 4], **RUN).images
+        np.testing.assert_array_equal(np.asarray(both[0]), np.asarray(pipe(PROMPT, generator=9, **RUN).images[0]))
+        alone = pipe("a blue star", generator=4, **RUN).images[0]
+        np.testing.assert_array_equal(np.asarray(both[1]), np.asarray(alone))
+
+    def test_of_drawn_seeds_differ(self) -> None:
+        pipe = pipeline()
+        one, other = (np.asarray(pipe(PROMPT, **RUN).images[0]) for _ in range(2))
+        self.assertFalse(np.array_equal(one, other))
+
+    def test_take_sigmas_through_the_shift(self) -> None:
+        pipe = pipeline()
+        run = {**RUN, "generator": 7}
+        usual = np.asarray(pipe(PROMPT, **run).images[0])
+        del run["num_inference_steps"]
+        np.testing.assert_array_equal(np.asarray(pipe(PROMPT, sigmas=[1.0, 2 / 3, 1 / 3], **run).images[0]), usual)
+        self.assertFalse(np.array_equal(np.asarray(pipe(PROMPT, sigmas=[1.0, 0.5, 0.2], **run).images[0]), usual))
+
+
+class Refusals(unittest.TestCase):
+    def refusal(self, kind: type[Exception], **arguments: object) -> str:
+        with self.assertRaises(kind) as caught:
+            pipeline()(**{"prompt": PROMPT, **RUN, **arguments})
+        return str(caught.exception)
+
+    def test_are_sentences_of_braid_and_value_errors(self) -> None:
+        self.assertTrue(issubclass(InputError, ValueError))
+        self.assertIn("number of steps should lie between 1", self.refusal(InputError, num_inference_steps=0))
+        self.assertIn("there is no prompt", self.refusal(InputError, prompt=[]))
+        self.assertIn("base sigmas should fall", self.refusal(InputError, sigmas=[0.5, 0.5]))
+
+    def test_name_what_is_not_taken(self) -> None:
+        self.assertIn("no 'promt'", self.refusal(TypeError, promt="a"))
+        self.assertIn("give the prompt", self.refusal(ValueError, prompt_embeds=np.zeros((1, 4, 8))))
+        self.assertIn("it is 'jpeg'", self.refusal(ValueError, output_type="jpeg"))
+        self.assertIn("generator should be a seed", self.refusal(TypeError, generator="7"))
+        self.assertIn("2 generators for 1", self.refusal(ValueError, generator=[1, 2]))
+        self.assertIn("floats should lie between 0 and 1", self.refusal(ValueError, image=np.full((8, 8, 3), 7.0)))
+
+    def test_name_models_devices_and_options_that_are_not_there(self) -> None:
+        load = Pipeline.from_pretrained
+        for match, arguments in {
+            "nowhere": {"model": "/nowhere/at/all"},
+            "cuda:7": {"devices": "cuda:7"},
+            "it is 'int3'": {"quantization": "int3"},
+            "it is 'tp by 2'": {"layout": "tp by 2"},
+            "no 'pipes'": {"layout": {"pipes": 2}},
+            "it is 'float12'": {"dtype": "float12"},
+            "it is 'a lot'": {"memory": "a lot"},
+        }.items():
+            with self.subTest(match), self.assertRaisesRegex(ValueError, match):
+                load(**arguments)
+        with self.assertRaisesRegex(TypeError, "no 'devises'"):
+            load(devises=[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+"""plan, verify and info return what the program prints; words become options."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import braid_engine
+from braid_engine import _core, _options
+from shared import PROMPT, RUN, pipeline
+
+
+class Program(unittest.TestCase):
+    def test_plans(self) -> None:
+        plan = braid_engine.plan("flux1-dev", "4xrx-7800-xt", size=(512, 512), text_encoder="tp")
+        self.assertEqual(plan["layouts"][0]["degrees"]["tp"], 4)
+
+    def test_verifies(self) -> None:
+        model = _options.MODELS / "demo"
+        verdict = braid_engine.verify(model, tp=2, size=(64, 64), max_sequence_length=16)
+        self.assertTrue(verdict["right"])
+        wrong = braid_engine.verify(model, tp=2, size="64x64", max_sequence_length=16, inject="skip-reduce")
+        self.assertFalse(wrong["right"])
+
+    def test_describes_models_and_pictures(self) -> None:
+        self.assertIn("FLUX.1", str(braid_engine.info(_options.MODELS / "demo")))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "plain.png"
+            pipeline()(PROMPT, **RUN).images[0].save(path)
+            with self.assertRaisesRegex(ValueError, "does not say how it was made"):
+                braid_engine.info(path)
+
+    def test_refuses_with_the_programs_sentence(self) -> None:
+        with self.assertRaisesRegex(braid_engine.InputError, "there is no model at flux9"):
+            braid_engine.plan("flux9", "1xrx-7800-xt")
+
+
+class Words(unittest.TestCase):
+    def test_of_layouts(self) -> None:
+        for words in ("tp=2,cfg=2", "tp2 cfg2", "cfg 2 x tp 2", {"tp": 2, "cfg": 2}):
+            layout = _options.layout_of(words, 4)
+            self.assertEqual((layout.tp, layout.cfg, layout.ring), (2, 2, 1), words)
+        self.assertEqual(_options.layout_of("pp=3", 3).pp, 3)
+        self.assertEqual(_options.layout_of(None, 2).fit, _core.Fit.auto)
+        self.assertEqual(_options.layout_of(None, 1).fit, _core.Fit.as_asked)
+
+    def test_of_bytes(self) -> None:
+        sizes = [_options.bytes_of("memory", text) for text in ("6GB", "6GiB", "1.5 M", "12", 7)]
+        self.assertEqual(sizes, [6 * 10**9, 6 * 2**30, 1_500_000, 12, 7])
+
+    def test_of_devices(self) -> None:
+        self.assertEqual(_options.devices_of([0, 1]), ["cuda:0", "cuda:1"])
+        self.assertEqual(_options.devices_of("cuda:0-3,cpu"), ["cuda:0-3", "cpu"])
+        self.assertEqual(_options.devices_of(None), [])
+
+    def test_of_memory(self) -> None:
+        memory = _options.memory_of("8GB", None, "int8-dynamic", "auto", {"transformer": "block", "blocks": 2})
+        self.assertEqual(memory.quantize, _core.Quantize.int8_dynamic)
+        self.assertTrue(memory.budget.may_quantize_text)
+        self.assertEqual((memory.offload.transformer, memory.offload.blocks), (_core.OffloadMode.block, 2))
+        self.assertEqual(memory.budget.device, 8 * 10**9)
+
+
+class Aliases(unittest.TestCase):
+    def test_place_weights_without_changing_pictures(self) -> None:
+        pipe = braid_engine.Pipeline.from_pretrained(dtype="float32")
+        wanted = pipe(PROMPT, generator=1, **RUN).images[0].tobytes()
+        with tempfile.TemporaryDirectory() as folder:
+            pipe.enable_group_offload(num_blocks_per_group=2, offload_to_disk_path=folder)
+            self.assertTrue(any(Path(folder).iterdir()))
+            self.assertEqual(pipe(PROMPT, generator=1, **RUN).images[0].tobytes(), wanted)
+        pipe.enable_vae_tiling()
+        pipe.enable_vae_slicing()
+        self.assertIs(pipe.to("cpu"), pipe)
+        pipe.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            pipe(PROMPT)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+// The public interface over denoisers alone.
+#include "braid/transformer.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/accumulate.h>
+
+#include <mutex>
+
+#include "base/error.h"
+#include "pipeline/engine.h"
+#include "pipeline/proofs/probe.h"
+#include "pipeline/rank_threads.h"
+
+namespace braid {
+
+// An input on the host, checked.
+struct InputTensors {
+  Tensor latents_BNC = {}, beside_BNC = {}, text_BTC = {}, pooled_BC = {}, timestep_B = {},
+         guidance_B = {}, latent_ids_NA = {}, text_ids_TA = {};
+  PictureSize size = {};
+};
+
+namespace {
+
+Tensor tensor_in(const char* name, const Latents& values, std::int64_t dims) {
+  const auto& shape = values.shape;
+  require(std::int64_t(shape.size()) == dims, name, " should have ", dims,
+          " dimensions, they have ", shape.size());
+  require(c10::multiply_integers(shape) == std::int64_t(values.values.size()), name, " of shape ",
+          at::IntArrayRef(shape), " have ", values.values.size(), " values");
+  return at::tensor(values.values).view(shape);
+}
+
+// [B] in float32.
+Tensor per_picture(const char* name, const std::vector<float>& values, std::int64_t pictures) {
+  require(std::int64_t(values.size()) == pictures, name, " should have one value for each of ",
+          pictures, " pictures, they have ", values.size());
+  return at::tensor(values);
+}
+
+void check_width(const char* name, const Tensor& x, std::int64_t width) {
+  require(x.size(-1) == width, name, " should be ", width, " wide, they are ", x.size(-1));
+}
+
+Latents values_in(const Tensor& x) {
+  const auto copy = x.to(at::kCPU, at::kFloat).contiguous();
+  const auto* const data = copy.const_data_ptr<float>();
+  return {.shape = copy.sizes().vec(), .values = {data, data + copy.numel()}};
+}
+
+InputTensors tensors_of_input(const TransformerInput& e, const Family& family) {
+  const auto& shape = family.shape();
+  InputTensors c{.text_BTC = tensor_in("text embeddings", e.text, 3),
+                 .size = {.width = e.width, .height = e.height}};
+  const auto latents = tensor_in("latents", e.latents, 3);
+  const auto pictures = latents.size(0);
+  check_width("latents", latents, shape.in_width + shape.extra_width);
+  check_width("text embeddings", c.text_BTC, shape.text_width);
+  require(c.text_BTC.size(0) == pictures, "there are latents of ", pictures,
+          " pictures, but text embeddings of ", c.text_BTC.size(0));
+  c.latents_BNC = latents.narrow(2, 0, shape.in_width);
+  if (shape.extra_width > 0) c.beside_BNC = latents.narrow(2, shape.in_width, shape.extra_width);
+  if (shape.pooled_width > 0) {
+    c.pooled_BC = tensor_in("pooled embeddings", e.pooled, 2);
+    check_width("pooled embeddings", c.pooled_BC, shape.pooled_width);
+  }
+  c.timestep_B = per_picture("timesteps", e.timesteps, pictures);
+  if (!e.guidance.empty()) c.guidance_B = per_picture("guidance scales", e.guidance, pictures);
+  if (!e.latent_ids.values.empty()) {
+    c.latent_ids_NA = tensor_in("positions of latents", e.latent_ids, 2);
+    c.text_ids_TA = tensor_in("positions of text", e.text_ids, 2);
+    require(
+        c.latent_ids_NA.size(0) == latents.size(1) && c.text_ids_TA.size(0) == c.text_BTC.size(1),
+        "there should be a position for each token");
+  } else {
+    require(family.num_tokens(c.size) == latents.size(1), "a picture of ", e.width, "x", e.height,
+            " has ", family.num_tokens(c.size), " tokens, not ", latents.size(1));
+  }
+  return c;
+}
+
+DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarType dtype,
+                       at::Device device) {
+  const auto like = at::TensorOptions(dtype).device(device);
+  const auto there = [&](const Tensor& x) { return x.defined() ? x.to(like) : Tensor(); };
+  const auto latents = c.latents_BNC.to(device, family.latents_dtype(dtype));
+  const int multiple = family.description().limits.size_multiple;
+  const auto size =
+      c.latent_ids_NA.defined() ? PictureSize{.width = multiple, .height = multiple} : c.size;
+  auto in = family.begin({.text_BTC = there(c.text_BTC), .pooled_BC = there(c.pooled_BC)}, size,
+                         /*guidance=*/1, like);
+  family.arrange(in);
+  family.set_step(in, latents, /*timestep=*/0);
+  in.timestep_B = c.timestep_B.to(in.timestep_B.options());
+  if (in.guidance_B.defined()) {
+    require(c.guidance_B.defined(), "this model was distilled for guidance: its scale is missing");
+    in.guidance_B = c.guidance_B.to(in.guidance_B.options());
+  }
+  in.extra_BLC = there(c.beside_BNC);
+  if (c.latent_ids_NA.defined()) {
+    in.noise.ids_LA = c.latent_ids_NA.to(device);
+    in.text.ids_LA = c.text_ids_TA.to(device);
+  }
+  return in;
+}
+
+}  // namespace
+
+class Transformer::State {
+ public:
+  State(const PipelineOptions& options, const Hooks& hooks)
+      : deployment_(deploy(options, hooks.warning)),
+        world_(make_world(deployment_, hooks.warning)),
+        probe_(probe_of(probe_options(), deployment_)),
+        threads_(threads_per_rank(deployment_.options, world_->ranks_on_these_cores())),
+        meshes_(std::size_t(world_->size())),
+        denoisers_(std::size_t(world_->size())) {
+    world_->on_failed_run([this](int rank) {
+      if (const auto& mine = denoisers_[std::size_t(rank)]) mine->forget_graphs();
+    });
+    on_ranks(hooks, [&](const Group& group, std::size_t rank) {
+      group.await();
+      meshes_[rank].emplace(make_mesh(group, deployment_.degrees()));
+      denoisers_[rank] = denoisers_of(probe_options(), probe_, *meshes_[rank], deployment_.devices);
+    });
+  }
+
+  Latents velocity(const TransformerInput& evaluation, const Hooks& hooks) const {
+    const std::scoped_lock lock(one_at_a_time_);
+    const auto& family = *deployment_.family;
+    const c10::InferenceMode guard;
+    const auto tensors = tensors_of_input(evaluation, family);
+    Latents velocity;
+    on_ranks(hooks, [&](const Group& group, std::size_t rank) {
+      const auto mine = velocity_on(tensors, family, rank);
+      group.await();
+      if (rank == 0) velocity = values_in(mine);
+    });
+    return velocity;
+  }
+
+ private:
+  ProbeOptions probe_options() const {
+    return {.pipeline = deployment_.options, .deployed = deployment_};
+  }
+
+  void on_ranks(const Hooks& hooks,
+                const std::function<void(const Group&, std::size_t rank)>& body) const {
+    const auto run = [&](const Group& group) {
+      const auto rank = std::size_t(group.rank());
+      const c10::InferenceMode guard;
+      const c10::DeviceGuard on(deployment_.devices[rank]);
+      const UseThreads threads(threads_);
+      body(group, rank);
+    };
+    world_->run(run, hooks.stop);
+  }
+
+  // All ranks evaluate every branch: a caller brings one at a time.
+  Tensor velocity_on(const InputTensors& evaluation, const Family& family, std::size_t rank) const {
+    const auto& denoisers = *denoisers_[rank];
+    std::vector<DenoiserInput> branches = {
+        input_of(evaluation, family, deployment_.dtype, deployment_.devices[rank])};
+    refine_texts(branches, denoisers);
+    return denoisers.predict(branches).front().narrow(1, 0, evaluation.latents_BNC.size(1));
+  }
+
+  Deployment deployment_;
+  std::unique_ptr<World> world_;
+  Probe probe_;
+  int threads_;
+  std::vector<std::optional<Mesh>> meshes_;  // by rank; those in this process
+  std::vector<std::unique_ptr<const Denoisers>> denoisers_;
+  mutable std::mutex one_at_a_time_;
+};
+
+Transformer::Transformer(const PipelineOptions& options, const Hooks& hooks)
+    : state_(std::make_unique<State>(options, hooks)) {}
+Transformer::Transformer(Transformer&&) noexcept = default;
+Transformer& Transformer::operator=(Transformer&&) noexcept = default;
+Transformer::~Transformer() = default;
+
+Latents Transformer::velocity(const TransformerInput& evaluation, const Hooks& hooks) const {
+  return state_->velocity(evaluation, hooks);
+}
+
+}  // namespace braid
