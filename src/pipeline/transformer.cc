@@ -113,7 +113,6 @@ class Transformer::State {
   State(const PipelineOptions& options, const Hooks& hooks)
       : deployment_(deploy(options, hooks.warning)),
         world_(make_world(deployment_, hooks.warning)),
-        probe_(probe_of(probe_options(), deployment_)),
         threads_(threads_per_rank(deployment_.options, world_->ranks_on_these_cores())),
         meshes_(std::size_t(world_->size())),
         denoisers_(std::size_t(world_->size())) {
@@ -123,7 +122,7 @@ class Transformer::State {
     on_ranks(hooks, [&](const Group& group, std::size_t rank) {
       group.await();
       meshes_[rank].emplace(make_mesh(group, deployment_.degrees()));
-      denoisers_[rank] = denoisers_of(probe_options(), probe_, *meshes_[rank], deployment_.devices);
+      denoisers_[rank] = denoisers_of(*meshes_[rank], deployment_);
     });
   }
 
@@ -142,10 +141,6 @@ class Transformer::State {
   }
 
  private:
-  ProbeOptions probe_options() const {
-    return {.pipeline = deployment_.options, .deployed = deployment_};
-  }
-
   void on_ranks(const Hooks& hooks,
                 const std::function<void(const Group&, std::size_t rank)>& body) const {
     const auto run = [&](const Group& group) {
@@ -161,15 +156,14 @@ class Transformer::State {
   // All ranks evaluate every branch: a caller brings one at a time.
   Tensor velocity_on(const InputTensors& evaluation, const Family& family, std::size_t rank) const {
     const auto& denoisers = *denoisers_[rank];
-    std::vector<DenoiserInput> branches = {
+    const std::vector<DenoiserInput> branches = {
         input_of(evaluation, family, deployment_.dtype, deployment_.devices[rank])};
-    refine_texts(branches, denoisers);
-    return denoisers.predict(branches).front().narrow(1, 0, evaluation.latents_BNC.size(1));
+    const OncePerPicture once(denoisers, {branches});
+    return once.predict(branches).front().narrow(1, 0, evaluation.latents_BNC.size(1));
   }
 
   Deployment deployment_;
   std::unique_ptr<World> world_;
-  Probe probe_;
   int threads_;
   std::vector<std::optional<Mesh>> meshes_;  // by rank; those in this process
   std::vector<std::unique_ptr<const Denoisers>> denoisers_;
