@@ -57,10 +57,11 @@ struct DenoiserInput {
   Tokens noise;                         // noisy latents, packed; the velocity has their shape
   Tokens text;                          // the embedded prompt
   std::vector<Tokens> references = {};  // pictures the model looks at
-  Tensor extra_BLC = {};   // extra channels of the noise tokens, constant over the steps
-  Tensor pooled_BC = {};   // pooled prompt
-  Tensor timestep_B = {};  // in the units of the family's transformer
-  Tensor guidance_B = {};  // float32; for guidance-distilled models
+  Tensor extra_BLC = {};          // extra channels of the noise tokens, constant over the steps
+  Tensor pooled_BC = {};          // pooled prompt
+  Tensor timestep_B = {};         // in the units of the family's transformer
+  Tensor target_timestep_B = {};  // where a step leads, in the same units; for flow maps
+  Tensor guidance_B = {};         // float32; for guidance-distilled models
   std::vector<ControlInput> controls = {};  // shared by all branches of a step
   BlockResiduals residuals = {};            // computed by ControlNets from `controls`
   Tensor modulations_BM = {};               // for the blocks here, in this step: nn/modulations.h
@@ -82,7 +83,7 @@ struct DimRoles {
 // enumerated here.
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
-  auto& [noise, text, references, extra, pooled, timestep, guidance, controls, residuals,
+  auto& [noise, text, references, extra, pooled, timestep, target, guidance, controls, residuals,
          modulations, refined, watch, step] = in;
   (void)watch;
   (void)step;
@@ -102,6 +103,7 @@ void visit_tensors(Input& in, const Visit& visit) {
   one(extra, {.batch = 0, .tokens = 1, .name = "image"});
   one(pooled, {.batch = 0, .tokens = DimRoles::kNone, .name = "pooled"});
   one(timestep, {.batch = 0, .tokens = DimRoles::kNone, .name = "timestep"});
+  one(target, {.batch = 0, .tokens = DimRoles::kNone, .name = "target"});
   one(guidance, {.batch = 0, .tokens = DimRoles::kNone, .name = "guidance"});
   for (auto& control : controls) {
     one(control.x_BNC, {.batch = 0, .tokens = 1, .name = "image"});

@@ -25,6 +25,10 @@ std::int64_t TokenCounts::of(const BlockCost& kind) const {
       return image + references;
     case TokenScope::kText:
       return text;
+    case TokenScope::kNoise:
+      return image;
+    case TokenScope::kReferences:
+      return references;
     case TokenScope::kAll:
       break;
   }
