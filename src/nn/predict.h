@@ -44,10 +44,11 @@ struct BlockResiduals {
 };
 
 // Which evaluation this is, of the many that pictures take. Caches, kept keys and models with
-// several denoisers go by it; no tensor depends on it.
+// several denoisers go by it, and a family that makes a flow map's input.
 struct StepInfo {
   int number = 0;      // of all, from 0 on; a step of some samplers takes two
   float timestep = 0;  // on the schedule's scale, where 1000 is noise alone
+  float next = 0;      // that of the next lower level, 0 after the last
   int branch = 0;      // of guidance; 0 is the prompt's
   int picture = 0;     // in the rank's batch: of the first picture here
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "image/resize.h"
 #include "parallel/layout.h"
 #include "pipeline/pictures/finished.h"
 #include "pipeline/pictures/start.h"
@@ -174,6 +175,14 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
+void cut(Picture& picture, const Region& part) {
+  auto pixels = cropped({picture.width, picture.height, std::move(picture.rgb)}, part.left,
+                        part.top, part.width, part.height);
+  picture.width = pixels.width;
+  picture.height = pixels.height;
+  picture.rgb = std::move(pixels.rgb);
+}
+
 Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
   if (const auto sentence = why_not_finite(decoded, number); sentence && hooks_.warning)
     hooks_.warning(*sentence);
@@ -188,6 +197,7 @@ Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
                   .frame = frame,
                   .num_frames = settings_.frames,
                   .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
+  if (settings_.returned) cut(picture, *settings_.returned);
   return put_back_ ? (*put_back_)(std::move(picture)) : picture;
 }
 

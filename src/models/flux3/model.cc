@@ -22,8 +22,8 @@ Flux3::Flux3(const Flux3Config& c, const Weights& w, Attend attend, std::optiona
       run_(run_of(run, c.num_blocks())),
       attend_(std::move(attend)),
       inputs_(load_end<Flux3Inputs>(w, place_if(run_.has_first()), c)),
-      text_blocks_(w / "txt_mode_blocks", run_.of_kind(0, c.num_mode), c),
-      image_blocks_(w / "content_mode_blocks" / "image", run_.of_kind(c.num_mode, c.num_mode), c),
+      image_blocks_(w / "content_mode_blocks" / "image", run_.of_kind(0, c.num_mode), c),
+      text_blocks_(w / "txt_mode_blocks", run_.of_kind(c.num_mode, c.num_mode), c),
       reference_blocks_(w / "content_mode_blocks" / "image_cond",
                         run_.of_kind(2 * c.num_mode, c.num_mode), c),
       single_blocks_(w / "single_blocks", run_.of_kind(3 * c.num_mode, c.num_single), c),
@@ -77,12 +77,11 @@ Tensor Flux3::advance(const DenoiserInput& in, const Tensor& state) const {
   const auto rope = this->rope(in);
   const Flux3Modulations m(
       Modulations(in.modulations_BM).take(num_modulations()).unflatten(-1, {kFlux3Vectors, -1}));
-  std::int64_t begin = 0;
-  for (const auto mode : kFlux3Modes) {
-    const auto count = counts[std::size_t(mode)];
-    run_mode(mode, tokens, m, cut(rope, begin, count), in.watch);
-    begin += count;
-  }
+  const auto [num_text, num_image, num_references] = counts;
+  run_mode(Flux3Mode::kImage, tokens, m, cut(rope, num_text, num_image), in.watch);
+  run_mode(Flux3Mode::kText, tokens, m, cut(rope, 0, num_text), in.watch);
+  run_mode(Flux3Mode::kReferences, tokens, m, cut(rope, num_text + num_image, num_references),
+           in.watch);
   if (!single_blocks_.empty()) run_single(tokens, m, rope, in.watch);
   return output_ ? (*output_)(tokens.of(Flux3Mode::kImage), m.last()) : tokens.pack();
 }

@@ -15,8 +15,9 @@ namespace braid {
 class Flux3 {
  public:
   // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
-  // `run` counts the text's blocks, the image's, the references', then single ones. With it, only
-  // the tensors of its blocks are read; the others are checked.
+  // `run` counts the image's blocks, whose first tells a cache whether others may be left out, the
+  // text's, the references', then single ones. With it, only the tensors of its blocks are read;
+  // the others are checked.
   Flux3(const Flux3Config& config, const Weights& w, Attend attend = ops::attention,
         std::optional<BlockRange> run = {});
 
@@ -48,7 +49,7 @@ class Flux3 {
   BlockRun run_;
   Attend attend_;
   std::optional<Flux3Inputs> inputs_;
-  BlockList<Flux3Block> text_blocks_, image_blocks_, reference_blocks_, single_blocks_;
+  BlockList<Flux3Block> image_blocks_, text_blocks_, reference_blocks_, single_blocks_;
   std::optional<Flux3Output> output_;
 };
 

@@ -35,8 +35,8 @@ DenoiserShape flux3_shape(const Flux3Config& c) {
           .out_width = c.token_width,
           .text_width = c.text_width,
           .shared_modulations = kFlux3Vectors * c.hidden(),
-          .blocks = {blocks_of("text", c.num_mode, TokenScope::kText, c),
-                     blocks_of("image", c.num_mode, TokenScope::kNoise, c),
+          .blocks = {blocks_of("image", c.num_mode, TokenScope::kNoise, c),
+                     blocks_of("text", c.num_mode, TokenScope::kText, c),
                      blocks_of("reference", c.num_mode, TokenScope::kReferences, c),
                      blocks_of("single", c.num_single, TokenScope::kAll, c)}};
 }

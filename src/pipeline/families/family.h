@@ -117,10 +117,11 @@ struct FamilyEntry {
   std::string pipeline_class;  // in model_index.json
   // Other classes of the same model, for pictures; a directory names the one that it was saved by.
   std::vector<std::string> kin_classes = {};
-  std::string transformer_class = {};        // of diffusers
-  std::vector<std::string> folders;          // that a model directory contains
-  std::vector<std::string> single_file_has;  // tensors; any of them identifies a single file
-  std::vector<std::string> published;        // names of models of known sizes: "flux1-dev"
+  std::string transformer_class = {};              // of diffusers
+  std::vector<std::string> folders;                // that a model directory contains
+  std::vector<std::string> optional_folders = {};  // that it may contain if its index names them
+  std::vector<std::string> single_file_has;        // tensors; any of them identifies a single file
+  std::vector<std::string> published;              // names of models of known sizes: "flux1-dev"
   bool takes_controlnets = false, takes_redux = false;
 
   // Throws InputError naming file and field, also if parts do not match each other.

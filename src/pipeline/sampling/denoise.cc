@@ -35,26 +35,43 @@ std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
 }
 
 // Of the levels that are evaluated, in the order of their rows.
-std::vector<float> timesteps_of_rows(const DenoiseJob& job, const Schedule& schedule) {
+std::vector<float> timesteps_of_rows(const std::vector<Evaluation>& evaluations) {
   std::vector<float> timesteps;
-  for (const auto& one : evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule))
+  for (const auto& one : evaluations)
     if (one.row == int(timesteps.size())) timesteps.push_back(one.timestep);
   return timesteps;
+}
+
+float timestep_behind(const std::vector<float>& timesteps_of_rows, int row) {
+  const auto next = std::size_t(row) + 1;
+  return next < timesteps_of_rows.size() ? timesteps_of_rows[next] : 0;
+}
+
+void set_step(const DenoiseJob& job, DenoiserInput& branch, const Tensor& latents_BNC,
+              const StepInfo& step) {
+  branch.step = step;
+  job.set_step(branch, latents_BNC, step.timestep);
 }
 
 // The pictures of a branch, each with the timesteps of all evaluations.
 std::vector<DenoiserInput> with_all_timesteps(const DenoiseJob& job, DenoiserInput branch,
                                               const Schedule& schedule) {
-  std::vector<Tensor> timesteps;
-  for (const auto timestep : timesteps_of_rows(job, schedule)) {
-    job.set_step(branch, job.latents_BNC, timestep);
+  const auto levels =
+      timesteps_of_rows(evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule));
+  std::vector<Tensor> timesteps, targets;
+  for (int row = 0; row < int(levels.size()); ++row) {
+    set_step(job, branch, job.latents_BNC,
+             {.timestep = levels[std::size_t(row)], .next = timestep_behind(levels, row)});
     timesteps.push_back(branch.timestep_B);
+    if (branch.target_timestep_B.defined()) targets.push_back(branch.target_timestep_B);
   }
   const auto timesteps_SB = at::stack(timesteps);
+  const auto targets_SB = targets.empty() ? Tensor() : at::stack(targets);
   std::vector<DenoiserInput> pictures;
   for (std::int64_t i = 0; i < job.latents_BNC.size(0); ++i) {
     pictures.push_back(picture_of(branch, i));
     pictures.back().timestep_B = timesteps_SB.select(1, i);
+    if (targets_SB.defined()) pictures.back().target_timestep_B = targets_SB.select(1, i);
   }
   return pictures;
 }
@@ -101,6 +118,7 @@ class Steps {
         schedule_(schedule),
         job_(std::move(job)),
         evaluations_(evaluations_of(sampler_of(job_, config), schedule)),
+        levels_(timesteps_of_rows(evaluations_)),
         solver_(sampler_of(job_, config), schedule),
         latents_(solver_.carried(job_.latents_BNC)) {}
 
@@ -116,6 +134,7 @@ class Steps {
   const Schedule& schedule_;
   DenoiseJob job_;
   std::vector<Evaluation> evaluations_;
+  std::vector<float> levels_;
   Solver solver_;
   Tensor latents_, first_velocity_;
   int step_ = 0, evaluation_ = 0;  // the next ones
@@ -126,8 +145,11 @@ Tensor Steps::velocity_at(const Tensor& x) {
   const auto& at = evaluations_[std::size_t(evaluation_)];
   const auto seen = x.to(job_.latents_BNC.scalar_type());
   for (std::size_t b = 0; b < job_.branches.size(); ++b) {
-    job_.set_step(job_.branches[b], seen, at.timestep);
-    job_.branches[b].step = {.number = evaluation_, .timestep = at.timestep, .branch = int(b)};
+    set_step(job_, job_.branches[b], seen,
+             {.number = evaluation_,
+              .timestep = at.timestep,
+              .next = timestep_behind(levels_, at.row),
+              .branch = int(b)});
   }
   const auto done = part_done(config_, job_.guidance.way_from, at.timestep);
   auto branches = branches_at(job_, done);
@@ -189,8 +211,8 @@ void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& m
 
 void set_first_step(DenoiseJob& job, const Schedule& schedule) {
   for (std::size_t b = 0; b < job.branches.size(); ++b) {
-    job.set_step(job.branches[b], job.latents_BNC, schedule.timesteps.front());
-    job.branches[b].step = {.number = 0, .timestep = schedule.timesteps.front(), .branch = int(b)};
+    set_step(job, job.branches[b], job.latents_BNC,
+             {.number = 0, .timestep = schedule.timesteps.front(), .branch = int(b)});
   }
 }
 

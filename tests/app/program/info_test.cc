@@ -180,7 +180,7 @@ TEST_F(Info, HelpIsACommand) {
 TEST_F(Info, TheFlagsAreThese) {
   EXPECT_THAT(
       flags_of("generate"),
-      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt",
+      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--boxes", "--negative-prompt",
                   "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
                   "--cfg-until", "--max-sequence-length", "--size", "--frames", "--steps",
                   "--sampler", "--schedule", "--sigmas", "--base-sigmas", "--shift", "--guidance",

@@ -136,21 +136,16 @@ HiddenStates read_taps(const JsonObject& index, const HiddenStates& published) {
   return index.integers_or("text_encoder_select_layers", published, -kMostLayers, kMostLayers);
 }
 
-// Also a whole Qwen3-VL, whose vision tower is left alone.
-CausalLmConfig read_text(const JsonObject& json) {
-  const JsonObject text(json.at("text_config"), json.source() + ": 'text_config'");
-  return read_qwen3_vl_text_config(text);
-}
-
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto index = read_json_object(files.folder / "model_index.json");
   (void)index.integer_or("patch_size", 2, 2, 2);
   const auto kind = index.flag_or("is_distilled", false) ? Krea2Kind::kTurbo : Krea2Kind::kRaw;
-  const Krea2Configs configs{.kind = kind,
-                             .krea = read_transformer(files, read_krea2_config, infer_krea2_config),
-                             .text = read_text(read_json_object(files.config_of("text_encoder"))),
-                             .taps = read_taps(index, Krea2Configs().taps),
-                             .vae = read_autoencoder(files)};
+  const Krea2Configs configs{
+      .kind = kind,
+      .krea = read_transformer(files, read_krea2_config, infer_krea2_config),
+      .text = read_qwen3_vl_language_model(read_json_object(files.config_of("text_encoder"))),
+      .taps = read_taps(index, Krea2Configs().taps),
+      .vae = read_autoencoder(files)};
   check_fit(configs);
   return make_krea2_family(configs, read_scheduler(files),
                            read_defaults(files, krea2_defaults(kind)));
