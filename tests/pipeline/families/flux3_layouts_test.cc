@@ -58,10 +58,8 @@ TEST_P(Flux3Layouts, EqualOneRankWithReferencesAndBranchesOfUnequalLengths) {
 
 // Text and image as they come in, after their own two blocks, after two blocks of both, the end.
 TEST_P(Flux3Layouts, AreProven) {
-  const auto verdict = verify({.pipeline = flux3_with(GetParam().layout),
-                               .width = 112,
-                               .height = 80,
-                               .max_sequence_length = 40});
+  const auto verdict = verify(deploy(flux3_with(GetParam().layout)),
+                              {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_EQ(verdict.blocks.size(), 2 + 2 * 2 + 2 * 2 + 1u);
 }
@@ -70,16 +68,17 @@ TEST_P(Flux3Layouts, MoveAndReadWhatIsPredicted) {
   const auto options = flux3_with(GetParam().layout);
   const auto degrees = degrees_of(GetParam().layout);
   const Engine engine(options, {});
+  std::int64_t read = 0;  // by the last rank
   for (const bool has_references : {false, true}) {
     auto request = kFlux3Request;
     if (has_references) request.pictures = guided_flux3().pictures;
-    TrafficByAxis step;
-    Recording drawn;
-    engine.generate(request, {}, &drawn, &step);
-    request.max_sequence_length = int(drawn.at("prompt_embeds").size(1));
+    const auto facts = engine.generate(request, {}, {.record = RecordTensors::kYes}).facts;
+    read = facts.load.bytes_read.back().all;
+    request.max_sequence_length = int(facts.recording.at("prompt_embeds").size(1));
     const auto job = job_of(deploy(options), request);
     const auto stage = stage_of(job.shape(), share_of(job.shape().num_blocks(), 0, degrees.pp));
-    EXPECT_EQ(text_of_traffic(step), text_of_traffic(predict_traffic(job, degrees, 0, stage)))
+    EXPECT_EQ(text_of_traffic(facts.step_traffic),
+              text_of_traffic(predict_traffic(job, degrees, 0, stage)))
         << has_references;
   }
   if (GetParam().layout.text == TextRanks::kShared) return;  // the last rank has text, too
@@ -95,9 +94,8 @@ TEST_P(Flux3Layouts, MoveAndReadWhatIsPredicted) {
     return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
   };
   const auto& family = *job.family;
-  EXPECT_EQ(engine.bytes_read().back().all,
-            stored_bytes(family.part(Part::Role::kDenoiser), stage_of_last, degrees.tp) +
-                stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1));
+  EXPECT_EQ(read, stored_bytes(family.part(Part::Role::kDenoiser), stage_of_last, degrees.tp) +
+                      stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1));
 }
 
 // Each stage knows where a step leads.

@@ -53,16 +53,16 @@ inline PipelineOptions flux3_with(const Layout& layout = {}, const Memory& memor
 
 struct DrawnFlux3 {
   std::vector<Picture> pictures;
-  Recording recording;
+  RunFacts facts;
 
-  const Tensor& operator[](const std::string& name) const { return recording.at(name); }
+  const Tensor& operator[](const std::string& name) const { return facts.recording.at(name); }
 };
 
 inline DrawnFlux3 drawn_flux3(const PipelineOptions& options,
                               const Request& request = kFlux3Request) {
-  DrawnFlux3 result;
-  result.pictures = Engine(options, {}).generate(request, {}, &result.recording);
-  return result;
+  auto [pictures, facts] =
+      Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes});
+  return {.pictures = std::move(pictures), .facts = std::move(facts)};
 }
 
 inline double flux3_error(const Tensor& got, const Tensor& want) {

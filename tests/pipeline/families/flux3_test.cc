@@ -122,11 +122,14 @@ TEST(Flux3Family, KeepsItsBitsWhereverItsWeightsAre) {
   for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
     const Memory memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
     const Engine engine(flux3_with({}, memory), {});
-    Recording with, without;
-    engine.generate(guided_flux3(), {}, &with);  // then its references' blocks are not used
-    engine.generate(kFlux3Request, {}, &without);
-    EXPECT_TRUE(at::equal(with["latents_final"], resident["latents_final"])) << int(mode);
-    EXPECT_TRUE(at::equal(without["latents_final"], alone["latents_final"])) << int(mode);
+    const auto latents = [&](const Request& request) {
+      return engine.generate(request, {}, {.record = RecordTensors::kYes})
+          .facts.recording.at("latents_final");
+    };
+    const auto with = latents(guided_flux3());  // then its references' blocks are not used
+    const auto without = latents(kFlux3Request);
+    EXPECT_TRUE(at::equal(with, resident["latents_final"])) << int(mode);
+    EXPECT_TRUE(at::equal(without, alone["latents_final"])) << int(mode);
   }
 }
 
@@ -183,11 +186,9 @@ TEST(Flux3Family, IsConvertedToOneFileAndBack) {
 }
 
 TEST(Flux3Family, IsTimed) {
-  const auto timed = bench({.probe = {.pipeline = flux3_with({.tp = 2}),
-                                      .width = 112,
-                                      .height = 80,
-                                      .max_sequence_length = 40},
-                            .runs = 1});
+  const auto timed =
+      bench(deploy(flux3_with({.tp = 2})),
+            {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}, .runs = 1});
   EXPECT_EQ(timed.tokens, 35 + 40);
 }
 

@@ -29,7 +29,7 @@ class Flux3Family : public PackedFamily {
       : PackedFamily(describe_flux3(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part&, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override {
     return part_of(std::make_shared<const Flux3>(configs_.flux, w, std::move(attend), run));
   }
@@ -155,9 +155,10 @@ void check_fit(const Flux3Configs& c, const std::string& class_name) {
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto index = read_json_object(index_of(files.folder));
   const auto config = read_json_object(files.config_of("text_encoder"));
-  const Flux3Configs configs{.flux = read_transformer(files, read_flux3_config, infer_flux3_config),
-                             .text = read_qwen3_vl_language_model(config),
-                             .vae = read_autoencoder(files)};
+  const Flux3Configs configs{
+      .flux = read_denoiser(files, "transformer", read_flux3_config, infer_flux3_config),
+      .text = read_qwen3_vl_language_model(config),
+      .vae = read_autoencoder(files)};
   check_fit(configs, index.string_or("_class_name", ""));
   const bool has_scheduler =
       index.has("scheduler") && is_there(files.folder / "scheduler" / "scheduler_config.json");
