@@ -27,6 +27,9 @@ struct Request {
   // models default to "".
   std::optional<std::string> negative_prompt = {};
   std::optional<std::string> negative_prompt_2 = {};
+  // A JSON array of where elements lie that the prompts cite as <id>, for models that were trained
+  // to follow layouts. It is written behind each prompt; empty: none.
+  std::string boxes = {};
   double true_cfg = 1.0;
   double guidance_rescale = 0;  // 0 to 1: how far it is brought back to the unguided spread
   double cfg_norm_cap = 0;      // caps its length at this multiple of the unguided one's; 0: off
@@ -36,7 +39,7 @@ struct Request {
   std::optional<int> steps = {};               // overruled by lists of noise levels
   Sampling sampling = {};
   std::optional<double> guidance = {};          // the model's own scale; ignored if it has none
-  std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; for some models up to 4096
+  std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; some models: up to 8192
   std::uint64_t seed = 0;                       // picture k of the request starts from seed + k
   int num_images = 1;                           // per prompt
   int batch_size = 1;                           // pictures denoised together

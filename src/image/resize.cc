@@ -206,6 +206,38 @@ Pixels beyond_edge(const Pixels& picture, Edge edge, int count) {
   return mixed_across(picture, taps_at(place, picture.width, count));
 }
 
+Pixels middle_of(const Pixels& p, int multiple) {
+  const int width = p.width / multiple * multiple, height = p.height / multiple * multiple;
+  return cropped(p, (p.width - width) / 2, (p.height - height) / 2, width, height);
+}
+
+namespace {
+
+// The place in a row of `count` whose reflection stands at `at`.
+int mirrored(int at, int count, Mirror mirror) {
+  if (count == 1) return 0;
+  const int period = mirror == Mirror::kAtEdge ? 2 * (count - 1) : 2 * count;
+  const int in_period = (at % period + period) % period;
+  if (in_period < count) return in_period;
+  return mirror == Mirror::kAtEdge ? period - in_period : period - 1 - in_period;
+}
+
+}  // namespace
+
+Pixels mirrored_around(const Pixels& picture, int left, int top, int width, int height,
+                       Mirror mirror) {
+  Pixels out{.width = width, .height = height, .rgb = {}};
+  out.rgb.reserve(std::size_t(width) * std::size_t(height) * 3);
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      const auto row = std::size_t(mirrored(y - top, picture.height, mirror));
+      const auto column = std::size_t(mirrored(x - left, picture.width, mirror));
+      const auto* const pixel = &picture.rgb[3 * (row * std::size_t(picture.width) + column)];
+      out.rgb.insert(out.rgb.end(), pixel, pixel + 3);
+    }
+  return out;
+}
+
 Pixels cropped(const Pixels& picture, int left, int top, int width, int height) {
   const auto row_bytes = std::size_t(width) * 3;
   Pixels out{width, height, std::vector<std::uint8_t>(row_bytes * height)};

@@ -24,6 +24,16 @@ Sides sides_with_at_most(Sides sides, std::int64_t pixels);  // the resulting si
 enum class Edge { kTop, kBottom, kLeft, kRight };
 Pixels beyond_edge(const Pixels& picture, Edge edge, int count);
 
+// The middle, whose sides are the largest multiples of `multiple` that fit.
+Pixels middle_of(const Pixels& picture, int multiple);
+
+// Whether mirrors stand at the middle of the edge's pixels, which come once, or behind them.
+enum class Mirror { kAtEdge, kBehindEdge };
+// Of width x height pixels, with `picture` at (left, top) and its reflections around it: numpy's
+// pad(), 'reflect' or 'symmetric'. Alpha is dropped.
+Pixels mirrored_around(const Pixels& picture, int left, int top, int width, int height,
+                       Mirror mirror);
+
 // The part from column `left` and row `top` on; it must lie within the picture.
 Pixels cropped(const Pixels& picture, int left, int top, int width, int height);
 

@@ -18,8 +18,8 @@ struct Widths {
   }
 };
 
-// Which tokens a block computes on.
-enum class TokenScope { kAll, kImage, kText };
+// Which tokens a block computes on. The image's are those of the noise and of references.
+enum class TokenScope { kAll, kImage, kText, kNoise, kReferences };
 
 // How the image sees the tokens of the prompt.
 //   kJoint   in one attention with its own. Ranks split both.

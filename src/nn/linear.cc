@@ -62,4 +62,10 @@ std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Lin
   return {a.finish(sums[0]), b.finish(sums[1])};
 }
 
+Tensor apply_summed(const Linear& a, const Tensor& x, const Linear& b, const Tensor& y) {
+  if (!are_summed(a.outputs_) || !are_summed(b.outputs_)) return a(x) + b(y);
+  const auto partial = a.times_weight(x) + b.times_weight(y);
+  return b.finish(a.finish(a.outputs_.group.all_reduce(partial)));
+}
+
 }  // namespace braid

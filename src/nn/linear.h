@@ -34,6 +34,7 @@ class Linear {
   Linear(const Weights& w, const Weights& leaf, LinearShape shape);
   friend std::pair<Tensor, Tensor> apply_both(const Linear&, const Tensor&, const Linear&,
                                               const Tensor&);
+  friend Tensor apply_summed(const Linear&, const Tensor&, const Linear&, const Tensor&);
   Tensor plus_bias(const Tensor& x) const;
   Tensor times_weight(const Tensor& x) const;
   Tensor finish(const Tensor& sum) const;
@@ -50,5 +51,8 @@ class Linear {
 // outputs are sums over devices, one reduction serves both.
 std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
                                      const Tensor& y);
+
+// a(x) + b(y). If both outputs are sums over devices, one reduction serves both.
+Tensor apply_summed(const Linear& a, const Tensor& x, const Linear& b, const Tensor& y);
 
 }  // namespace braid

@@ -44,10 +44,11 @@ struct BlockResiduals {
 };
 
 // Which evaluation this is, of the many that pictures take. Caches, kept keys and models with
-// several denoisers go by it; no tensor depends on it.
+// several denoisers go by it, and a family that makes a flow map's input.
 struct StepInfo {
   int number = 0;      // of all, from 0 on; a step of some samplers takes two
   float timestep = 0;  // on the schedule's scale, where 1000 is noise alone
+  float next = 0;      // that of the next lower level, 0 after the last
   int branch = 0;      // of guidance; 0 is the prompt's
   int picture = 0;     // in the rank's batch: of the first picture here
 };
@@ -57,10 +58,11 @@ struct DenoiserInput {
   Tokens noise;                         // noisy latents, packed; the velocity has their shape
   Tokens text;                          // the embedded prompt
   std::vector<Tokens> references = {};  // pictures the model looks at
-  Tensor extra_BLC = {};   // extra channels of the noise tokens, constant over the steps
-  Tensor pooled_BC = {};   // pooled prompt
-  Tensor timestep_B = {};  // in the units of the family's transformer
-  Tensor guidance_B = {};  // float32; for guidance-distilled models
+  Tensor extra_BLC = {};          // extra channels of the noise tokens, constant over the steps
+  Tensor pooled_BC = {};          // pooled prompt
+  Tensor timestep_B = {};         // in the units of the family's transformer
+  Tensor target_timestep_B = {};  // where a step leads, in the same units; for flow maps
+  Tensor guidance_B = {};         // float32; for guidance-distilled models
   std::vector<ControlInput> controls = {};  // shared by all branches of a step
   BlockResiduals residuals = {};            // computed by ControlNets from `controls`
   Tensor modulations_BM = {};               // for the blocks here, in this step: nn/modulations.h
@@ -82,7 +84,7 @@ struct DimRoles {
 // enumerated here.
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
-  auto& [noise, text, references, extra, pooled, timestep, guidance, controls, residuals,
+  auto& [noise, text, references, extra, pooled, timestep, target, guidance, controls, residuals,
          modulations, refined, watch, step] = in;
   (void)watch;
   (void)step;
@@ -102,6 +104,7 @@ void visit_tensors(Input& in, const Visit& visit) {
   one(extra, {.batch = 0, .tokens = 1, .name = "image"});
   one(pooled, {.batch = 0, .tokens = DimRoles::kNone, .name = "pooled"});
   one(timestep, {.batch = 0, .tokens = DimRoles::kNone, .name = "timestep"});
+  one(target, {.batch = 0, .tokens = DimRoles::kNone, .name = "target"});
   one(guidance, {.batch = 0, .tokens = DimRoles::kNone, .name = "guidance"});
   for (auto& control : controls) {
     one(control.x_BNC, {.batch = 0, .tokens = 1, .name = "image"});

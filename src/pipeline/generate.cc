@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "image/resize.h"
 #include "parallel/layout.h"
 #include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/pictures/finished.h"
@@ -186,6 +187,14 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
+void cut(Picture& picture, const Region& part) {
+  auto pixels = cropped({picture.width, picture.height, std::move(picture.rgb)}, part.left,
+                        part.top, part.width, part.height);
+  picture.width = pixels.width;
+  picture.height = pixels.height;
+  picture.rgb = std::move(pixels.rgb);
+}
+
 Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
   if (const auto sentence = why_not_finite(decoded, number); sentence && hooks_.warning)
     hooks_.warning(*sentence);
@@ -200,6 +209,7 @@ Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
                   .frame = frame,
                   .num_frames = settings_.frames,
                   .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
+  if (settings_.returned) cut(picture, *settings_.returned);
   if (put_back_) picture = (*put_back_)(std::move(picture));
   if (settings_.output == Output::kValues)
     picture.values = values_of(put_back_ ? unit_values(picture) : unit_values(decoded));

@@ -54,6 +54,14 @@ std::vector<Prompt> pair_prompts(const Request& r) {
   return pairs;
 }
 
+void lay_out(const Request& r, const RequestLimits& limits, std::vector<Prompt>& prompts) {
+  if (r.boxes.empty()) return;
+  require(bool(limits.laid_out), "this model takes no boxes: it was not trained to follow layouts");
+  check_text("boxes", r.boxes);
+  for (auto& prompt : prompts)
+    prompt.text = limits.laid_out(prompt.text, r.boxes, int(r.pictures.references.size()));
+}
+
 double guidance_of(const Request& r, const RequestLimits& limits) {
   return r.guidance.value_or(limits.defaults.guidance);
 }
@@ -152,6 +160,10 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   within("height", asked.height, least, limits.largest_side);
   within("number of frames", asked.frames, 1, limits.frames.most);
   const auto drawn = drawn_size(r, limits);
+  if (limits.size_rounding == SizeRounding::kNever)
+    for (const auto& [name, pixels] : {std::pair("width", asked.width), {"height", asked.height}})
+      require(pixels % multiple == 0, "the ", name, " should be a multiple of ", multiple,
+              ", it is ", pixels);
   const auto warn_of = [&](const char* name, int pixels, int rounded) {
     if (rounded != pixels && !limits.nearest_size)
       warn(text_of("the ", name, " ", pixels, " is rounded ", goes_up ? "up" : "down", " to ",
@@ -233,6 +245,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   Settings s;
   check_texts(r, limits);
   s.prompts = pair_prompts(r);
+  lay_out(r, limits, s.prompts);
   s.true_cfg = finite("true guidance scale", r.true_cfg);
   s.guidance = finite("guidance scale", guidance_of(r, limits));
   check_guidance(r, limits, warn);
@@ -245,6 +258,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.width = size.width;
   s.height = size.height;
   s.frames = size.frames;
+  s.returned = region_returned(r, limits.pictures);
   settle_steps(r, limits, warn, s);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
@@ -267,8 +281,10 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
 
 Request completed(const Request& request, const Settings& s) {
   auto all = request;
-  all.width = s.width;
-  all.height = s.height;
+  if (!s.returned) {  // which a size would prevent
+    all.width = s.width;
+    all.height = s.height;
+  }
   if (s.frames > 1) all.frames = s.frames;
   all.steps = s.steps;
   all.sampling = s.sampling;

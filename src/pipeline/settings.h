@@ -34,6 +34,7 @@ struct Settings {
   std::optional<double> strength = {};  // set exactly if pictures start from another one
   int first_step = 0;                   // of `num_steps`; earlier ones are skipped
   std::vector<FollowedPicture> followed = {};
+  std::optional<Region> returned = {};  // the part of what is drawn; unset: all of it
   double mask_blur = 0;
   std::optional<int> padding_crop = {};
   ReferenceCache reference_cache = ReferenceCache::kAuto;

@@ -14,6 +14,9 @@
 #include "models/flux2/model.h"
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
+#include "models/flux3/model.h"
+#include "models/flux3/names.h"
+#include "models/flux3/sharding.h"
 #include "models/joy/model.h"
 #include "models/joy/names.h"
 #include "models/joy/sharding.h"
@@ -163,6 +166,24 @@ Base krea2_base() {
       .velocity = same};
 }
 
+Base flux3_base() {
+  const PartFixture fixture("flux3");
+  const auto config = config_of(fixture.folder(), read_flux3_config);
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> DenoiserPart {
+    const auto run = run_of(mesh, config.num_blocks());
+    return part_of(
+        std::make_shared<const Flux3>(config, w, attend, BlockRange{run.begin, run.count}));
+  };
+  return {
+      .checkpoint = fixture.weights(),
+      .names = flux3_names(fixture.weights()),
+      .adapter_names = flux3_adapter_names(),
+      .shardings = [=](int ranks) { return flux3_sharding(config, ranks, SharedModulation::kYes); },
+      .load = load,
+      .input = flux3_input(fixture.dump(), at::kFloat),
+      .velocity = same};
+}
+
 class AdapterParity : public testing::TestWithParam<std::string> {
  protected:
   AdapterParity()
@@ -174,6 +195,7 @@ class AdapterParity : public testing::TestWithParam<std::string> {
               : family_ == "flux2" ? flux2_base()
               : family_ == "joy"   ? joy_base()
               : family_ == "krea2" ? krea2_base()
+              : family_ == "flux3" ? flux3_base()
                                    : zimage_base()) {
     const auto manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
     // peft draws new DoRA magnitudes each time, so its spread was not measured: rslora's stands in.
@@ -254,7 +276,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "zimage/default", "zimage/fused", "zimage/lokr", "joy/peft", "joy/kohya",
                     "joy/diffsynth", "joy/lycoris-dora", "krea2/peft", "krea2/comfyui",
                     "krea2/base-model", "krea2/diffusers", "krea2/bare", "krea2/kohya",
-                    "krea2/lycoris-dora", "krea2/lokr", "krea2/whole"),
+                    "krea2/lycoris-dora", "krea2/lokr", "krea2/whole", "flux3/peft",
+                    "flux3/comfyui", "flux3/base-model", "flux3/diffusers", "flux3/bare",
+                    "flux3/kohya", "flux3/lycoris-dora", "flux3/lokr"),
     [](const auto& test) {
       auto name = test.param;
       std::erase_if(name, [](char c) { return c == '/' || c == '-'; });

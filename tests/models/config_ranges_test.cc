@@ -15,6 +15,7 @@
 #include "models/flux/controlnet.h"
 #include "models/flux/redux.h"
 #include "models/flux2/config.h"
+#include "models/flux3/config.h"
 #include "models/joy/config.h"
 #include "models/krea2/config.h"
 #include "models/qwen3_vl/config.h"
@@ -44,6 +45,7 @@ const Reader kReaders[] = {
     {"models/published/FLUX.2-klein-4B/transformer", &read_and_drop<&read_flux2_config>},
     {"models/published/Z-Image/transformer", &read_and_drop<&read_zimage_config>},
     {"tests/data/parity/joy/model/transformer", &read_and_drop<&read_joy_config>},
+    {"tests/data/parity/denoisers/flux3", &read_and_drop<&read_flux3_config>},
     {"tests/data/parity/krea2/model/transformer", &read_and_drop<&read_krea2_config>},
     {"models/published/FLUX.1-dev/text_encoder", &read_and_drop<&read_clip_config>},
     {"models/published/FLUX.1-dev/text_encoder_2", &read_and_drop<&read_t5_config>},

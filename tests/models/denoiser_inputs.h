@@ -97,6 +97,12 @@ inline DenoiserInput krea2_input(const Dump& dump, at::ScalarType dtype) {
   return {.noise = run("noise"), .text = run("text"), .timestep_B = dump["timestep"].to(dtype)};
 }
 
+inline DenoiserInput flux3_input(const Dump& dump, at::ScalarType dtype) {
+  auto in = flux2_input(dump, dtype);
+  if (dump.has("target")) in.target_timestep_B = dump["target"].to(dtype);
+  return in;
+}
+
 // The tensor too large for fixtures: tools/parity/make_denoisers.py, left_out().
 inline Tensor left_out() {
   const auto i = at::arange(1024).unsqueeze(1), j = at::arange(256);

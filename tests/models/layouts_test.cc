@@ -8,6 +8,9 @@
 #include "models/flux2/model.h"
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
+#include "models/flux3/model.h"
+#include "models/flux3/names.h"
+#include "models/flux3/sharding.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
@@ -53,6 +56,14 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
       return model->advance(in, state);
     }};
   }
+  DenoiserPart flux3(const Mesh& mesh) const {
+    const auto config = config_of(fixture_.folder(), read_flux3_config);
+    const auto weights = fixture_.weights();
+    const Weights w(weights, flux3_names(weights), {.tensor_parallel = mesh.tp},
+                    flux3_sharding(config, mesh.tp.size(), GetParam().modulation));
+    return part_of(std::make_shared<const Flux3>(
+        config, w, attend_over(mesh), blocks_of(mesh, flux3_shape(config).num_blocks())));
+  }
   DenoiserPart zimage(const Mesh& mesh, std::map<std::string, int>* runs = nullptr) const {
     const auto config = config_of(fixture_.folder(), read_zimage_config);
     const auto weights = with_left_out(fixture_.weights());
@@ -74,15 +85,19 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
     if (runs) in.watch = [=](const std::string& where, const Tensor&) { ++(*runs)[where]; };
     return in;
   }
-  bool is_zimage() const { return GetParam().fixture.starts_with("zimage"); }
+  bool is(const char* family) const { return GetParam().fixture.starts_with(family); }
+  DenoiserPart denoiser(const Mesh& mesh) const {
+    if (is("flux3")) return flux3(mesh);
+    return is("zimage") ? zimage(mesh) : flux2(mesh);
+  }
   DenoiserInput input() const {
     const auto& dump = fixture_.dump();
-    return is_zimage() ? zimage_input(dump, at::kFloat) : flux2_input(dump, at::kFloat);
+    return is("zimage") ? zimage_input(dump, at::kFloat) : flux3_input(dump, at::kFloat);
   }
   Tensor velocity(const Group& world, const Degrees& degrees) const {
     const c10::InferenceMode no_autograd;
     const auto mesh = make_mesh(world, degrees);
-    return predict_over(mesh, is_zimage() ? zimage(mesh) : flux2(mesh))({input()}).front();
+    return predict_over(mesh, denoiser(mesh))({input()}).front();
   }
 
   const PartFixture fixture_{GetParam().fixture};
@@ -152,6 +167,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"dev", {.tp = 3}}, Layout{"dev", {.tp = 3}, SharedModulation::kNo},
                     Layout{"dev", {.pp = 2, .ring = 2}}, Layout{"wide", {.ulysses = 2, .tp = 2}},
                     Layout{"five", {.ring = 2, .ulysses = 2}}),
+    [](const auto& info) { return name_of(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(
+    Flux3, DenoiserLayouts,
+    testing::Values(Layout{"flux3", {.tp = 2}}, Layout{"flux3", {.tp = 4}, SharedModulation::kNo},
+                    Layout{"flux3", {.ulysses = 2}}, Layout{"flux3", {.pp = 5}},
+                    Layout{"flux3-map", {.ring = 3}}, Layout{"flux3-map", {.tp = 3}},
+                    Layout{"flux3-map", {.pp = 2, .ring = 2}},
+                    Layout{"flux3-map", {.pp = 3, .ulysses = 3}},
+                    Layout{"flux3", {.ring = 2, .ulysses = 2, .tp = 2}}),
     [](const auto& info) { return name_of(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(

@@ -34,6 +34,7 @@ DenoiserInput whole_input() {
           .extra_BLC = at::zeros({kBatch, kNoise, 3}),
           .pooled_BC = at::zeros({kBatch, 3}),
           .timestep_B = at::zeros({kBatch}),
+          .target_timestep_B = at::zeros({kBatch}),
           .guidance_B = at::zeros({kBatch}),
           .controls = {control, control},
           .residuals = {.doubles = {residual, residual}, .singles = {residual}},
@@ -59,7 +60,7 @@ TEST(DenoiserInputs, AreSplitWhereTheirBatchAndTokensAre) {
     EXPECT_EQ(dims.tokens, dim_of(x, {kNoise, kText, kReference, kControlText}))
         << dims.name << x.sizes();
   });
-  EXPECT_EQ(seen, 4 * 3 + 4 + 2 * (6 + 3) + 3 + 1);
+  EXPECT_EQ(seen, 4 * 3 + 5 + 2 * (6 + 3) + 3 + 1);
   EXPECT_EQ(places.size(), std::size_t(seen)) << "each is seen once";
 }
 

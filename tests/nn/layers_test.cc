@@ -161,6 +161,26 @@ TEST_F(Layers, ReduceTwoSumsAtOnce) {
   });
 }
 
+TEST_F(Layers, AddTwoSumsBeforeOneReduction) {
+  const std::map<std::string, Tensor> stored = {
+      {"a.weight", at::randn({3, 8})}, {"a.bias", at::randn({3})}, {"b.weight", at::randn({3, 4})}};
+  const auto x = at::randn({2, 5, 8}), y = at::randn({2, 5, 4});
+  (void)open(stored);
+  const auto want = at::matmul(x, stored.at("a.weight").t()) + stored.at("a.bias") +
+                    at::matmul(y, stored.at("b.weight").t());
+  for (const int size : {1, 2})
+    run_ranks({.size = size}, [&](const Group& ranks) {
+      const Weights w(Checkpoint::open(folder_.path(), "m"), {}, {.tensor_parallel = ranks},
+                      {{"*", row_parallel()}});
+      const Linear a(w / "a", {.in = 8, .out = 3}),
+          b(w / "b", {.in = 4, .out = 3, .bias = Bias::kNo});
+      const auto before = ranks.traffic().all_reduces;
+      const auto sum = apply_summed(a, take_share(x, -1, ranks), b, take_share(y, -1, ranks));
+      EXPECT_EQ(ranks.traffic().all_reduces, before + (size > 1));
+      EXPECT_LT(largest_difference(sum, want), 1e-5);
+    });
+}
+
 struct Block {
   explicit Block(const Weights& w) : weight(w.tensor("weight", {1})) {}
   Tensor weight;

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "image/png.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/model_folder.h"
 
 namespace braid::parity_test {
 
@@ -32,8 +33,9 @@ std::optional<std::string> text_or_none(const Json& json) {
 
 // For families whose own guidance is classifier-free, the fixtures store its scale as `true_cfg`.
 bool is_truly_guided(const fs::path& model) {
-  const auto name = read_json(model / "model_index.json")["_class_name"].get<std::string>();
-  return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline";
+  const auto name = read_json(index_of(model))["_class_name"].get<std::string>();
+  return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline" ||
+         name == "Flux3ModularPipeline";
 }
 
 Request request_of(const Json& r, const fs::path& model) {
@@ -51,6 +53,7 @@ Request request_of(const Json& r, const fs::path& model) {
                   .seed = r["seed"],
                   .num_images = r["num_images"],
                   .vae_tiling = r["vae_tiling"] ? VaeTiling::kOn : VaeTiling::kOff};
+  if (request.width == 0) request.width = request.height = std::nullopt;
   if (is_truly_guided(model)) request.guidance = std::exchange(request.true_cfg, 1);
   if (const auto second = text_or_none(r["prompt_2"]))
     request.prompts_2.assign(request.prompts.size(), *second);
@@ -277,5 +280,16 @@ INSTANTIATE_TEST_SUITE_P(ZImageFixtures, Whole, testing::Values("zimage-turbo", 
 // Guided, with prompts of unequal lengths; distilled, of a size that is rounded up, in tiles.
 INSTANTIATE_TEST_SUITE_P(Krea2Fixtures, Whole, testing::Values("krea2", "krea2-turbo"),
                          [](const auto& info) { return info.index == 0 ? "raw" : "turbo"; });
+
+// A guided one with an index of modular pipelines, and a flow map.
+INSTANTIATE_TEST_SUITE_P(Flux3Fixtures, Whole, testing::Values("flux3", "flux3-map"),
+                         [](const auto& info) { return info.index == 0 ? "base" : "map"; });
+
+// One reference, padded: what is drawn is cut to it, or has a size of its own; and two.
+INSTANTIATE_TEST_SUITE_P(
+    Flux3Fixtures, WithPictures,
+    testing::Values("flux3-reference", "flux3-sized", "flux3-references"), [](const auto& info) {
+      return std::string(info.index == 0 ? "alone" : info.index == 1 ? "sized" : "several");
+    });
 
 }  // namespace braid::parity_test

@@ -67,6 +67,10 @@ class Request:
 
 
 def load(pipeline, dtype="float32"):
+    import modular_flux3  # here, as it imports this one
+
+    if modular_flux3.is_modular(Path(pipeline)):
+        return modular_flux3.Pipeline(Path(pipeline), dtype)
     pipe = diffusers.DiffusionPipeline.from_pretrained(pipeline, torch_dtype=getattr(torch, dtype))
     pipe.set_progress_bar_config(disable=True)
     pipe.nets = [diffusers.FluxControlNetModel.from_pretrained(
@@ -429,6 +433,10 @@ FAMILIES = {"JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus()
 
 def run(pipe, request, latents=None):
     """Run the request; packed `latents` replace the drawn ones. Returns the tensors by name."""
+    import modular_flux3
+
+    if isinstance(pipe, modular_flux3.Pipeline):
+        return modular_flux3.run(pipe, request, latents)
     family = FAMILIES[type(pipe).__name__]
     arguments = family.arguments(pipe, request)
     if request.looked_at:
@@ -471,7 +479,12 @@ def run(pipe, request, latents=None):
     hook.remove()
     kept |= {"sigmas": pipe.scheduler.sigmas, "timesteps": pipe.scheduler.timesteps}
     tensors = {name: t.float().contiguous() for name, t in kept.items()}
-    return tensors | {"image": torch.from_numpy(np.stack([np.array(p) for p in pictures]))}
+    return tensors | {"image": stacked(pictures)}
+
+
+def stacked(pictures):
+    """uint8 BHWC."""
+    return torch.from_numpy(np.stack([np.array(picture) for picture in pictures]))
 
 
 def relative_error(got, expected):

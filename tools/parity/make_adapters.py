@@ -105,11 +105,19 @@ def run_krea2(model, given):
                  torch.cat([given["text_ids"], given["noise_ids"]])).sample
 
 
+def run_flux3(model, given):
+    return model(hidden_states=given["noise"], encoder_hidden_states=given["text"],
+                 timestep=given["timestep"], img_ids=given["noise_ids"], txt_ids=given["text_ids"],
+                 image_cond_hidden_states=given["reference0"],
+                 image_cond_ids=given["reference0_ids"]).sample
+
+
 BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux),
          "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
          "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage),
          "joy": (PARITY / "joy", PARITY / "joy/model/transformer", run_joy),
-         "krea2": (PARITY / "denoisers/krea2", PARITY / "denoisers/krea2", run_krea2)}
+         "krea2": (PARITY / "denoisers/krea2", PARITY / "denoisers/krea2", run_krea2),
+         "flux3": (PARITY / "denoisers/flux3", PARITY / "denoisers/flux3", run_flux3)}
 
 # The single-file module -> the diffusers modules that its rows come from.
 D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
@@ -202,6 +210,22 @@ KREA2 = {
            "attn.wq": "attn.to_q", "attn.wk": "attn.to_k", "attn.wv": "attn.to_v",
            "attn.wo": "attn.to_out.0", "attn.gate": "attn.to_gate", "mlp.gate": "ff.gate",
            "mlp.up": "ff.up", "mlp.down": "ff.down"}.items()}}
+FLUX3_BLOCKS = {
+    f"{theirs}.{layer}": [f"{ours}.{module}"]
+    for theirs, ours in {"txt_mode_blocks.0": "txt_mode_blocks.0",
+                         "content_mode_blocks.image.1": "mode_blocks.image.1",
+                         "content_mode_blocks.image_cond.0": "mode_blocks.image_cond.0",
+                         "single_blocks.1": "single_transformer_blocks.1"}.items()
+    for layer, module in {
+        "q_proj": "attn.to_q", "k_proj": "attn.to_k", "v_proj": "attn.to_v",
+        "attn_out": "attn.to_out.0", "mlp_in": "ff.linear_in", "mlp_out": "ff.linear_out"}.items()}
+FLUX3 = FLUX3_BLOCKS | {
+    "emb_in.image": ["x_embedders.image"], "emb_in.image_cond": ["x_embedders.image_cond"],
+    "txt_in": ["context_embedder"], "time_in.in_layer": ["timestep_embedder.linear_1"],
+    "early_stream_modulations.txt.lin": ["early_stream_modulations.txt.linear"],
+    "single_stream_modulations.image_cond.lin": ["single_stream_modulations.image_cond.linear"],
+    "final_layer.image.linear": ["proj_out"],
+    "final_layer.image.adaLN_modulation.1": ["norm_out.linear"]}
 SWAPPED = "norm_out.linear"  # diffusers has [scale | shift], single files [shift | scale]
 
 
@@ -427,7 +451,10 @@ PEFT_CONFIGS = {
     "joy": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
         "img_attn_qkv", "txt_attn_proj", "net.2", "time_proj"]}},
     "krea2": {"peft": {"r": 2, "lora_alpha": 5, "target_modules": [
-        "to_q", "to_k", "to_v", "to_gate", "to_out.0", "ff.gate", "ff.down", "time_mod_proj"]}}}
+        "to_q", "to_k", "to_v", "to_gate", "to_out.0", "ff.gate", "ff.down", "time_mod_proj"]}},
+    "flux3": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
+        "to_q", "to_k", "to_v", "to_out.0", "linear_in", "linear_out", "norm_out.linear",
+        "context_embedder"]}}}
 
 
 def files_of(name, base):
@@ -466,6 +493,14 @@ def files_of(name, base):
                 "lycoris-dora": lycoris_dora(base, 3700, KREA2),
                 "lokr": lokr(base, 3800, blocks, "lycoris_"),
                 "whole": whole(base, 3900, KREA2, dotted("diffusion_model."))}
+    if name == "flux3":
+        return {"comfyui": spelled(base, 4000, FLUX3, dotted("diffusion_model."), **PEFT),
+                "base-model": spelled(base, 4100, FLUX3, dotted("base_model.model."), **PEFT),
+                "diffusers": spelled(base, 4200, FLUX3, dotted("transformer."), False, **PEFT),
+                "bare": spelled(base, 4300, FLUX3, dotted(""), **PEFT),
+                "kohya": spelled(base, 4400, FLUX3, underscored("lora_unet_"), **KOHYA),
+                "lycoris-dora": lycoris_dora(base, 4500, FLUX3),
+                "lokr": lokr(base, 4600, FLUX3_BLOCKS, "lycoris_")}
     if name == "joy":
         def in_block(module):
             return module.replace(".attn.", ".")

@@ -22,6 +22,7 @@ from pathlib import Path
 import diffusers
 import dump
 import random_denoisers
+import random_flux3
 import random_krea2
 import random_pipeline
 import single_file
@@ -29,6 +30,7 @@ import torch
 from made_with import versions
 from parts import normal
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
+from random_flux3 import Flux3TransformerShape
 from random_krea2 import Krea2TransformerShape
 from safetensors.torch import load_file, save_file
 from spread import instruction_sets, largest
@@ -75,6 +77,18 @@ class Krea2Case:
 
 
 @dataclasses.dataclass
+class Flux3Case:
+    shape: Flux3TransformerShape
+    batch: int = 1
+    grid: tuple = (3, 5)
+    references: tuple = ()          # rows and columns of each
+    text: int = 7
+    times: tuple = TIMES
+    targets: tuple = (0.25, 0.03125, 0.0)  # of flow maps
+    single_file: str | None = None
+
+
+@dataclasses.dataclass
 class VaeCase:
     shape: Flux2VaeShape
     single_file: None = None
@@ -111,6 +125,14 @@ CASES = {
     "krea2-plain": Krea2Case(Krea2TransformerShape(
         seed=12, heads=6, kv_heads=2, layers=1, taps=1, layerwise_blocks=0, refiner_blocks=0),
         grid=(1, 13), text=1),
+    "flux3": Flux3Case(Flux3TransformerShape(seed=13), references=((2, 3),), single_file=""),
+    "flux3-map": Flux3Case(Flux3TransformerShape(
+        seed=14, heads=3, axes=(2, 4, 2, 4), layers=1, single_layers=3, mlp_ratio=2.5, sinusoid=64,
+        channels=20, text_width=18, theta=300, flow_map=True), batch=3, grid=(7, 4),
+        references=((3, 2), (1, 5)), text=13, times=(0.03125, 0.0078125, 0.0625),
+        single_file="model.diffusion_model."),
+    "flux3-plain": Flux3Case(Flux3TransformerShape(
+        seed=15, heads=6, layers=0, single_layers=1), grid=(1, 13), text=1),
     "vae": VaeCase(Flux2VaeShape(seed=5)),
     "vae-thin": VaeCase(Flux2VaeShape(seed=6, decoder_widths=(6, 6, 6, 12), groups=3,
                                       widths=(6, 12, 12, 12), attention=False, latent_channels=3,
@@ -185,6 +207,44 @@ def krea2_outputs(model, case, given):
         given["timestep"].to(model.dtype), torch.cat([given["text_ids"], given["noise_ids"]])).sample}
 
 
+def flux3_inputs(case):
+    """Positions are (0, row / 2, column / 2, 0); of reference i the last is -(i + 1)."""
+    s, (rows, columns) = case.shape, case.grid
+    def halved(rows, columns, last):
+        ids = grid_ids(0, rows, columns) * 0.5
+        ids[:, 3] = last
+        return ids
+
+    given = {"noise": normal(1, case.batch, rows * columns, s.channels),
+             "noise_ids": halved(rows, columns, 0),
+             "text": normal(2, case.batch, case.text, s.text_width),
+             "text_ids": torch.cartesian_prod(*(torch.tensor([0]),) * 3,
+                                              torch.arange(case.text)).float(),
+             "timestep": torch.tensor(case.times[:case.batch])}
+    for i, (rows, columns) in enumerate(case.references):
+        given[f"reference{i}"] = normal(10 + i, case.batch, rows * columns, s.channels)
+        given[f"reference{i}_ids"] = halved(rows, columns, -1 - i)
+    if s.flow_map:
+        given["target"] = torch.tensor(case.targets[:case.batch])
+    return given
+
+
+def flux3_outputs(model, case, given):
+    count = range(len(case.references))
+    seen = {}
+    if case.references:
+        tokens, ids = (torch.cat([given[f"reference{i}{end}"] for i in count], dim)
+                       for end, dim in (("", 1), ("_ids", 0)))
+        seen = {"image_cond_hidden_states": tokens.to(model.dtype), "image_cond_ids": ids}
+    if "target" in given:
+        seen["target_timestep"] = given["target"].to(model.dtype)
+    return {"velocity": model(
+        hidden_states=given["noise"].to(model.dtype),
+        encoder_hidden_states=given["text"].to(model.dtype),
+        timestep=given["timestep"].to(model.dtype), img_ids=given["noise_ids"],
+        txt_ids=given["text_ids"], **seen).sample}
+
+
 def vae_inputs(case):
     z = case.shape.latent_channels
     return {"latents": normal(4, 1, z, 4, 7), "pixels": normal(5, 1, 3, 32, 56).clamp(-1, 1),
@@ -207,15 +267,19 @@ def vae_outputs(model, case, given):
 
 
 INPUTS = {Flux2Case: flux2_inputs, ZImageCase: zimage_inputs, Krea2Case: krea2_inputs,
-          VaeCase: vae_inputs}
+          Flux3Case: flux3_inputs, VaeCase: vae_inputs}
 OUTPUTS = {Flux2Case: flux2_outputs, ZImageCase: zimage_outputs, Krea2Case: krea2_outputs,
-           VaeCase: vae_outputs}
+           Flux3Case: flux3_outputs, VaeCase: vae_outputs}
+
+
+MODULES = {Krea2TransformerShape: random_krea2, Flux3TransformerShape: random_flux3}
 
 
 def build(s, name):
-    if not isinstance(s, Krea2TransformerShape):
+    module = MODULES.get(type(s))
+    if not module:
         return random_denoisers.build(s, name)
-    return random_pipeline.fill(random_krea2.transformer(s), name, s, random_krea2.spread)
+    return random_pipeline.fill(module.transformer(s), name, s, module.spread)
 
 
 def fit(tensors):
@@ -232,8 +296,9 @@ def load(folder, dtype):
         tensors[LEFT_OUT] = left_out(*model.state_dict()[LEFT_OUT].shape)
     model.load_state_dict(tensors)
     model = model.to(dtype).eval()
-    is_krea2 = config["_class_name"] == "Krea2Transformer2DModel"
-    return random_krea2.with_wide_norms(model) if is_krea2 else model
+    modules = {"Krea2Transformer2DModel": random_krea2, "Flux3Transformer2DModel": random_flux3}
+    module = modules.get(config["_class_name"])
+    return module.with_wide_norms(model) if module else model
 
 
 @torch.no_grad()
@@ -256,12 +321,20 @@ def measure(name, folder, expected):
     return errors, {n: round(d, 8) for n, d in differences.items()}
 
 
+def is_unseen(name, case):
+    """Whether a FLUX.3 tensor is for references or blocks that the case lacks."""
+    has_no_use = "early_stream" in name and case.shape.layers == 0
+    return has_no_use or ("image_cond" in name and not case.references)
+
+
 @torch.no_grad()
 def check_alive(folder, case, given, expected):
     """Neutralising any tensor changes an output: norm weights and variances 1, all else 0."""
     model = load(folder, torch.float32)
     for name, tensor in model.state_dict().items():
         if not tensor.is_floating_point() or name.endswith("attentions.0.to_k.bias"):
+            continue
+        if isinstance(case, Flux3Case) and is_unseen(name, case):
             continue
         if name.endswith("pad_token") and case.caption % 32 == 0:  # the case without padding
             continue

@@ -27,6 +27,7 @@ from made_with import versions
 from parts import PROMPTS
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
+from random_flux3 import Flux3Shape, Flux3TransformerShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import DEMO, NetShape, Shape
 from redux import ReduxShape
@@ -88,6 +89,17 @@ SHAPES = {
                                           eps=1e-4),
         dtype="bfloat16"),
 }
+SHAPES |= {
+    "flux3": Flux3Shape(seed=38, dtype="bfloat16"),
+    # A flow map with the other index, a scheduler, two query heads per key head and odd sizes.
+    "flux3-map": Flux3Shape(
+        seed=39, modular=False, scheduler={"shift": 3.0}, text_width=10, text_kv_heads=4,
+        transformer=Flux3TransformerShape(heads=3, axes=(2, 4, 2, 4), layers=1, single_layers=3,
+                                          mlp_ratio=2.5, sinusoid=64, theta=300, flow_map=True),
+        vae=Flux2VaeShape(widths=(6, 12, 12, 12), decoder_widths=(6, 6, 6, 12), groups=3,
+                          latent_channels=3, attention=False, sample_size=64),
+        dtype="bfloat16"),
+}
 MODELS = {"demo": DEMO, "zimage": Path("../zimage-turbo/model")}  # for cases without a shape
 CASES = {
     "basic": Request(PROMPTS[:1], steps=3, max_sequence_length=16, guidance=4.0),
@@ -114,6 +126,12 @@ CASES = {
                      seed=36, true_cfg=2.5, negative_prompt="blurry, two stars"),
     "krea2-turbo": Request(PROMPTS[:1], width=90, height=66, steps=4, max_sequence_length=100,
                            seed=37, true_cfg=0.0, num_images=2, vae_tiling=True),
+    # A prompt of more tokens than one run of pads, and one that is cut inside its chat's end.
+    "flux3": Request((PROMPTS[0], "猫と 🎨 " + PROMPTS[1] * 3), width=112, height=80, steps=3,
+                     max_sequence_length=140, seed=40, true_cfg=3.5,
+                     negative_prompt="blurry, two stars"),
+    "flux3-map": Request(PROMPTS[:1], width=80, height=64, steps=4, max_sequence_length=8192,
+                         seed=41, num_images=2, vae_tiling=True),
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 
@@ -134,6 +152,8 @@ SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline
 MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "mask-crop": Path("../basic/model"), "klein-mask": Path("../klein-base/model"),
            "control-lora": Path("../basic/model"),
+           "flux3-reference": Path("../flux3/model"), "flux3-references": Path("../flux3-map/model"),
+           "flux3-sized": Path("../flux3/model"),
            "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
 WITH_PICTURES = {
     "init": Request(PROMPTS[:1], width=80, steps=5, max_sequence_length=16, seed=21, num_images=2,
@@ -153,6 +173,13 @@ WITH_PICTURES = {
                           mask=True, mask_blur=3.0, strength=0.8, references=((64, 70),)),
     "klein-kept": Request(PROMPTS[:1], width=80, steps=3, max_sequence_length=64, seed=29,
                           num_images=2, references=((75, 66), (64, 80))),
+    # One reference is padded, and the drawn picture cut to it; several are cropped.
+    "flux3-reference": Request(PROMPTS[:1], width=0, height=0, steps=2, max_sequence_length=160,
+                               seed=42, true_cfg=2.0, references=((75, 90),)),
+    "flux3-references": Request(PROMPTS[:1], width=0, height=0, max_sequence_length=160, seed=43,
+                                num_images=2, references=((75, 66), (40, 81))),
+    "flux3-sized": Request(PROMPTS[:1], width=80, height=64, max_sequence_length=160, seed=44,
+                           true_cfg=1.0, references=((15, 90),)),
     "fill": Request(PROMPTS, steps=3, max_sequence_length=16, seed=25, guidance=30.0,
                     init=(53, 44), mask=True, strength=0.8),
     "control": Request(PROMPTS[:1], height=80, max_sequence_length=16, seed=26, num_images=2,

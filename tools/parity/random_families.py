@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 import random_denoisers
+import random_flux3
 import random_joy
 import random_krea2
 import random_pipeline
@@ -164,6 +165,9 @@ def make(out, s, link=False):
         return
     if isinstance(s, random_krea2.Krea2Shape):
         random_krea2.make(out, s)
+        return
+    if isinstance(s, random_flux3.Flux3Shape):
+        random_flux3.make(out, s)
         return
     out.mkdir(parents=True)
     transformer, vae = matched(s)

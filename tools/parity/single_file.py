@@ -88,6 +88,22 @@ KREA_2_BLOCK = [
     (r"\.attn\.norm_(q|k)\.weight", r".attn.qknorm.\1norm.scale"),
     (r"\.norm1\.weight", ".prenorm.scale"), (r"\.norm2\.weight", ".postnorm.scale"),
     (r"\.scale_shift_table", ".mod.lin")]
+FLUX_3 = [
+    (r"^x_embedders\.", "emb_in."), (r"^context_embedder\.", "txt_in."),
+    (r"^proj_out\.", "final_layer.image.linear."),
+    (r"^norm_out\.linear\.", "final_layer.image.adaLN_modulation.1."),
+    (r"^timestep_embedder\.linear_1\.", "time_in.in_layer."),
+    (r"^timestep_embedder\.linear_2\.", "time_in.out_layer."),
+    (r"^target_timestep_embedder\.linear_1\.", "ref_time_in.in_layer."),
+    (r"^target_timestep_embedder\.linear_2\.", "ref_time_in.out_layer."),
+    (r"^(\w+_stream_modulations\.\w+)\.linear\.", r"\1.lin."),
+    (r"^mode_blocks\.", "content_mode_blocks."),
+    (r"^single_transformer_blocks\.", "single_blocks.")]
+FLUX_3_BLOCK = [
+    (r"\.attn\.to_(q|k|v)\.", r".\1_proj."), (r"\.attn\.to_out\.0\.", ".attn_out."),
+    (r"\.attn\.norm_q\.weight", ".norm.query_norm.scale"),
+    (r"\.attn\.norm_k\.weight", ".norm.key_norm.scale"),
+    (r"\.ff\.linear_(in|out)\.", r".mlp_\1.")]
 Q_K_V = {".to_q.": (".to_k.", ".to_v."), ".add_q_proj.": (".add_k_proj.", ".add_v_proj.")}
 
 
@@ -133,6 +149,17 @@ def convert_krea2(tensors):
     return out
 
 
+def convert_flux3(tensors):
+    """Layers stay apart."""
+    out = {}
+    for name, tensor in tensors.items():
+        for rule in FLUX_3 + (FLUX_3_BLOCK if "_blocks." in name else []):
+            name = re.sub(*rule, name)
+        out[name] = tensor
+    swap_halves(out, "final_layer.image.adaLN_modulation.1.weight")
+    return out
+
+
 def swap_halves(tensors, name):
     scale, shift = tensors[name].chunk(2)
     tensors[name] = torch.cat([shift, scale])
@@ -171,7 +198,8 @@ def convert(tensors):
 
 CONVERTERS = {"FluxTransformer2DModel": convert, "Flux2Transformer2DModel": convert_flux2,
               "ZImageTransformer2DModel": convert_zimage,
-              "Krea2Transformer2DModel": convert_krea2}
+              "Krea2Transformer2DModel": convert_krea2,
+              "Flux3Transformer2DModel": convert_flux3}
 
 
 def converter_of(folder):

@@ -58,6 +58,11 @@ Request with_prompts(const GenerateFlags& flags) {
     check_text("--prompt-2", *flags.prompt_2);
     request.prompts_2.assign(request.prompts.size(), *flags.prompt_2);
   }
+  if (!flags.boxes.empty()) {
+    request.boxes = read_file(flags.boxes);
+    check_text(flags.boxes.string(), request.boxes);
+    require(!request.boxes.empty(), flags.boxes.string(), " should hold boxes, it is empty");
+  }
   if (request.negative_prompt) check_text("--negative-prompt", *request.negative_prompt);
   const auto pictures = request.prompts.size() * std::size_t(request.num_images);
   require(pictures <= 1'000'000, "at most 1000000 pictures can be made at once, ", pictures,

@@ -91,7 +91,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   add_memory_flags(read, denoiser.pipeline.memory, denoiser.stated);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             picture_size_into(probe.width, probe.height));
-  read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 4096. Default: the model's",
+  read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 8192. Default: the model's",
             into(probe.max_sequence_length, whole_from(1, kMostTextTokens)));
   add_looked_at_flags(read, line.configuration.pictures, "Bench");
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",

@@ -43,8 +43,13 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
             });
   read.text("--prompt-2", "TEXT", "Prompt", "A separate prompt for the second text encoder",
             into(f.prompt_2, plain_text));
+  read.path("--boxes", "FILE", "Prompt",
+            "JSON of where elements lie that the prompt cites as <id>, for\n"
+            "FLUX.3: [{\"id\": ..., \"bbox\": [top, left, bottom, right],\n"
+            "\"desc\": ...}, ...], coordinates from 0 to 1000 or 0 to 1",
+            f.boxes);
   add_guidance_flags(read, f.request);
-  read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 4096. Default: the model's",
+  read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 8192. Default: the model's",
             into(f.request.max_sequence_length, whole_from(1, kMostTextTokens)));
 }
 

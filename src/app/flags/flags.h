@@ -47,8 +47,9 @@ struct OutputFlags {
 struct GenerateFlags {
   // Prompts are not in `request` yet: they may come from a file.
   std::optional<std::string> prompt, prompt_2;
-  std::string prompt_file;  // "-": standard input; empty: `prompt` is set
-  PipelineOptions options;  // `model` is empty for the bundled model
+  std::string prompt_file;      // "-": standard input; empty: `prompt` is set
+  std::filesystem::path boxes;  // empty: none
+  PipelineOptions options;      // `model` is empty for the bundled model
   StatedMemory stated;
   Request request;
   PictureFlags pictures;        // not in `request` yet, either

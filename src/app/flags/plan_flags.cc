@@ -61,7 +61,7 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
   add_count(read, "--steps", "Denoising steps. Default: the model's", kMaxSteps,
             [&](int n) { f.steps = n; });
   add_sampling_flags(read, f.sampling);
-  add_count(read, "--max-sequence-length", "Text tokens, 1 to 4096. Default: the model's",
+  add_count(read, "--max-sequence-length", "Text tokens, 1 to 8192. Default: the model's",
             kMostTextTokens, [&](int n) { f.text_tokens = n; });
   add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMaxPictures,
             [&](int n) { f.num_pictures = n; });

@@ -25,7 +25,7 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
               f.options.probe.height = size.height;
             });
   read.text(
-      "--max-sequence-length", "N", "Comparison", "Text tokens, 1 to 4096. Default: the model's",
+      "--max-sequence-length", "N", "Comparison", "Text tokens, 1 to 8192. Default: the model's",
       [&](const std::string& flag, const std::string& text) {
         f.options.probe.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
       });

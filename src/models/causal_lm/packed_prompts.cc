@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace braid {
@@ -21,15 +23,19 @@ PackedPrompts::PackedPrompts(const Tensor& ids_BL, std::span<const TextRun> text
     const auto before = ids[b].narrow(0, 0, begin);
     check(begin == 0 || before.eq(before[0]).all().item<bool>(), "tokens before a text differ");
     const auto end = begin + count;
-    const bool encodes_pads = pads == Pads::kEncoded;
+    const auto left = length_ - end;
+    const auto behind = pads == Pads::kAtOne ? std::min<std::int64_t>(left, 1) : left;
     prompts_.push_back({.first = first,
-                        .before = encodes_pads && begin > 0 ? 1 : 0,
+                        .before = pads != Pads::kSkipped && begin > 0 ? 1 : 0,
                         .text = count,
-                        .behind = encodes_pads ? length_ - end : 0});
+                        .behind = pads != Pads::kSkipped ? behind : 0});
     const auto& prompt = prompts_.back();
     const auto start = begin - prompt.before;
     rows.push_back(ids[b].narrow(0, start, prompt.rows()));
     their_positions.push_back(positions.narrow(0, start, prompt.rows()));
+    if (pads == Pads::kAtOne && prompt.behind > 0)
+      their_positions.back() =
+          at::cat({positions.narrow(0, start, prompt.rows() - 1), at::ones({1}, at::kLong)});
     first += prompt.rows();
   }
   ids_1T_ = at::cat(rows).unsqueeze(0);
@@ -45,6 +51,9 @@ Tensor PackedPrompts::unpacked(const Tensor& x_1TC) const {
     const auto rows = x_1TC[0].narrow(0, prompt.first, prompt.rows());
     out[b].narrow(0, begin, encoded).copy_(rows.narrow(0, prompt.before, encoded));
     if (prompt.before > 0) out[b].narrow(0, 0, begin).copy_(rows.narrow(0, 0, 1));  // to each
+    const auto alike = length_ - begin - encoded;
+    if (prompt.behind > 0 && alike > 0)
+      out[b].narrow(0, begin + encoded, alike).copy_(rows.narrow(0, prompt.rows() - 1, 1));
   }
   return out;
 }

@@ -2,7 +2,7 @@
 //
 // A token sees the text before it and never padding. Padding before the text therefore sees
 // nothing: its attention is 0, and one row stands for all of it. Padding after the text sees the
-// whole text from its own position, so each pad is a row.
+// whole text from its own position, so each pad is a row, unless all pads are at one position.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,8 @@ struct TextRun {
   std::int64_t begin, count;
 };
 
-enum class Pads { kEncoded, kSkipped };
+// kAtOne: pads after the text are all at position 1, as transformers 4.57 counted them.
+enum class Pads { kEncoded, kAtOne, kSkipped };
 
 class PackedPrompts {
  public:
@@ -28,7 +29,7 @@ class PackedPrompts {
   // tokens before a run are alike.
   PackedPrompts(const Tensor& ids_BL, std::span<const TextRun> texts, Pads pads);
 
-  // The rows of one prompt, consecutive from `first`.
+  // The rows of one prompt, consecutive from `first`. The last stands for all tokens behind it.
   struct Prompt {
     std::int64_t first, before, text, behind;
 

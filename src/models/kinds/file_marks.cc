@@ -47,14 +47,16 @@ void add_additions(std::vector<FileMarks>& rows) {
 }
 
 void add_own_models(std::vector<FileMarks>& rows) {
-  rows.insert(rows.end(),
-              {own("FLUX.2", "a FLUX.2 transformer", {"single_stream_modulation."}),
-               own("JoyAI-Image-Edit", "a JoyAI-Image-Edit transformer",
-                   {"img_mod.modulate_table", "txt_mod.modulate_table"}),
-               own("Krea 2", "a Krea 2 transformer", {"^txtfusion.", "^text_fusion."}),
-               model("a Z-Image Omni transformer",
-                     {"siglip_embedder.", "siglip_refiner.", "siglip_pad_token"}),
-               own("Z-Image", "a Z-Image transformer", {"x_pad_token", "cap_pad_token"})});
+  rows.insert(
+      rows.end(),
+      {own("FLUX.2", "a FLUX.2 transformer", {"single_stream_modulation."}),
+       own("FLUX.3", "a FLUX.3 transformer", {"^txt_mode_blocks.", "early_stream_modulations."}),
+       own("JoyAI-Image-Edit", "a JoyAI-Image-Edit transformer",
+           {"img_mod.modulate_table", "txt_mod.modulate_table"}),
+       own("Krea 2", "a Krea 2 transformer", {"^txtfusion.", "^text_fusion."}),
+       model("a Z-Image Omni transformer",
+             {"siglip_embedder.", "siglip_refiner.", "siglip_pad_token"}),
+       own("Z-Image", "a Z-Image transformer", {"x_pad_token", "cap_pad_token"})});
 }
 
 void add_transformers(std::vector<FileMarks>& rows) {

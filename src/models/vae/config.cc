@@ -110,6 +110,15 @@ VaeConfig read_wan_config(const JsonObject& json) {
 
 }  // namespace
 
+VaeConfig flux2_vae_config() {
+  return {.latent_channels = 32,
+          .quant_conv = true,
+          .post_quant_conv = true,
+          .scaling_factor = 1,
+          .shift_factor = 0,
+          .batch_norm_eps = 1e-4};
+}
+
 VaeConfig wan_vae_config() {
   return {.widths = {96, 192, 384, 384},
           .norm_groups = 1,

@@ -41,5 +41,6 @@ VaeConfig read_rgba_vae_config(const JsonObject& json);  // with three, or with 
 
 // The published config of Wan 2.1.
 VaeConfig wan_vae_config();
+VaeConfig flux2_vae_config();  // of FLUX.2 and FLUX.3
 
 }  // namespace braid

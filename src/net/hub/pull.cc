@@ -188,8 +188,9 @@ void Pull::publish(std::vector<HubFile> files) const {
   };
   std::stable_sort(files.begin(), files.end(),
                    [&](const HubFile& a, const HubFile& b) { return depth(a) > depth(b); });
-  std::stable_partition(files.begin(), files.end(),
-                        [](const HubFile& file) { return file.path != "model_index.json"; });
+  std::stable_partition(files.begin(), files.end(), [](const HubFile& file) {
+    return file.path != "model_index.json" && file.path != "modular_model_index.json";
+  });
   for (const auto& file : files) repository_.link(file, listing_.commit);
   const auto& revision = options_.name.revision;
   if (!is_commit(revision, listing_.commit))

@@ -14,6 +14,7 @@
 #include "pipeline/conversion/shards.h"
 #include "pipeline/deployment.h"
 #include "pipeline/devices.h"
+#include "pipeline/files/model_folder.h"
 #include "pipeline/part_tensors.h"
 #include "weights/sources/identity.h"
 
@@ -222,7 +223,7 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
 void Conversion::check_place() const {
   require(!is_there(out_), out_, " exists: a conversion makes a new ",
           is_single_file() ? "file" : "directory");
-  const auto index = read_json(files_.folder / "model_index.json");
+  const auto index = read_json(index_of(files_.folder));
   for (const auto& [part, described] : index.items())
     require(!is_folder(files_.folder / part) || !lies_in(partial_, files_.folder / part), out_,
             " lies in ", files_.folder / part, ", a part of the model to convert");
@@ -266,25 +267,27 @@ void Conversion::write_configs() const {
       write_file(to, family_->config_text(part));
     if (is_cut(part)) mark_as_cut(to);
   }
-  auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
+  auto index = OrderedJson::parse(read_file(index_of(files_.folder)));
   for (const auto& part : family_->description().parts)  // other programs should not try
     if (changes(part) && is_cut(part) && index.contains(part.folder))
       index[part.folder][0] = "braid";
-  for (const auto* const denoiser : family_->denoisers())
-    index[denoiser->folder] = {"diffusers", denoiser->class_name};
+  for (const auto* const denoiser : family_->denoisers()) {
+    index[denoiser->folder][0] = "diffusers";
+    index[denoiser->folder][1] = denoiser->class_name;
+  }
   const auto& pipeline = family_->description().pipeline_class;
   if (!pipeline.empty()) index["_class_name"] = pipeline;
-  write_file(partial_ / "model_index.json", index.dump(2) + "\n");
+  write_file(partial_ / index_of(files_.folder).filename(), index.dump(2) + "\n");
 }
 
 // Copies folders that the index names and that are not there yet, and other files that are not
 // weights: a snapshot of a hub also holds the same model in one file.
 void Conversion::copy_the_rest() const {
-  const auto index = read_json(files_.folder / "model_index.json");
+  const auto index = read_json(index_of(files_.folder));
   for (const auto& entry : fs::directory_iterator(files_.folder)) {
     const auto name = entry.path().filename();
     const auto& parts = family_->description().parts;
-    const bool is_made = name == "model_index.json" ||
+    const bool is_made = name == index_of(files_.folder).filename() ||
                          std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
                            return name == part.folder && changes(part);
                          });

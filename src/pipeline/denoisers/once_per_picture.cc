@@ -13,14 +13,19 @@ bool begins_level(const std::vector<DenoiserInput>& steps, std::size_t i) {
 }  // namespace
 
 std::vector<DenoiserInput> with_all_timesteps(const std::vector<DenoiserInput>& steps) {
-  std::vector<Tensor> timesteps;
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    if (begins_level(steps, i)) timesteps.push_back(steps[i].timestep_B);
+  std::vector<Tensor> timesteps, targets;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!begins_level(steps, i)) continue;
+    timesteps.push_back(steps[i].timestep_B);
+    if (steps[i].target_timestep_B.defined()) targets.push_back(steps[i].target_timestep_B);
+  }
   const auto timesteps_SB = at::stack(timesteps);
+  const auto targets_SB = targets.empty() ? Tensor() : at::stack(targets);
   std::vector<DenoiserInput> pictures;
   for (std::int64_t i = 0; i < timesteps_SB.size(1); ++i) {
     pictures.push_back(picture_of(steps.front(), i));
     pictures.back().timestep_B = timesteps_SB.select(1, i);
+    if (targets_SB.defined()) pictures.back().target_timestep_B = targets_SB.select(1, i);
   }
   return pictures;
 }

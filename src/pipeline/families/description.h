@@ -7,6 +7,7 @@
 
 #include "braid/inputs.h"
 #include "braid/model_info.h"
+#include "image/mask.h"
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
 #include "nn/predict.h"
@@ -64,7 +65,7 @@ struct Part {
 
 // Limits used to validate a request, and its defaults.
 constexpr int kMaxTextTokens = 512;    // the longest max_sequence_length of most families
-constexpr int kMostTextTokens = 4096;  // the longest of any
+constexpr int kMostTextTokens = 8192;  // the longest of any
 constexpr int kMaxSide = 1 << 14;      // pixels
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28;
@@ -72,6 +73,13 @@ struct RequestDefaults {
   double guidance = 3.5;
   int max_sequence_length = 512;
   Sampling sampling = {};  // what the model's files name
+};
+// How a family fits a reference that is the only one.
+struct LoneReference {
+  std::function<Pixels(const Pixels&)> fit;
+  // Where the reference lies in what it was fitted to. What is drawn is cut to this, unless the
+  // request asks for a size.
+  std::function<Region(const Pixels&)> region;
 };
 // Pictures that a family accepts beside prompts.
 struct PicturesTaken {
@@ -95,6 +103,7 @@ struct PicturesTaken {
   std::int64_t tokens_behind_prompt = 0;  // in total, however many references
   // Resizes a reference to what the encoder sees. Throws InputError for an unusable one.
   std::function<Pixels(const Pixels&)> fit_reference = {};
+  std::optional<LoneReference> lone_reference = {};  // used instead for one alone
   // Used instead if references take the size of the drawn picture.
   std::function<Pixels(const Pixels&, PictureSize)> cut_reference = {};
   // Which reference sets the size of the drawn picture, unless one is asked for.
@@ -105,8 +114,8 @@ struct PicturesTaken {
   // computed once, before the first.
   enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
 };
-// Which multiple of pixels is drawn in place of a size that is none.
-enum class SizeRounding { kDown, kUp };
+// Which multiple of pixels is drawn in place of a size that is none, if that is not refused.
+enum class SizeRounding { kDown, kUp, kNever };
 // Clips that a family draws: of 1 + k `step` frames, of which there are at most `most`.
 struct FramesDrawn {
   int most = 1, step = 1;
@@ -119,9 +128,14 @@ struct RequestLimits {
   SizeRounding size_rounding = SizeRounding::kDown;
   // The trained size to draw instead of the given one; empty: the model draws any size.
   std::function<PictureSize(PictureSize)> nearest_size = {};
-  int largest_side = kMaxSide;           // pixels
-  int max_text_tokens = kMaxTextTokens;  // the longest max_sequence_length
-  int num_texts = 1;                     // per prompt: 2 with a second text encoder
+  int largest_side = kMaxSide;                // pixels
+  int max_text_tokens = kMaxTextTokens;       // the longest max_sequence_length
+  int planned_text_tokens = kMostTextTokens;  // forecasts count on no more, unless told
+  int num_texts = 1;                          // per prompt: 2 with a second text encoder
+  // A prompt with Request::boxes, beside so many references. Throws InputError. Empty: the model
+  // was not trained to follow layouts.
+  std::function<std::string(const std::string& prompt, const std::string& boxes, int references)>
+      laid_out = {};
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
   GuidedFrom guided_from = GuidedFrom::kNegative;
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
@@ -140,6 +154,7 @@ struct Description {
   ScheduleConfig schedule;
   VaeConfig vae;
   bool latents_in_float = false;    // between steps, whatever dtype the denoiser computes in
+  bool noise_in_float = false;      // drawn in float32, then cast
   std::string pipeline_class = {};  // of diffusers, if adapters change it from the one in the files
 };
 

@@ -3,6 +3,7 @@
 #include "pipeline/families/family.h"
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/families/flux2/flux2.h"
+#include "pipeline/families/flux3/flux3.h"
 #include "pipeline/families/joy/joy.h"
 #include "pipeline/families/krea2/krea2.h"
 #include "pipeline/families/zimage/zimage.h"
@@ -18,6 +19,7 @@ const std::vector<FamilyEntry>& known_families() {
       flux2_klein_family(),
       flux2_kept_klein_family(),
       flux2_dev_family(),
+      flux3_family(),
       zimage_family(),
       joy_family(JoyKind::kEdit),
       joy_family(JoyKind::kPlus),

@@ -1,5 +1,7 @@
 #include "pipeline/families/family.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <set>
 
@@ -60,7 +62,8 @@ std::vector<const Part*> Family::parts(Part::Role role) const {
 }
 
 Tensor Family::draw(Generators generators, PictureSize size, at::ScalarType dtype) const {
-  return pack(draw_noise(generators, latent_shape(size), dtype));
+  const auto drawn = description_.noise_in_float ? at::kFloat : dtype;
+  return pack(draw_noise(generators, latent_shape(size), drawn)).to(dtype);
 }
 
 // Tokens are what most of the reference's pipelines step.

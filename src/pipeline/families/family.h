@@ -121,8 +121,9 @@ struct FamilyEntry {
   std::string pipeline_class;  // in model_index.json
   // Other classes of the same model, for pictures; a directory names the one that it was saved by.
   std::vector<std::string> kin_classes = {};
-  std::string transformer_class = {};                    // of diffusers: each denoiser's
-  std::vector<std::string> folders;                      // that a model directory contains
+  std::string transformer_class = {};              // of diffusers: each denoiser's
+  std::vector<std::string> folders;                // that a model directory contains
+  std::vector<std::string> optional_folders = {};  // that it may contain if its index names them
   std::vector<std::string> denoisers = {"transformer"};  // of these: its denoisers'
   std::vector<std::string> single_file_has;  // tensors; any of them identifies a single file
   std::vector<std::string> published;        // names of models of known sizes: "flux1-dev"

@@ -17,6 +17,8 @@ const std::vector<UsualFile>& usual_files() {
       {"Z-Image", "vae", {"ae", "fluxvae", "fluxae"}, kOtherVaes, "ae.safetensors"},
       {"Krea 2", "text_encoder", {"qwen3vl4b"}, {"thinking", "instruct"}, "qwen3vl_4b.safetensors"},
       {"Krea 2", "vae", {"qwenimagevae"}, {"layered"}, "qwen_image_vae.safetensors"},
+      {"FLUX.3", "text_encoder", {"qwen3vl4b"}, {"thinking", "instruct"}, "qwen3vl_4b.safetensors"},
+      {"FLUX.3", "vae", {"flux2vae", "flux2ae"}, {"small", "tiny"}, "flux2-vae.safetensors"},
       {"FLUX.2", "text_encoder", {"qwen3", "mistral"}, kOtherLms, "qwen_3_8b.safetensors"},
       {"FLUX.2", "vae", {"flux2vae", "flux2ae"}, {"small", "tiny"}, "flux2-vae.safetensors"}};
   return kRows;

@@ -24,6 +24,11 @@ VaeConfig read_autoencoder(const ModelFiles& files) {
   return config;
 }
 
+CausalLmConfig read_qwen3_vl_language_model(const JsonObject& json) {
+  return read_qwen3_vl_text_config(
+      JsonObject(json.at("text_config"), json.source() + ": 'text_config'"));
+}
+
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
   // The gate, its SiLU and their product, beside the residual tokens, their norm and the kept
   // states.

@@ -11,6 +11,10 @@ namespace braid {
 // The decoder of an AutoencoderKL or AutoencoderKLFlux2.
 Part autoencoder_part(const VaeConfig& config);
 
+// Of text_encoder/config.json, for a Qwen3-VL that sees no pictures: its vision tower is left
+// alone.
+CausalLmConfig read_qwen3_vl_language_model(const JsonObject& json);
+
 // A language model with `states` as the embedded prompt.
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
 

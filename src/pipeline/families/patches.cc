@@ -42,6 +42,18 @@ Tokens PatchFamily::reference(const Tensor& latents_1ZHW, int number) const {
           .ids_LA = patch_positions(grid, latents_1ZHW.device(), number + 1)};
 }
 
+std::vector<std::int64_t> PackedFamily::latent_shape(PictureSize size) const {
+  return {shape().in_width, grid(size).rows, grid(size).columns};
+}
+
+Tensor PackedFamily::pack(const Tensor& latents_BCHW) const {
+  return latents_BCHW.flatten(2).transpose(1, 2).contiguous();
+}
+
+Tensor PackedFamily::unpack(const Tensor& tokens_BNC, PictureSize size) const {
+  return tokens_BNC.transpose(1, 2).unflatten(2, {grid(size).rows, grid(size).columns});
+}
+
 PatchGrid PatchFamily::grid(PictureSize size) const {
   const auto side = 2 * description().vae.downscale();
   return {.rows = size.height / side, .columns = size.width / side};

@@ -32,4 +32,14 @@ class PatchFamily : public Family {
   PatchGrid grid(PictureSize size) const;
 };
 
+// Whose autoencoder packs the patches: each position of its latents [B 4Z H/2 W/2] is a token.
+class PackedFamily : public PatchFamily {
+ public:
+  using PatchFamily::PatchFamily;
+
+  std::vector<std::int64_t> latent_shape(PictureSize size) const override;
+  Tensor pack(const Tensor& latents_BCHW) const override;
+  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override;
+};
+
 }  // namespace braid

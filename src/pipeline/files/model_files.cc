@@ -309,7 +309,7 @@ RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& pu
   auto d = published;
   const auto path = files.folder / "generation_config.json";
   auto named = joined_sampling(sampling_of_adapters(files.adapters),
-                               sampling_of_index(files.folder / "model_index.json"));
+                               sampling_of_index(index_of(files.folder)));
   if (!is_there(path)) {
     take_named(named, d);
     return d;

@@ -31,11 +31,13 @@ std::string class_in(const Json& json, const std::string& what) {
 void check_part(const JsonObject& index, const fs::path& folder, const std::string& part) {
   require(index.has(part), index.source(), " has no '", part, "'");
   const auto& entry = index.at(part);
-  const bool is_named = entry.is_array() && entry.size() == 2 && entry[1].is_string();
-  require(is_named, index.source(), " should name the class of '", part, "', it says ",
+  const bool is_named = entry.is_array() && entry.size() >= 2 && entry[1].is_string();
+  const bool is_whole =
+      is_named && (entry.size() == 2 || (entry.size() == 3 && entry[2].is_object()));
+  require(is_whole, index.source(), " should name the class of '", part, "', it says ",
           entry.dump());
-  require(is_folder(folder / part), "the folder ", (folder / part).string(),
-          ", which model_index.json names, is missing");
+  require(is_folder(folder / part), "the folder ", (folder / part).string(), ", which ",
+          index_of(folder).filename().string(), " names, is missing");
 }
 
 std::string without_ending(const std::string& name, const std::string& ending) {
@@ -142,8 +144,13 @@ std::string advice_for(const fs::path& folder) {
 
 }  // namespace
 
+fs::path index_of(const fs::path& folder) {
+  const bool is_modular = !is_there(folder / kIndexFile) && is_there(folder / kModularIndex);
+  return folder / (is_modular ? kModularIndex : kIndexFile);
+}
+
 bool is_model_directory(const fs::path& folder) {
-  return is_folder(folder) && is_there(folder / kIndexFile);
+  return is_folder(folder) && is_there(index_of(folder));
 }
 
 const FamilyEntry& family_of_index(const JsonObject& index) { return *match_of(index).entry; }
@@ -152,7 +159,7 @@ const FamilyEntry& family_of_directory(const fs::path& folder, bool needs_transf
   require(is_there(folder), "there is no model at ", folder.string(), advice_for(folder));
   require(is_folder(folder), folder.string(), " should be a model directory");
   if (!is_model_directory(folder)) refuse_folder(folder);
-  const auto index = read_json_object(folder / kIndexFile);
+  const auto index = read_json_object(index_of(folder));
   const auto& family = family_of_index(index);
   for (const auto& part : family.folders)
     if (needs_transformer || !is_denoiser(family, part)) check_part(index, folder, part);
@@ -160,7 +167,7 @@ const FamilyEntry& family_of_directory(const fs::path& folder, bool needs_transf
 }
 
 std::string custom_class_note(const fs::path& folder) {
-  const auto index = read_json_object(folder / kIndexFile);
+  const auto index = read_json_object(index_of(folder));
   const auto match = match_of(index);
   if (match.is_exact) return "";
   return text_of(index.source(), " describes a ", class_in(index.at("_class_name"), ""),
@@ -183,10 +190,13 @@ FileKind kind_of_folder(const fs::path& folder) {
 }
 
 std::string class_of_part(const fs::path& folder, const std::string& part) {
-  const auto path = folder / kIndexFile;
+  const auto path = index_of(folder);
   if (!is_there(path)) return "";
   const auto index = read_json_object(path);
-  return index.has(part) ? class_in(index.at(part), index.source() + ": '" + part + "'") : "";
+  if (!index.has(part)) return "";
+  auto entry = index.at(part);
+  if (entry.is_array() && entry.size() == 3 && entry[2].is_object()) entry.erase(2);
+  return class_in(entry, index.source() + ": '" + part + "'");
 }
 
 }  // namespace braid

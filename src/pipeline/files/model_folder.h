@@ -26,9 +26,16 @@ std::string custom_class_note(const std::filesystem::path& folder);
 // What a folder with weights and a config.json of one part is, by its class. Unknown for others.
 FileKind kind_of_folder(const std::filesystem::path& folder);
 
-bool is_model_directory(const std::filesystem::path& folder);  // has model_index.json
+// The index that a modular pipeline has in place of a model_index.json. Its entries have a third
+// value: where the part was loaded from, which need not be this directory.
+inline constexpr const char* kModularIndex = "modular_model_index.json";
 
-// The class [library, class] that model_index.json names for a part; empty if it names none.
+// The index of a directory, of either kind; that of a model_index.json if there is none.
+std::filesystem::path index_of(const std::filesystem::path& folder);
+
+bool is_model_directory(const std::filesystem::path& folder);  // has an index
+
+// The class [library, class] that the index names for a part; empty if it names none.
 std::string class_of_part(const std::filesystem::path& folder, const std::string& part);
 
 }  // namespace braid

@@ -40,16 +40,19 @@ class NeededFiles {
   bool has(const std::string& path) const { return all_.contains(path); }
 
   void add_model() {
-    const auto source = repository_.name + "/model_index.json";
-    const auto json = parse_json(repository_.text("model_index.json"), source);
+    const std::string name = has("model_index.json") ? "model_index.json" : kModularIndex;
+    const auto source = repository_.name + "/" + name;
+    const auto json = parse_json(repository_.text(name), source);
     const JsonObject index(json, source);
-    needed_.insert("model_index.json");
+    needed_.insert(name);
     if (has("generation_config.json")) needed_.insert("generation_config.json");
     for (const auto& folder : folders_of(index)) {
       require(!names_in(folder).empty(), repository_.name, " has no folder ", folder, ", which a ",
               index.at("_class_name").dump(), " needs");
       add_folder(folder);
     }
+    for (const auto& folder : optional_folders_of(index))
+      if (!names_in(folder).empty()) add_folder(folder);
   }
 
   // False if it is neither the folder of a part nor that of an adapter.
@@ -97,6 +100,14 @@ class NeededFiles {
     if (name.is_string() && is_redux_pipeline(name.get<std::string>()))
       return {"image_encoder", "image_embedder", "feature_extractor"};
     return family_of_index(index).folders;
+  }
+
+  static std::vector<std::string> optional_folders_of(const JsonObject& index) {
+    const auto& name = index.at("_class_name");
+    if (name.is_string() && is_redux_pipeline(name.get<std::string>())) return {};
+    auto folders = family_of_index(index).optional_folders;
+    std::erase_if(folders, [&](const std::string& folder) { return !index.has(folder); });
+    return folders;
   }
 
   std::vector<std::string> names_in(const std::string& folder) const {
@@ -185,7 +196,7 @@ std::vector<std::string> needed_files(const RepositoryFiles& repository,
   NeededFiles needed(repository);
   if (!inside.empty()) {
     needed.add_inside(inside);
-  } else if (needed.has("model_index.json")) {
+  } else if (needed.has("model_index.json") || needed.has(kModularIndex)) {
     needed.add_model();
   } else if (!needed.add_part("")) {
     needed.add_only_weights();

@@ -148,6 +148,20 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
             "the strength should lie between 0 and 1, it is ", *in.strength);
 }
 
+Pixels fitted_reference(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
+                        PictureSize size) {
+  if (taken.cut_reference) return taken.cut_reference(reference, size);
+  return count == 1 && taken.lone_reference ? taken.lone_reference->fit(reference)
+                                            : taken.fit_reference(reference);
+}
+
+std::optional<Region> region_returned(const Request& request, const PicturesTaken& taken) {
+  const auto& references = request.pictures.references;
+  const bool is_alone = taken.lone_reference && references.size() == 1;
+  if (!is_alone || request.width || request.height) return {};
+  return taken.lone_reference->region(references.front());
+}
+
 PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limits) {
   const int least = limits.nearest_size ? 1 : limits.size_multiple;
   const auto of = [&](Sides sides) -> PictureSize {
@@ -166,7 +180,9 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
     const auto& reference = taken.size_from == PicturesTaken::SizeFrom::kFirst
                                 ? in.references.front()
                                 : in.references.back();
-    return of(sides(taken.cut_reference ? reference : taken.fit_reference(reference)));
+    return of(sides(taken.cut_reference
+                        ? reference
+                        : fitted_reference(reference, in.references.size(), taken, {})));
   }
   return {.width = limits.defaults.width, .height = limits.defaults.height};
 }
@@ -183,8 +199,7 @@ std::vector<PictureSize> sizes_looked_at(const PicturesIn& in, const PicturesTak
   if (in.init && init_is_reference(int(in.references.size()), taken)) sizes.push_back(size);
   if (taken.references != PicturesTaken::References::kBesideNoise) return sizes;
   for (const auto& picture : in.references) {
-    const auto fitted =
-        taken.cut_reference ? taken.cut_reference(picture, size) : taken.fit_reference(picture);
+    const auto fitted = fitted_reference(picture, in.references.size(), taken, size);
     sizes.push_back({.width = fitted.width, .height = fitted.height});
   }
   return sizes;

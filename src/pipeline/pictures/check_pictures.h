@@ -14,6 +14,13 @@ void check_pictures(const Request& request, const PicturesTaken& taken);
 // The ControlNet that follows a control picture: the one of the same number, or the only one.
 std::size_t net_of_control(std::size_t control, std::size_t num_nets);
 
+// A reference, one of `count`, as the encoder sees it when `size` is drawn.
+Pixels fitted_reference(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
+                        PictureSize size);
+
+// The part of what is drawn that is returned; unset: all of it.
+std::optional<Region> region_returned(const Request& request, const PicturesTaken& taken);
+
 // The size to draw if none was asked for: that of the initial picture or reference, scaled down if
 // larger than the family's largest; else the family's default.
 PictureSize size_without_request(const PicturesIn& pictures, const RequestLimits& limits);

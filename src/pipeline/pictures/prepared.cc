@@ -6,6 +6,7 @@
 #include "image/blur.h"
 #include "image/over_white.h"
 #include "image/resize.h"
+#include "pipeline/pictures/check_pictures.h"
 
 namespace braid {
 namespace {
@@ -82,8 +83,7 @@ PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
     out.controls_13HW.push_back(signed_13HW(resize("control picture", control.picture)));
   for (const auto& given : in.references) {
     const auto reference = taken.channels == 4 ? given : over_white(given);
-    const auto fitted =
-        taken.cut_reference ? taken.cut_reference(reference, size) : taken.fit_reference(reference);
+    const auto fitted = fitted_reference(reference, in.references.size(), taken, size);
     out.references_13HW.push_back(signed_13HW(over_white(fitted)));
     out.references_1CHW.push_back(taken.channels == 4 ? signed_14HW(fitted)
                                                       : out.references_13HW.back());

@@ -25,6 +25,10 @@ std::int64_t TokenCounts::of(const BlockCost& kind) const {
       return image + references;
     case TokenScope::kText:
       return text;
+    case TokenScope::kNoise:
+      return image;
+    case TokenScope::kReferences:
+      return references;
     case TokenScope::kAll:
       break;
   }
@@ -42,7 +46,7 @@ PlanJob job_of_family(std::shared_ptr<const Family> family) {
                                         [](const std::string&) {});
   job.steps = sampling.num_steps;
   job.sampler = *sampling.sampling.sampler;
-  job.text_tokens = defaults.max_sequence_length;
+  job.text_tokens = std::min(defaults.max_sequence_length, limits.planned_text_tokens);
   job.branches = num_branches({}, limits);
   return job;
 }

@@ -45,13 +45,24 @@ void set_modulations_of_controls(const DenoiseJob& job, std::vector<DenoiserInpu
       branch.controls[c].modulations_BM = job.modulations_of_controls_SBM[c][row];
 }
 
-// The branches of evaluation `number` from `latents`; whether guidance is on does not count.
-std::vector<DenoiserInput> branches_of(const DenoiseJob& job, int number, float timestep,
+// Evaluation `number` of all.
+StepInfo step_of(const std::vector<Evaluation>& all, int number) {
+  const auto& one = all[std::size_t(number)];
+  const auto behind = std::find_if(all.begin() + number, all.end(),
+                                   [&](const Evaluation& other) { return other.row > one.row; });
+  return {.number = number,
+          .timestep = one.timestep,
+          .next = behind == all.end() ? 0 : behind->timestep};
+}
+
+// The branches of an evaluation from `latents`; whether guidance is on does not count.
+std::vector<DenoiserInput> branches_of(const DenoiseJob& job, StepInfo step,
                                        const Tensor& latents_BNC) {
   auto branches = job.branches;
   for (std::size_t b = 0; b < branches.size(); ++b) {
-    job.set_step(branches[b], latents_BNC, timestep);
-    branches[b].step = {.number = number, .timestep = timestep, .branch = int(b)};
+    step.branch = int(b);
+    branches[b].step = step;
+    job.set_step(branches[b], latents_BNC, step.timestep);
   }
   return branches;
 }
@@ -103,7 +114,7 @@ class Steps {
 Tensor Steps::velocity_at(const Tensor& x) {
   const auto& at = evaluations_[std::size_t(evaluation_)];
   const auto seen = x.to(job_.latents_BNC.scalar_type());
-  job_.branches = branches_of(job_, evaluation_, at.timestep, seen);
+  job_.branches = branches_of(job_, step_of(evaluations_, evaluation_), seen);
   const auto done = part_done(config_, job_.guidance.way_from, at.timestep);
   auto branches = guided(job_.branches, job_, done);
   set_modulations_of_controls(job_, branches, at.row);
@@ -149,8 +160,9 @@ Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
 std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
                                                                 const Schedule& schedule) {
   std::vector<std::vector<DenoiserInput>> all;
-  for (const auto& one : evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule))
-    all.push_back(branches_of(job, int(all.size()), one.timestep, job.latents_BNC));
+  const auto evaluations = evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule);
+  for (int i = 0; i < int(evaluations.size()); ++i)
+    all.push_back(branches_of(job, step_of(evaluations, i), job.latents_BNC));
   return all;
 }
 

@@ -37,6 +37,7 @@ void read_guidance(Fields& fields, Request& request) {
   if (const auto cap = fields.number({"cfg_norm_cap"})) request.cfg_norm_cap = *cap;
   if (const auto until = fields.number({"cfg_until"})) request.cfg_until = *until;
   request.negative_prompt = fields.text("negative_prompt", kLongestPrompt);
+  request.boxes = fields.text("boxes", kLongestPrompt).value_or("");
   request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
 }
 

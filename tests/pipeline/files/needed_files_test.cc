@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "base/error.h"
 #include "message_of.h"
 
 namespace braid::needed_files_test {
@@ -68,6 +69,39 @@ Files flux() {
       R"({"weight_map": {"a": "diffusion_pytorch_model-00001-of-00002.safetensors",
                          "b": "diffusion_pytorch_model-00002-of-00002.safetensors"}})";
   return files;
+}
+
+// A modular pipeline: its index says where parts were loaded from, and names others than Braid
+// needs.
+TEST(NeededFiles, OfAModularDirectoryAreItsParts) {
+  const auto entry = [](const char* part, const char* type) {
+    return text_of("\"", part, "\": [\"library\", \"", type,
+                   "\", {\"pretrained_model_name_or_path\": \"elsewhere/name\"}]");
+  };
+  Files files;
+  for (const char* const path :
+       {"scheduler/scheduler_config.json", "text_encoder/config.json",
+        "text_encoder/model.safetensors", "tokenizer/tokenizer.json", "transformer/config.json",
+        "transformer/diffusion_pytorch_model.safetensors", "vae/config.json",
+        "vae/diffusion_pytorch_model.safetensors"})
+    files[path] = "";
+  const auto index = text_of("{\"_class_name\": \"Flux3ModularPipeline\", ",
+                             entry("text_encoder", "Qwen3VLForConditionalGeneration"), ", ",
+                             entry("tokenizer", "AutoProcessor"), ", ",
+                             entry("transformer", "Flux3Transformer2DModel"), ", ",
+                             entry("prompt_upsampler", "Qwen3_5ForConditionalGeneration"), ", ",
+                             entry("vae", "AutoencoderKLFlux2"));
+  files["modular_model_index.json"] = index + "}";
+  auto wanted = files;
+  wanted.erase("scheduler/scheduler_config.json");  // which the index does not name
+  files["prompt_upsampler/config.json"] = files["prompt_upsampler/model.safetensors"] = "";
+  std::vector<std::string> paths;
+  for (const auto& [path, contents] : wanted) paths.push_back(path);
+  EXPECT_THAT(needed(files), ElementsAreArray(paths));
+  files["modular_model_index.json"] =
+      index + ", " + entry("scheduler", "FlowMatchEulerDiscreteScheduler") + "}";
+  paths.insert(paths.begin() + 1, "scheduler/scheduler_config.json");
+  EXPECT_THAT(needed(files), ElementsAreArray(paths));
 }
 
 TEST(NeededFiles, OfAModelDirectoryAreItsParts) {

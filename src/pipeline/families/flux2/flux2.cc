@@ -66,11 +66,11 @@ Description describe(const Flux2Configs& c, const ScheduleConfig& schedule,
           .vae = c.vae};
 }
 
-class Flux2Family : public PatchFamily {
+class Flux2Family : public PackedFamily {
  public:
   Flux2Family(const Flux2Configs& configs, const ScheduleConfig& schedule,
               const RequestDefaults& defaults)
-      : PatchFamily(describe(configs, schedule, defaults)), configs_(configs) {}
+      : PackedFamily(describe(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
@@ -82,16 +82,6 @@ class Flux2Family : public PatchFamily {
     return flux2_prompt_readers(configs_.kind);
   }
 
-  // The autoencoder packs the patches: each position of its latents [B 4Z H/2 W/2] is a token.
-  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
-    return {configs_.flux.in_channels, grid(size).rows, grid(size).columns};
-  }
-  Tensor pack(const Tensor& latents_BCHW) const override {
-    return latents_BCHW.flatten(2).transpose(1, 2).contiguous();
-  }
-  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
-    return tokens_BNC.transpose(1, 2).unflatten(2, {grid(size).rows, grid(size).columns});
-  }
   Tokens reference(const Tensor& latents_1CHW, int number) const override;
   DenoiserInput references_alone(const std::vector<Tokens>& references) const override {
     return flux2_references_alone(references, configs_.flux.text_width);

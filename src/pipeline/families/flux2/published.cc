@@ -3,15 +3,6 @@
 namespace braid {
 namespace {
 
-VaeConfig published_vae() {
-  return {.latent_channels = 32,
-          .quant_conv = true,
-          .post_quant_conv = true,
-          .scaling_factor = 1,
-          .shift_factor = 0,
-          .batch_norm_eps = 1e-4};
-}
-
 CausalLmConfig mistral_small_3() {
   return {.vocab_size = 131072,
           .hidden = 5120,
@@ -40,7 +31,7 @@ void set_klein(Flux2Config& c, std::int64_t num_double, std::int64_t num_single,
 
 Flux2Configs published_flux2(const std::string& name) {
   Flux2Configs c;
-  c.vae = published_vae();
+  c.vae = flux2_vae_config();
   if (name == "flux2-dev") {
     c.text = mistral_small_3();
     return c;

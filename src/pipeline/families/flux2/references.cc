@@ -25,11 +25,6 @@ void check_reference(const Pixels& p) {
       "x", p.height);
 }
 
-Pixels middle_of(const Pixels& p, int multiple) {
-  const int width = p.width / multiple * multiple, height = p.height / multiple * multiple;
-  return cropped(p, (p.width - width) / 2, (p.height - height) / 2, width, height);
-}
-
 }  // namespace
 
 PicturesTaken flux2_pictures(Flux2Kind kind, int multiple) {

@@ -11,6 +11,8 @@
 namespace braid {
 namespace {
 
+constexpr int kMostJoyTokens = 4096;
+
 constexpr int kMostJoyReferences = 10;  // more than Edit-Plus was reportedly trained with
 
 Part text_part(const Qwen3VlConfig& c) {
@@ -74,14 +76,14 @@ const char* joy_pipeline(JoyKind kind) {
 RequestDefaults joy_defaults(JoyKind kind) {
   return {.steps = kind == JoyKind::kEdit ? 40 : 30,
           .guidance = 4,
-          .max_sequence_length = kMostTextTokens};
+          .max_sequence_length = kMostJoyTokens};
 }
 
 Description describe_joy(const JoyConfigs& c, const ScheduleConfig& schedule,
                          const RequestDefaults& defaults) {
   RequestLimits limits{.defaults = defaults,
                        .size_multiple = int(2 * c.vae.downscale()),
-                       .max_text_tokens = kMostTextTokens,
+                       .max_text_tokens = kMostJoyTokens,
                        .guidance = GuidanceKind::kTrue,
                        .guided_channels = c.vae.latent_channels,
                        .pictures = pictures_of(c.kind)};

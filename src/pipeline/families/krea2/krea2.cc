@@ -136,12 +136,6 @@ HiddenStates read_taps(const JsonObject& index, const HiddenStates& published) {
   return index.integers_or("text_encoder_select_layers", published, -kMostLayers, kMostLayers);
 }
 
-// Also a whole Qwen3-VL, whose vision tower is left alone.
-CausalLmConfig read_text(const JsonObject& json) {
-  const JsonObject text(json.at("text_config"), json.source() + ": 'text_config'");
-  return read_qwen3_vl_text_config(text);
-}
-
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto index = read_json_object(files.folder / "model_index.json");
   (void)index.integer_or("patch_size", 2, 2, 2);
@@ -149,7 +143,7 @@ std::shared_ptr<const Family> open(const ModelFiles& files) {
   const Krea2Configs configs{
       .kind = kind,
       .krea = read_denoiser(files, "transformer", read_krea2_config, infer_krea2_config),
-      .text = read_text(read_json_object(files.config_of("text_encoder"))),
+      .text = read_qwen3_vl_language_model(read_json_object(files.config_of("text_encoder"))),
       .taps = read_taps(index, Krea2Configs().taps),
       .vae = read_autoencoder(files)};
   check_fit(configs);

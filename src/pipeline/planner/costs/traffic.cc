@@ -28,6 +28,7 @@ struct Terms {
 Traffic reduces_of(const StepShare& s, const Terms& t) {
   std::int64_t reduces = 0, tokens = 0;
   for_each_kind(t.shape, t.stage, [&](const BlockCost& kind, std::int64_t count) {
+    if (s.tokens.of(kind) == 0) return;
     reduces += count * kind.all_reduces;
     tokens += count * kind.all_reduces * s.tokens.of(kind);
   });
@@ -58,9 +59,12 @@ std::int64_t seen_by_blocks(const Terms& t, const TokenCounts& tokens) {
   return sum;
 }
 
-std::int64_t blocks_of_stage(const Terms& t) {
+// Blocks of the stage that see any of the tokens.
+std::int64_t blocks_of_stage(const Terms& t, const TokenCounts& tokens) {
   std::int64_t sum = 0;
-  for_each_kind(t.shape, t.stage, [&](const BlockCost&, std::int64_t count) { sum += count; });
+  for_each_kind(t.shape, t.stage, [&](const BlockCost& kind, std::int64_t count) {
+    if (tokens.of(kind) > 0) sum += count;
+  });
   return sum;
 }
 
@@ -68,18 +72,18 @@ constexpr std::int64_t kSpanBytes = 2 * sizeof(std::int32_t);
 
 // Attention of a prefix in every step, and behind it: parallel/ulysses.h.
 Traffic ulysses_of_prefix(const StepShare& s, const Terms& t) {
-  const auto calls = t.items * blocks_of_stage(t), tokens = s.tokens.prefix();
+  const auto calls = t.items * blocks_of_stage(t, s.tokens), tokens = s.tokens.prefix();
   const auto before = t.pictures * s.sent_kv_heads * tokens * t.shape.head_width * t.element;
   return {.all_gathers = calls,
           .all_to_alls = 3 * calls,
-          .bytes = blocks_of_stage(t) * (before + t.items * tokens * kSpanBytes)};
+          .bytes = blocks_of_stage(t, s.tokens) * (before + t.items * tokens * kSpanBytes)};
 }
 
 Traffic ulysses(const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.ulysses == 1) return {};
   const auto there = s.sent_heads * seen_by_blocks(t, s.tokens);
   const auto back = s.attended.q.count * seen_by_blocks(t, s.group);
-  Traffic traffic{.all_to_alls = 2 * t.items * blocks_of_stage(t),
+  Traffic traffic{.all_to_alls = 2 * t.items * blocks_of_stage(t, s.tokens),
                   .bytes = t.pictures * (there + back) * t.shape.head_width * t.element};
   if (t.has_prefix) add(traffic, ulysses_of_prefix(s, t));
   return traffic;
@@ -87,16 +91,16 @@ Traffic ulysses(const Degrees& grid, const StepShare& s, const Terms& t) {
 
 // A prefix in every step is gathered, in either form, with its spans.
 Traffic ring_of_prefix(const StepShare& s, const Terms& t, std::int64_t token_bytes) {
-  const auto calls = t.items * blocks_of_stage(t), tokens = s.group.prefix();
+  const auto calls = t.items * blocks_of_stage(t, s.tokens), tokens = s.group.prefix();
   return {.all_gathers = 2 * calls,
-          .bytes = blocks_of_stage(t) * tokens * (token_bytes + t.items * kSpanBytes)};
+          .bytes = blocks_of_stage(t, s.tokens) * tokens * (token_bytes + t.items * kSpanBytes)};
 }
 
 Traffic ring(RingForm form, const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.ring == 1) return {};
   const auto token_bytes = 2 * t.pictures * s.attended.kept_kv() * t.shape.head_width * t.element;
   const auto bytes = seen_by_blocks(t, form == RingForm::kGather ? s.keys : s.passed) * token_bytes;
-  const auto blocks = t.items * blocks_of_stage(t);
+  const auto blocks = t.items * blocks_of_stage(t, s.tokens);
   Traffic traffic{.bytes = bytes};
   (form == RingForm::kGather ? traffic.all_gathers : traffic.shifts) =
       form == RingForm::kGather ? blocks : blocks * (grid.ring - 1);

@@ -1,0 +1,51 @@
+#include "pipeline/families/flux3/text.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/chat.h"
+
+namespace braid {
+namespace {
+
+constexpr int kRunOfText = 80;  // tokens
+
+const ChatTokens kFlux3Chat{.tokens = {"<|im_start|>", "<|im_end|>"},
+                            .template_says = {"<|im_start|>", "<|im_end|>", "assistant"}};
+
+std::string chat_of(const std::string& prompt) { return qwen3_chat(prompt, Thinking::kAllowed); }
+
+}  // namespace
+
+HiddenStates flux3_states() { return {4, 8, 12, 16, 20, 24, 28, 32}; }
+
+std::vector<PromptReader> flux3_prompt_readers() {
+  return {{.tokenizer = "tokenizer", .chat = chat_of}};
+}
+
+Flux3Text::Flux3Text(const std::filesystem::path& tokenizer, at::Device device,
+                     Paged<CausalLm> model, const Warn& warn)
+    : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
+  check_chat_tokens(*tokenizer_, kFlux3Chat, tokenizer);
+  warn_of_other_template(tokenizer, kFlux3Chat, warn);
+}
+
+Condition Flux3Text::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
+  const auto chat = chat_of(prompt.text);
+  const auto read = tokenizer_->encode(chat, max_sequence_length);
+  if (read.truncated && warn)
+    warn(text_of("the prompt is longer than the ", max_sequence_length,
+                 " tokens that the text encoder reads: its end is ignored"));
+  const auto runs = (read.length + kRunOfText - 1) / kRunOfText;
+  const auto length = std::min<std::int64_t>(runs * kRunOfText, max_sequence_length);
+  auto padded = tokenizer_->encode(chat, length);
+  std::rotate(padded.ids.begin(), padded.ids.begin() + padded.begin, padded.ids.end());
+  const auto ids_BL = at::tensor(padded.ids, at::kLong).unsqueeze(0).to(device_);
+  const TextRun text{.begin = 0, .count = padded.length};
+  const auto in_use = model_.page.use();
+  return {.text_BTC = model_.network(ids_BL, std::span(&text, 1), Pads::kAtOne), .pooled_BC = {}};
+}
+
+}  // namespace braid

@@ -1,0 +1,248 @@
+// FLUX.3's transformer against diffusers' results, its files against their expected contents, and
+// its parts against the whole.
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+
+#include "denoiser_inputs.h"
+#include "message_of.h"
+#include "models/flux3/model.h"
+#include "models/flux3/names.h"
+#include "models/flux3/sharding.h"
+
+namespace braid::flux3_test {
+
+using testing::HasSubstr;
+
+Flux3 load_flux3(const PartFixture& fixture, const Checkpoint& checkpoint, at::ScalarType dtype,
+                 std::optional<BlockRange> run = {}) {
+  return {config_of(fixture.folder(), read_flux3_config),
+          Weights(checkpoint, flux3_names(checkpoint), {.dtype = dtype}), ops::attention, run};
+}
+
+class Flux3Parity : public testing::TestWithParam<std::string> {
+ protected:
+  Flux3 load(at::ScalarType dtype, std::optional<BlockRange> run = {}) const {
+    return load_flux3(fixture_, fixture_.weights(), dtype, run);
+  }
+  Tensor output(at::ScalarType dtype) const {
+    return load(dtype)(flux3_input(fixture_.dump(), dtype));
+  }
+
+  const c10::InferenceMode no_autograd_;
+  const PartFixture fixture_{GetParam()};
+};
+
+TEST_P(Flux3Parity, EqualsTheReference) { fixture_.expect_equal(output(at::kFloat), "velocity"); }
+
+TEST_P(Flux3Parity, Bfloat16IsAsExactAsTheReferences) {
+  fixture_.expect_as_exact_as_reference(output(at::kBFloat16), "velocity");
+}
+
+TEST_P(Flux3Parity, Float16RunsAndIsClose) {
+  EXPECT_LT(relative_error(output(at::kHalf), fixture_.dump()["velocity"]), 0.02);
+}
+
+// Wherever they are cut, also between the blocks of two modes.
+TEST_P(Flux3Parity, TwoPartsMakeTheSameBitsAsOne) {
+  const auto in = flux3_input(fixture_.dump(), at::kFloat);
+  const auto want = load(at::kFloat)(in);
+  const auto all = flux3_shape(config_of(fixture_.folder(), read_flux3_config)).num_blocks();
+  std::int64_t num_tokens = in.noise.x_BLC.size(1) + in.text.x_BLC.size(1);
+  for (const auto& reference : in.references) num_tokens += reference.x_BLC.size(1);
+  for (std::int64_t cut = 1; cut < all; ++cut) {
+    const auto first = load(at::kFloat, BlockRange{0, cut});
+    const auto second = load(at::kFloat, BlockRange{cut, all - cut});
+    auto of_first = in, of_second = in;
+    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
+    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
+    std::vector<std::string> places;
+    of_first.watch =
+        of_second.watch = [&](const std::string& where, const Tensor&) { places.push_back(where); };
+    const auto state = first.advance(of_first, {});
+    EXPECT_EQ(state.size(1), num_tokens);
+    EXPECT_TRUE(at::equal(second.advance(of_second, state), want)) << "cut before block " << cut;
+    EXPECT_THAT(places, testing::Contains("image_in"));
+    EXPECT_THAT(places, testing::Contains("single_blocks.0 text"));
+  }
+}
+
+// Results do not depend on which pictures are modulated together, or on batching steps.
+TEST_P(Flux3Parity, ModulatesAllStepsOfAPictureAtOnce) {
+  const auto model = load(at::kFloat);
+  auto in = flux3_input(fixture_.dump(), at::kFloat);
+  const auto factors = at::tensor({1.f, 0.7f, 0.2f});
+  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * factors;
+  if (in.target_timestep_B.defined())
+    in.target_timestep_B = in.target_timestep_B.narrow(0, 0, 1) * factors;
+  const auto condition = model.condition(in);
+  const auto made = model.modulations({condition, condition * 2});
+  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
+  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    auto step = in;
+    step.timestep_B = in.timestep_B.narrow(0, i, 1);
+    if (in.target_timestep_B.defined())
+      step.target_timestep_B = in.target_timestep_B.narrow(0, i, 1);
+    const auto alone = model.modulations({model.condition(step)}).front();
+    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
+  }
+}
+
+std::string without_dashes(std::string name) {
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Flux3Parity,
+                         testing::Values("flux3", "flux3-map", "flux3-plain"),
+                         [](const auto& info) { return without_dashes(info.param); });
+
+class Flux3SingleFile : public Flux3Parity {};
+
+TEST_P(Flux3SingleFile, IsTheSameTransformerUnderOtherNames) {
+  const auto file = fixture_.single_file();
+  const bool is_prefixed = file.find("model.diffusion_model.emb_in.image.weight") != nullptr;
+  EXPECT_EQ(is_prefixed, GetParam() == "flux3-map");
+  const auto model = load_flux3(fixture_, file, at::kFloat);
+  EXPECT_LT(relative_error(model(flux3_input(fixture_.dump(), at::kFloat)), output(at::kFloat)),
+            1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Flux3SingleFile, testing::Values("flux3", "flux3-map"),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "bare" : "prefixed");
+                         });
+
+class Flux3Files : public testing::Test {
+ protected:
+  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
+    auto tensors = tensors_of(fixture_.weights());
+    change(tensors);
+    const auto checkpoint = checkpoint_of(tensors);
+    const auto said = message_of([&] { load_flux3(fixture_, checkpoint, at::kFloat); });
+    return said.empty() ? "accepted" : said;
+  }
+
+  const PartFixture fixture_{"flux3"};
+};
+
+TEST_F(Flux3Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
+  const std::string name = "mode_blocks.image_cond.1.ff.linear_out.weight";
+  EXPECT_EQ(refusal([](auto&) {}), "accepted");
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors.erase(name); }), HasSubstr(name));
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors[name] = tensors[name].t().contiguous(); }),
+              HasSubstr(name));
+  EXPECT_THAT(refusal([&](auto& tensors) {
+                tensors["txt_mode_blocks.0.attn.to_q.bias"] = at::zeros({32});
+              }),
+              HasSubstr("txt_mode_blocks.0.attn.to_q.bias"));
+}
+
+TEST_F(Flux3Files, MayHoldHeadsThatOnlyTrainingNeeds) {
+  for (const std::string prefix : {"", "model.diffusion_model."}) {
+    std::map<std::string, Tensor> tensors;
+    for (const auto& [name, tensor] : tensors_of(fixture_.single_file()))
+      tensors[prefix + name] = tensor;
+    tensors[prefix + "repa_projectors.0.weight"] = at::zeros({3, 3});
+    EXPECT_NO_THROW(load_flux3(fixture_, checkpoint_of(tensors), at::kFloat)) << prefix;
+  }
+}
+
+// A flow map without the timestep that it leads to would be another model, and the reverse.
+TEST(Flux3Steps, TellOnlyFlowMapsWhereTheyLead) {
+  const c10::InferenceMode no_autograd;
+  for (const char* const name : {"flux3", "flux3-map"}) {
+    const PartFixture fixture{name};
+    const auto model = load_flux3(fixture, fixture.weights(), at::kFloat);
+    auto in = flux3_input(fixture.dump(), at::kFloat);
+    const bool is_map = in.target_timestep_B.defined();
+    in.target_timestep_B = is_map ? Tensor() : in.timestep_B;
+    EXPECT_THAT(message_of<Error>([&] { model(in); }),
+                HasSubstr(is_map ? "is a flow map, its input lacks" : "is no flow map"));
+  }
+}
+
+// Just the shapes from which sizes are inferred, in the published names.
+std::map<std::string, Tensor> shapes_of_a_flux3_file(std::int64_t head_width) {
+  std::map<std::string, Tensor> tensors;
+  const auto add = [&](const std::string& name, at::IntArrayRef shape) {
+    tensors[name] = at::zeros(shape, at::kBFloat16);
+  };
+  add("emb_in.image.weight", {4 * head_width, 36});
+  add("emb_in.image_cond.weight", {4 * head_width, 40});
+  add("txt_in.weight", {4 * head_width, 48});
+  add("time_in.in_layer.weight", {4 * head_width, 64});
+  add("ref_time_in.in_layer.weight", {4 * head_width, 64});
+  for (const char* const block : {"txt_mode_blocks.0.", "single_blocks.0.", "single_blocks.1."}) {
+    add(std::string(block) + "norm.query_norm.scale", {head_width});
+    add(std::string(block) + "mlp_out.weight", {4 * head_width, 80});
+  }
+  return tensors;
+}
+
+TEST(Flux3Config, OfASingleFileFollowsFromItsShapes) {
+  const auto c = infer_flux3_config(checkpoint_of(shapes_of_a_flux3_file(128)));
+  EXPECT_EQ(c.token_width, 36);
+  EXPECT_EQ(c.reference_width, 40);
+  EXPECT_EQ(c.text_width, 48);
+  EXPECT_EQ(c.sinusoid, 64);
+  EXPECT_EQ(c.num_mode, 1);
+  EXPECT_EQ(c.num_single, 2);
+  EXPECT_EQ(c.num_heads, 4);
+  EXPECT_EQ(c.head_width, 128);
+  EXPECT_EQ(c.mlp_hidden, 80);
+  EXPECT_TRUE(c.flow_map);
+  EXPECT_THROW(infer_flux3_config(checkpoint_of(shapes_of_a_flux3_file(64))), InputError);
+  EXPECT_THROW(infer_flux3_config(checkpoint_of({})), InputError);
+}
+
+TEST(Flux3Config, HasTheDefaultsOfTheReferenceClass) {
+  const auto json = parse_json("{}", "f");
+  const auto c = read_flux3_config(JsonObject(json, "f"));
+  EXPECT_EQ(c.hidden(), 3072);
+  EXPECT_EQ(c.mlp_hidden, 9216);
+  EXPECT_EQ(c.text_width, 20480);
+  EXPECT_EQ(c.num_mode, 5);
+  EXPECT_EQ(c.num_single, 28);
+  EXPECT_FALSE(c.flow_map);
+}
+
+TEST(Flux3Config, RefusesSizesThatDoNotFit) {
+  const auto refusal = [](const char* text) {
+    const auto json = parse_json(text, "f");
+    return message_of([&] { read_flux3_config(JsonObject(json, "f")); });
+  };
+  EXPECT_THAT(refusal(R"({"axes_dims_rope": [32, 48, 48]})"), HasSubstr("should have 4 axes"));
+  EXPECT_THAT(refusal(R"({"axes_dims_rope": [32, 32, 32, 48]})"),
+              HasSubstr("'axes_dims_rope' should sum to attention_head_dim, 128"));
+  EXPECT_THAT(refusal(R"({"axes_dims_rope": [31, 33, 32, 32]})"), HasSubstr("even numbers"));
+  EXPECT_THAT(refusal(R"({"timestep_channels": 255})"), HasSubstr("should be even"));
+  EXPECT_THAT(refusal(R"({"rope_theta": 0})"), HasSubstr("'rope_theta' should be above 0"));
+  EXPECT_THAT(refusal(R"({"eps": 1e-5})"), HasSubstr("'eps' should be 1e-06"));
+  EXPECT_THAT(refusal(R"({"mlp_ratio": 65})"), HasSubstr("'mlp_ratio'"));
+  EXPECT_THAT(refusal(R"({"_class_name": "Flux2Transformer2DModel"})"),
+              HasSubstr("should describe a Flux3Transformer2DModel"));
+}
+
+// Counted with diffusers on meta tensors.
+TEST(Flux3Config, OfThePublishedModelsHasTheirNumbersOfParameters) {
+  EXPECT_EQ(parameters_of([](const Weights& w) { (void)Flux3({}, w); }), 5'538'458'368);
+  EXPECT_EQ(parameters_of([](const Weights& w) { (void)Flux3({.flow_map = true}, w); }),
+            5'548'681'984);
+}
+
+TEST(Flux3Sharding, RefusesDevicesThatCannotShareTheHeads) {
+  for (const int size : {2, 3, 4, 6, 8})
+    EXPECT_NO_THROW(flux3_sharding({}, size, SharedModulation::kYes)) << size;
+  EXPECT_THAT(message_of([&] { flux3_sharding({}, 5, SharedModulation::kYes); }),
+              HasSubstr("cannot share the 24 heads"));
+}
+
+// A block has 122 683 648 parameters. Its norms multiply no tokens.
+TEST(Flux3Shape, CountsTheFlopsOfItsWeights) {
+  const auto shape = flux3_shape({});
+  EXPECT_EQ(shape.num_blocks(), 3 * 5 + 28);
+  for (const auto& kind : shape.blocks) EXPECT_EQ(kind.dense_flops, 2.0 * (122'683'648 - 2 * 128));
+}
+
+}  // namespace braid::flux3_test
