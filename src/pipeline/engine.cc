@@ -240,10 +240,9 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
     // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
     for (const auto& warning : warnings)
       if (is_first && hooks.warning) hooks.warning(warning);
-    auto mine = generate_pictures(model, settings, brought, is_first ? hooks : Hooks{},
-                                  {.run = options,
-                                   .peaks = meter_.get(),
-                                   .step_ends = bool(hooks.step_end)});
+    auto mine = generate_pictures(
+        model, settings, brought, is_first ? hooks : Hooks{},
+        {.run = options, .peaks = meter_.get(), .step_ends = bool(hooks.step_end)});
     if (meter_) {
       meter_->finish();
       mine.facts.peaks = meter_->measured(world, device);

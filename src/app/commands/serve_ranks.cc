@@ -134,15 +134,16 @@ void draw_along(const Engine& engine, const Request& request) {
 
 // A field added to Request does not compile here until it is sent to the other ranks.
 std::string bytes_of_request(const Request& request) {
-  const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
-               height, frames, steps, sampling, guidance, max_length, seed, num_images, batch_size,
-               tiling, latents, output, pictures, adapters] = request;
+  const auto& [prompts, prompts_2, negative, negative_2, boxes, true_cfg, rescale, norm_cap, until,
+               width, height, frames, steps, sampling, guidance, max_length, seed, num_images,
+               batch_size, tiling, latents, output, pictures, adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
   std::string pixels;
   const Json all = {prompts,
                     prompts_2,
                     or_null(negative),
                     or_null(negative_2),
+                    boxes,
                     true_cfg,
                     rescale,
                     norm_cap,
@@ -173,6 +174,7 @@ Request request_of_bytes(const std::string& bytes) {
           .prompts_2 = field().get<std::vector<std::string>>(),
           .negative_prompt = if_any<std::string>(field()),
           .negative_prompt_2 = if_any<std::string>(field()),
+          .boxes = field(),
           .true_cfg = field(),
           .guidance_rescale = field(),
           .cfg_norm_cap = field(),

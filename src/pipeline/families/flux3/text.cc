@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "text/chat.h"
+#include "text/tokenizer_files.h"
 
 namespace braid {
 namespace {
