@@ -17,6 +17,7 @@
 #include "models/flux2/config.h"
 #include "models/joy/config.h"
 #include "models/krea2/config.h"
+#include "models/qwen21/config.h"
 #include "models/qwen3_vl/config.h"
 #include "models/siglip/model.h"
 #include "models/t5/model.h"
@@ -45,6 +46,7 @@ const Reader kReaders[] = {
     {"models/published/Z-Image/transformer", &read_and_drop<&read_zimage_config>},
     {"tests/data/parity/joy/model/transformer", &read_and_drop<&read_joy_config>},
     {"tests/data/parity/krea2/model/transformer", &read_and_drop<&read_krea2_config>},
+    {"tests/data/parity/denoisers/qwen21", &read_and_drop<&read_qwen21_config>},
     {"models/published/FLUX.1-dev/text_encoder", &read_and_drop<&read_clip_config>},
     {"models/published/FLUX.1-dev/text_encoder_2", &read_and_drop<&read_t5_config>},
     {"models/published/FLUX.2-klein-4B/text_encoder", &read_and_drop<&read_causal_lm_config>},

@@ -105,11 +105,20 @@ def run_krea2(model, given):
                  torch.cat([given["text_ids"], given["noise_ids"]])).sample
 
 
+def run_qwen21(model, given):
+    """Of a case without references."""
+    rows = int(given["noise_ids"][:, 1].unique().numel())
+    count, text = given["noise"].shape[1], given["text"].shape[1]
+    return model(given["noise"], given["text"], given["timestep"], [[(1, rows, count // rows)]],
+                 torch.tensor([[False] * text + [True] * (count // 4)])).sample[:, -count:]
+
+
 BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux),
          "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
          "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage),
          "joy": (PARITY / "joy", PARITY / "joy/model/transformer", run_joy),
-         "krea2": (PARITY / "denoisers/krea2", PARITY / "denoisers/krea2", run_krea2)}
+         "krea2": (PARITY / "denoisers/krea2", PARITY / "denoisers/krea2", run_krea2),
+         "qwen21": (PARITY / "denoisers/qwen21", PARITY / "denoisers/qwen21", run_qwen21)}
 
 # The single-file module -> the diffusers modules that its rows come from.
 D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
@@ -202,6 +211,17 @@ KREA2 = {
            "attn.wq": "attn.to_q", "attn.wk": "attn.to_k", "attn.wv": "attn.to_v",
            "attn.wo": "attn.to_out.0", "attn.gate": "attn.to_gate", "mlp.gate": "ff.gate",
            "mlp.up": "ff.up", "mlp.down": "ff.down"}.items()}}
+# Their own names; some train an MLP's gate and value as one layer.
+QWEN21 = {n: [n] for n in (
+    "img_in", "proj_out", "modulation.1", "norm_out.linear", "txt_in.in_layer", "txt_in.out_layer",
+    "time_text_embed.timestep_embedder.linear_1",
+    *(f"transformer_blocks.{i}.{layer}" for i in (0, 2) for layer in (
+        "attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0", "img_mlp.gate_layer",
+        "img_mlp.proj", "img_mlp.out")))}
+JOINED_QWEN21 = {
+    "transformer_blocks.1.attn.to_out": ["transformer_blocks.1.attn.to_out.0"],
+    "transformer_blocks.1.img_mlp.gate_up": [
+        "transformer_blocks.1.img_mlp.gate_layer", "transformer_blocks.1.img_mlp.proj"]}
 SWAPPED = "norm_out.linear"  # diffusers has [scale | shift], single files [shift | scale]
 
 
@@ -427,7 +447,10 @@ PEFT_CONFIGS = {
     "joy": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
         "img_attn_qkv", "txt_attn_proj", "net.2", "time_proj"]}},
     "krea2": {"peft": {"r": 2, "lora_alpha": 5, "target_modules": [
-        "to_q", "to_k", "to_v", "to_gate", "to_out.0", "ff.gate", "ff.down", "time_mod_proj"]}}}
+        "to_q", "to_k", "to_v", "to_gate", "to_out.0", "ff.gate", "ff.down", "time_mod_proj"]}},
+    "qwen21": {"peft": {"r": 3, "lora_alpha": 6, "target_modules": [
+        "to_q", "to_k", "to_v", "to_out.0", "img_mlp.gate_layer", "img_mlp.proj", "img_mlp.out",
+        "modulation.1"]}}}
 
 
 def files_of(name, base):
@@ -466,6 +489,17 @@ def files_of(name, base):
                 "lycoris-dora": lycoris_dora(base, 3700, KREA2),
                 "lokr": lokr(base, 3800, blocks, "lycoris_"),
                 "whole": whole(base, 3900, KREA2, dotted("diffusion_model."))}
+    if name == "qwen21":
+        blocks = {s: m for s, m in QWEN21.items() if "blocks." in s}
+        return {"diffusers": spelled(base, 4000, QWEN21, dotted("transformer."), False, **PEFT),
+                "comfyui": spelled(base, 4100, QWEN21, dotted("diffusion_model."), False, **PEFT),
+                "bare": spelled(base, 4200, QWEN21, dotted(""), False, **PEFT),
+                "kohya": spelled(base, 4300, QWEN21, underscored("lora_unet_"), False, **KOHYA),
+                "mixed": spelled(base, 4400, QWEN21, underscored("lora_transformer_"), False,
+                                 **KOHYA),
+                "joined": spelled(base, 4500, JOINED_QWEN21, dotted("diffusion_model."), **PEFT),
+                "lycoris-dora": lycoris_dora(base, 4600, QWEN21),
+                "lokr": lokr(base, 4700, blocks, "lycoris_")}
     if name == "joy":
         def in_block(module):
             return module.replace(".attn.", ".")

@@ -6,7 +6,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 OF_CLASS = {"FluxTransformer2DModel": "flux", "Flux2Transformer2DModel": "flux2",
-            "ZImageTransformer2DModel": "zimage", "Krea2Transformer2DModel": "krea2"}
+            "ZImageTransformer2DModel": "zimage", "Krea2Transformer2DModel": "krea2",
+            "QwenImage21Transformer2DModel": "qwen21"}
 
 
 # Of language models: prefix, what is between segments, the factors' names.
