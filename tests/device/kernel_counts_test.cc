@@ -64,6 +64,8 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
   std::vector<DenoiserInput> branches = {inputs_of(probe, 3, device)};
   add_modulations(branches, *denoisers);
   refine_texts(branches, *denoisers);
+  std::optional<KeptPrefixes> prefixes;
+  if (probe.family->keeps_prefix(ReferenceCache::kAuto)) prefixes.emplace(*denoisers, branches);
   auto& in = branches.front();
   if (batch > 1)
     visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
@@ -119,6 +121,13 @@ TEST_F(KernelsOfABlock, OfJoyAreWhatThePlannerCounts) {
 
 TEST_F(KernelsOfABlock, OfKrea2AreWhatThePlannerCounts) {
   const auto step = step_of(kParity / "krea2/model");
+  expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1");
+}
+
+// Of a step, to which the prefix brings only keys and values.
+TEST_F(KernelsOfABlock, OfQwenImage21AreWhatThePlannerCounts) {
+  const auto step = step_of(kParity / "qwen21/model");
+  EXPECT_EQ(step.text_tokens, 0);
   expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1");
 }
 
