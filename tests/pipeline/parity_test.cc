@@ -33,7 +33,8 @@ std::optional<std::string> text_or_none(const Json& json) {
 // For families whose own guidance is classifier-free, the fixtures store its scale as `true_cfg`.
 bool is_truly_guided(const fs::path& model) {
   const auto name = read_json(model / "model_index.json")["_class_name"].get<std::string>();
-  return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline";
+  return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline" ||
+         name == "QwenImage21Pipeline";
 }
 
 Request request_of(const Json& r, const fs::path& model) {
@@ -57,7 +58,9 @@ Request request_of(const Json& r, const fs::path& model) {
   return request;
 }
 
-Pixels pixels_of(const fs::path& path) { return decode_png(read_file(path), path.string()); }
+Pixels pixels_of(const fs::path& path, Flatten& flatten = over_white) {
+  return decode_png(read_file(path), path.string(), kMaxPixels, flatten);
+}
 
 // The pictures are stored beside the manifest.
 PicturesIn pictures_of(const Json& r, const fs::path& folder) {
@@ -84,7 +87,8 @@ PicturesIn pictures_of(const Json& r, const fs::path& folder) {
   }
   if (has("control")) in.controls = {{.picture = pixels_of(folder / "control.png")}};
   for (std::size_t i = 0; has("references") && i < r["references"].size(); ++i)
-    in.references.push_back(pixels_of(folder / ("reference" + std::to_string(i) + ".png")));
+    in.references.push_back(
+        pixels_of(folder / ("reference" + std::to_string(i) + ".png"), with_alpha));
   return in;
 }
 
@@ -169,7 +173,11 @@ class Whole : public testing::TestWithParam<std::string> {
     ASSERT_EQ(std::int64_t(pictures.size()), want.size(0));
     std::int64_t differ = 0;
     for (std::size_t i = 0; i < pictures.size(); ++i) {
-      const auto got = at::tensor(pictures[i].rgb, at::kByte).view(want[std::int64_t(i)].sizes());
+      const auto& picture = pictures[i];
+      ASSERT_EQ(picture.channels(), want.size(3));
+      const auto values =
+          picture.alpha.empty() ? picture.rgb : joined_rgba(picture.rgb, picture.alpha);
+      const auto got = at::tensor(values, at::kByte).view(want[std::int64_t(i)].sizes());
       const auto error = (got.to(at::kInt) - want[std::int64_t(i)].to(at::kInt)).abs();
       differ += (error > 1).sum().item<std::int64_t>();
     }
@@ -278,5 +286,12 @@ INSTANTIATE_TEST_SUITE_P(ZImageFixtures, Whole, testing::Values("zimage-turbo", 
 // Guided, with prompts of unequal lengths; distilled, of a size that is rounded up, in tiles.
 INSTANTIATE_TEST_SUITE_P(Krea2Fixtures, Whole, testing::Values("krea2", "krea2-turbo"),
                          [](const auto& info) { return info.index == 0 ? "raw" : "turbo"; });
+
+// With alpha. Guided, with prompts of unequal lengths; a grid of its own, in tiles; references of
+// unequal sizes, one of them transparent.
+INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, Whole, testing::Values("qwen21", "qwen21-turbo"),
+                         [](const auto& info) { return info.index == 0 ? "plain" : "turbo"; });
+INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, WithPictures, testing::Values("qwen21-references"),
+                         [](const auto&) { return "references"; });
 
 }  // namespace braid::parity_test

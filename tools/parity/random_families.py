@@ -10,6 +10,7 @@ import random_denoisers
 import random_joy
 import random_krea2
 import random_pipeline
+import random_qwen21
 import tiny_tokenizers
 import torch
 from diffusers import FlowMatchEulerDiscreteScheduler
@@ -164,6 +165,9 @@ def make(out, s, link=False):
         return
     if isinstance(s, random_krea2.Krea2Shape):
         random_krea2.make(out, s)
+        return
+    if isinstance(s, random_qwen21.Qwen21Shape):
+        random_qwen21.make(out, s)
         return
     out.mkdir(parents=True)
     transformer, vae = matched(s)

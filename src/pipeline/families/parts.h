@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "models/causal_lm/model.h"
+#include "models/qwen3_vl/config.h"
 #include "pipeline/families/description.h"
 #include "pipeline/files/model_files.h"
 
@@ -13,6 +14,9 @@ Part autoencoder_part(const VaeConfig& config);
 
 // A language model with `states` as the embedded prompt.
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
+
+// A Qwen3-VL that looks at pictures.
+Part qwen3_vl_part(const Qwen3VlConfig& config);
 
 // The transformer's configuration: read(json) from its config.json or, for a single file without
 // one, infer(checkpoint) from the shapes. A single file beside another transformer's config.json
@@ -28,8 +32,9 @@ auto read_transformer(const ModelFiles& files, Read read, Infer infer) {
   return config;
 }
 
-// The autoencoder's configuration. The decoder's widths are those of a file that stands in for the
-// directory's.
-VaeConfig read_autoencoder(const ModelFiles& files);
+// The autoencoder's configuration, by `read` for families whose pictures have alpha. The decoder's
+// widths are those of a file that stands in for the directory's.
+using ReadVae = VaeConfig (*)(const JsonObject&);
+VaeConfig read_autoencoder(const ModelFiles& files, ReadVae read = read_vae_config);
 
 }  // namespace braid
