@@ -34,11 +34,12 @@ Run run(const CacheOptions& cache) {
   }};
   const Request request{.prompts = kPrompts, .seed = 1};
   const int steps = engine.settle(request, {}).steps;
-  result.pictures = engine.generate(request, hooks);
+  auto [pictures, facts] = engine.generate(request, hooks);
+  result.pictures = std::move(pictures);
   std::size_t full = 0;
-  for (const auto& picture : engine.full_steps()) full += picture.size();
+  for (const auto& picture : facts.full_steps) full += picture.size();
   result.full =
-      engine.full_steps().empty() ? 1 : double(full) / double(steps) / double(kPrompts.size());
+      facts.full_steps.empty() ? 1 : double(full) / double(steps) / double(kPrompts.size());
   return result;
 }
 

@@ -19,15 +19,11 @@ struct Entry {
 };
 
 braid::BenchResult measure(const braid::Layout& layout) {
-  braid::BenchOptions options;
-  options.probe.synthetic = "flux1-dev";
-  options.probe.blocks = {2, 4};
-  options.probe.width = options.probe.height = 512;
-  options.probe.pipeline.threads = kThreads;
-  options.probe.pipeline.dtype = braid::Dtype::kBfloat16;
-  options.probe.pipeline.layout = layout;
-  options.runs = 2;
-  return braid::bench(options);
+  braid::DeployOptions model{.synthetic = "flux1-dev", .blocks = {2, 4}};
+  model.pipeline.threads = kThreads;
+  model.pipeline.dtype = braid::Dtype::kBfloat16;
+  model.pipeline.layout = layout;
+  return braid::bench(braid::deploy(model), {.probe = {.width = 512, .height = 512}, .runs = 2});
 }
 
 double median(std::vector<double> values) {
@@ -45,7 +41,8 @@ int main() {
   for (int round = 0; round < kRounds; ++round)
     for (auto& entry : entries) {
       const auto result = measure(entry.layout);
-      entry.seconds.insert(entry.seconds.end(), result.seconds.begin(), result.seconds.end());
+      const auto& seconds = result.slowest().seconds;
+      entry.seconds.insert(entry.seconds.end(), seconds.begin(), seconds.end());
       entry.bytes = 0;
       for (const auto& axis : result.traffic) entry.bytes += axis.traffic.bytes;
     }

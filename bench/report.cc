@@ -35,11 +35,8 @@ namespace {
 constexpr double kShown = 0.001;  // least share of an operation with its own row
 
 struct ReportFlags {
-  ProbeOptions probe = {.synthetic = "flux1-dev",
-                        .blocks = {2, 4},
-                        .width = 512,
-                        .height = 512,
-                        .max_sequence_length = 512};
+  DeployOptions deploy = {.synthetic = "flux1-dev", .blocks = {2, 4}};
+  ProbeOptions probe = {.width = 512, .height = 512, .max_sequence_length = 512};
   int runs = 5;
   double tolerance = 10;  // percent
   std::string against, output;
@@ -60,33 +57,30 @@ struct Measured {
 };
 
 Measured measure(const ReportFlags& flags) {
-  const auto& pipeline = flags.probe.pipeline;
-  const auto deployment = deployment_of(flags.probe);
+  auto deployment = deploy(flags.deploy);
   const auto world = make_world(deployment);
-  const auto& devices = deployment.devices;
   const auto probe = probe_of(flags.probe, deployment);
   Measured measured{.evaluations = {},
                     .tokens = probe.tokens(),
                     .dtype = probe.dtype,
-                    .threads = threads_per_rank(pipeline, 1)};
+                    .threads = threads_per_rank(deployment.options, 1)};
   world->run([&](const Group& group) {
     const UseThreads use(measured.threads);
     const auto mesh = make_mesh(group, {});
-    const auto device = devices.front();
+    const auto device = deployment.devices.front();
     const c10::DeviceGuard on(device);
-    auto without_graph = flags.probe;  // the time of each operation is wanted
-    without_graph.pipeline.graphs = Graphs::kOff;
-    const auto denoisers = denoisers_of(without_graph, probe, mesh, devices);
-    std::vector inputs = {inputs_of(probe, 0, device)};
-    add_modulations(inputs, *denoisers);
+    deployment.options.graphs = Graphs::kOff;  // the time of each operation is wanted
+    const auto denoisers = denoisers_of(mesh, deployment);
+    const std::vector inputs = {inputs_of(probe, 0, device)};
+    const OncePerPicture once(*denoisers, {inputs}, probe.prefix);
     const KeepFreedMemory keep;
-    const auto first = denoisers->predict(inputs).front();
+    const auto first = once.predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
     OpTimes times(device);
     for (int run = 0; run < flags.runs; ++run) {
       (void)times.take();
       const Moment begin(device);
-      (void)denoisers->predict(inputs);
+      (void)once.predict(inputs);
       const Moment end(device);
       measured.evaluations.push_back({begin.seconds_until(end), times.take()});
     }
@@ -97,8 +91,8 @@ Measured measure(const ReportFlags& flags) {
 
 // The type in which weights are multiplied.
 at::ScalarType product_type(const ReportFlags& flags, at::ScalarType dtype) {
-  const auto form = flags.probe.pipeline.memory.quantize;
-  if (form == Quantize::kFloat8 && flags.probe.pipeline.device != "cpu") return at::kFloat8_e4m3fn;
+  const auto form = flags.deploy.pipeline.memory.quantize;
+  if (form == Quantize::kFloat8 && flags.deploy.pipeline.device != "cpu") return at::kFloat8_e4m3fn;
   return form == Quantize::kInt8Dynamic ? at::kChar : dtype;
 }
 
@@ -130,8 +124,8 @@ struct Arithmetic {
 };
 
 Arithmetic arithmetic_of(const ReportFlags& flags, const Measured& m) {
-  const auto peaks = flags.probe.pipeline.device == "cpu" ? instruction_peaks(m.threads)
-                                                          : std::vector<InstructionPeak>();
+  const auto peaks = flags.deploy.pipeline.device == "cpu" ? instruction_peaks(m.threads)
+                                                           : std::vector<InstructionPeak>();
   Arithmetic sum;
   for (const auto& op : m.median().ops) {
     const auto& s = op.sizes;
@@ -166,20 +160,20 @@ std::map<std::string, Kind> kinds_of(const ReportFlags& flags, const Measured& m
 
 OrderedJson json_of(const ReportFlags& flags, const Measured& m,
                     const std::map<std::string, Kind>& kinds) {
-  OrderedJson json = {{"model", flags.probe.synthetic},
-                      {"blocks", flags.probe.blocks},
+  OrderedJson json = {{"model", flags.deploy.synthetic},
+                      {"blocks", flags.deploy.blocks},
                       {"size", text_of(flags.probe.width, "x", flags.probe.height)},
                       {"tokens", m.tokens},
                       {"config", "one rank"},
                       {"gpus", 1},
                       {"dtype", c10::getDtypeNames(m.dtype).first},
-                      {"device", flags.probe.pipeline.device},
-                      {"machine", name_of_machine(flags.probe.pipeline.device)},
+                      {"device", flags.deploy.pipeline.device},
+                      {"machine", name_of_machine(flags.deploy.pipeline.device)},
                       {"threads", m.threads},
                       {"step_s", m.median().seconds}};
-  if (const auto memory = flags_of(flags.probe.pipeline.memory); !memory.empty())
+  if (const auto memory = flags_of(flags.deploy.pipeline.memory); !memory.empty())
     json["config"] = "one rank " + memory;
-  const auto device = find_device(flags.probe.pipeline.device);
+  const auto device = find_device(flags.deploy.pipeline.device);
   if (device.is_cuda()) json["attention"] = ops::attention_on(device);
   for (const auto& evaluation : m.evaluations) json["steps_s"].push_back(evaluation.seconds);
   const auto arithmetic = arithmetic_of(flags, m);
@@ -243,7 +237,7 @@ int report(const ReportFlags& flags) {
   if (!flags.against.empty()) before = read_results(flags.against);
   const c10::InferenceMode no_autograd;
   const auto measured = measure(flags);
-  Ceilings ceilings(find_device(flags.probe.pipeline.device));
+  Ceilings ceilings(find_device(flags.deploy.pipeline.device));
   std::vector results = {json_of(flags, measured, kinds_of(flags, measured, ceilings))};
   print_table(results.front());
   if (!flags.output.empty()) write_file(flags.output, json_text(results.front()));
@@ -259,13 +253,13 @@ int report(const ReportFlags& flags) {
 int run(int argc, char** argv) {
   ReportFlags flags;
   std::string size = "512", quantize = "none", dtype = "auto";
-  flags.probe.pipeline.device = "cpu";
+  flags.deploy.pipeline.device = "cpu";
   CLI::App app("Times an evaluation of the transformer by kinds of operations.", "report");
   app.add_option("--size", size, "Width and height in pixels")->check(CLI::Range(64, 4096));
   app.add_option("--dtype", dtype)->check(CLI::IsMember({"auto", "float32", "bfloat16"}));
   app.add_option("--quantize", quantize)->check(CLI::IsMember({"none", "int8-dynamic", "fp8"}));
-  app.add_option("--device", flags.probe.pipeline.device, "cpu, cuda or cuda:N");
-  app.add_option("--blocks", flags.probe.blocks, "Double and single blocks; 0: all")
+  app.add_option("--device", flags.deploy.pipeline.device, "cpu, cuda or cuda:N");
+  app.add_option("--blocks", flags.deploy.blocks, "Double and single blocks; 0: all")
       ->delimiter(',')
       ->expected(2);
   app.add_option("--runs", flags.runs)->check(CLI::Range(1, 1000));
@@ -278,10 +272,10 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? kSuccess : kBadInput;
   }
   flags.probe.width = flags.probe.height = std::stoi(size);
-  if (dtype == "float32") flags.probe.pipeline.dtype = Dtype::kFloat32;
-  if (dtype == "bfloat16") flags.probe.pipeline.dtype = Dtype::kBfloat16;
-  if (quantize == "fp8") flags.probe.pipeline.memory.quantize = Quantize::kFloat8;
-  if (quantize == "int8-dynamic") flags.probe.pipeline.memory.quantize = Quantize::kInt8Dynamic;
+  if (dtype == "float32") flags.deploy.pipeline.dtype = Dtype::kFloat32;
+  if (dtype == "bfloat16") flags.deploy.pipeline.dtype = Dtype::kBfloat16;
+  if (quantize == "fp8") flags.deploy.pipeline.memory.quantize = Quantize::kFloat8;
+  if (quantize == "int8-dynamic") flags.deploy.pipeline.memory.quantize = Quantize::kInt8Dynamic;
   return report(flags);
 }
 

@@ -8,7 +8,6 @@
 #include "pipeline/engine.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/memory/by_device.h"
-#include "pipeline/model.h"
 #include "pipeline/planner/fastest.h"
 #include "pipeline/settings.h"
 
@@ -38,6 +37,16 @@ FoundModel synthetic_model(const DeployOptions& asked) {
           .stored = at::kBFloat16};
 }
 
+// Of all denoisers: the dtype that holds the numbers of each.
+at::ScalarType stored_dtype(const ModelFiles& files, const Family& family) {
+  std::optional<at::ScalarType> widest;
+  for (const auto* const part : family.denoisers()) {
+    const auto stored = files.open(part->folder).dtype();
+    widest = widest ? at::promoteTypes(*widest, stored) : stored;
+  }
+  return widest.value();
+}
+
 FoundModel open_model(const DeployOptions& asked, bool is_first) {
   if (!asked.synthetic.empty()) return synthetic_model(asked);
   require(std::all_of(asked.blocks.begin(), asked.blocks.end(), [](int n) { return n == 0; }),
@@ -45,7 +54,7 @@ FoundModel open_model(const DeployOptions& asked, bool is_first) {
   auto options = with_files_found(asked.pipeline, is_first ? asked.say : Warn());
   auto files = std::make_shared<const ModelFiles>(find_model(options, asked.needed));
   auto family = open_family(*files);
-  const auto stored = files->open("transformer").dtype();
+  const auto stored = stored_dtype(*files, *family);
   return {std::move(options), std::move(files), std::move(family), stored};
 }
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/cpu.h"
 #include "base/error.h"
 
 namespace braid {
@@ -129,6 +130,22 @@ Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {
   layout.cfg = 2;
   layout.ulysses = num_ranks / 2;
   return layout;
+}
+
+at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device) {
+  switch (asked) {
+    case Dtype::kFloat32:
+      return at::kFloat;
+    case Dtype::kBfloat16:
+      return at::kBFloat16;
+    case Dtype::kFloat16:
+      return at::kHalf;
+    case Dtype::kAuto:
+      break;
+  }
+  if (stored == at::kFloat || stored == at::kDouble) return at::kFloat;
+  if (!device.is_cpu()) return stored == at::kHalf ? at::kHalf : at::kBFloat16;
+  return stored != at::kHalf && read_cpu().is_fast_in_bfloat16() ? at::kBFloat16 : at::kFloat;
 }
 
 }  // namespace braid

@@ -26,6 +26,9 @@ std::vector<at::Device> devices_of(
 std::vector<std::string> device_names(const PipelineOptions& options);
 std::string list_of_devices(const PipelineOptions& options);  // the same, separated by commas
 
+// The dtype asked for, else the checkpoint's if the device has instructions for it, else float32.
+at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);
+
 // Free memory of a GPU that find_device() would find; nothing for others.
 std::optional<std::int64_t> free_gpu_bytes(const std::string& name);
 

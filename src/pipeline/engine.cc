@@ -21,11 +21,16 @@ std::int64_t bytes_of(const Deployment& deployment) {
   return bytes;
 }
 
-std::unique_ptr<Model> load(const Deployment& deployment,
-                            const std::vector<AppliedAdapter>& adapters, const Group& world,
-                            const Hooks& hooks) {
-  const auto& options = deployment.options;
-  const auto device = deployment.devices[std::size_t(world.rank())];
+// A request may name the same adapters again: they are then the same files.
+Deployment with_adapters_of(AdapterShelf& shelf, Deployment d) {
+  require(d.files != nullptr, "a synthetic model has no text encoders: it makes no pictures");
+  auto files = std::make_shared<ModelFiles>(*d.files);
+  files->adapters = shelf.open(d.options.adapters);
+  d.files = std::move(files);
+  return d;
+}
+
+std::unique_ptr<Model> load(const Deployment& deployment, const Group& world, const Hooks& hooks) {
   world.await();  // a rank may have to wait for its files, or for its device
   const auto mesh = make_mesh(world, deployment.degrees());
   Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(deployment)};
@@ -34,27 +39,15 @@ std::unique_ptr<Model> load(const Deployment& deployment,
     progress.done += bytes;
     if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
-  auto model =
-      std::make_unique<Model>(*deployment.files, mesh,
-                              ModelOptions{.family = deployment.family,
-                                           .device = device,
-                                           .dtype = options.dtype,
-                                           .on_bytes = on_bytes,
-                                           .warn = world.rank() == 0 ? hooks.warning : Warn(),
-                                           .layout = options.layout,
-                                           .ranks_on_device = deployment.ranks_on(device),
-                                           .memory = options.memory,
-                                           .graphs = options.graphs,
-                                           .text_stream = options.text_stream,
-                                           .cache = options.cache,
-                                           .encoded_cache = options.condition_cache,
-                                           .adapters = adapters,
-                                           .adapter_mode = options.adapter_mode});
+  auto model = std::make_unique<Model>(
+      deployment, mesh,
+      LoadHooks{.on_bytes = on_bytes, .warn = world.rank() == 0 ? hooks.warning : Warn()});
   on_bytes(progress.total - progress.done);  // for other ranks, and what nobody needs
   return model;
 }
 
-// By rank, on every rank. The first one also loads what only it has, for as long as that takes.
+// By rank, which every rank learns. The first one also loads what only it has, for as long as that
+// takes.
 std::vector<BytesRead> bytes_read_by(const Model& model) {
   const auto& mine = model.bytes_read();
   model.mesh().world.await();
@@ -125,14 +118,11 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
     : Engine(deploy(options, hooks.warning), hooks, measure) {}
 
 Engine::Engine(Deployment deployment, const Hooks& hooks, Measure measure)
-    : deployment_(std::move(deployment)),
+    : deployment_(with_adapters_of(shelf_, std::move(deployment))),
       world_(make_world(deployment_, hooks.warning)),
       threads_(threads_per_rank(deployment_.options, world_->ranks_on_these_cores())),
-      adapters_(shelf_.open(deployment_.options.adapters)),
       models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
-  require(deployment_.files != nullptr,
-          "a synthetic model has no text encoders: it makes no pictures");
   const bool has_gpu = std::any_of(deployment_.devices.begin(), deployment_.devices.end(),
                                    [](at::Device device) { return !device.is_cpu(); });
   if (const auto clash = has_gpu ? why_runtimes_clash() : ""; !clash.empty() && hooks.warning)
@@ -140,28 +130,28 @@ Engine::Engine(Deployment deployment, const Hooks& hooks, Measure measure)
   world_->on_failed_run([this](int rank) {
     if (auto& model = models_[std::size_t(rank)]) model->forget_graphs();
   });
-  const auto load_rank = [&](const Group& world) {
-    const auto rank = std::size_t(world.rank());
-    const auto device = deployment_.devices[rank];
-    const c10::DeviceGuard on(device);
-    const UseThreads threads(threads_);
-    if (meter_) {
-      meter_->watch(device);
-      meter_->enter(Phase::kLoad);
-    }
-    models_[rank] = load(deployment_, adapters_, world, hooks);
-    auto read = bytes_read_by(*models_[rank]);
-    if (rank == 0) bytes_read_ = std::move(read);
-    gather_peaks(world);
-  };
-  world_->run(load_rank, hooks.stop);
+  PhaseLog phases;
+  phases.enter(Phase::kLoad);
+  world_->run([&](const Group& world) { load_rank(world, hooks); }, hooks.stop);
+  phases.finish();
+  loaded_.seconds = phases.seconds(Phase::kLoad);
+  loaded_.dtype = model().dtype();
+  loaded_.link = world_->link();
 }
 
-void Engine::gather_peaks(const Group& world) const {
-  if (!meter_) return;
-  meter_->finish();
-  auto all = meter_->gather(world, deployment_.devices[std::size_t(world.rank())]);
-  if (world.rank() == 0) rank_peaks_ = std::move(all);
+void Engine::load_rank(const Group& world, const Hooks& hooks) {
+  const auto rank = std::size_t(world.rank());
+  const auto device = deployment_.devices[rank];
+  const c10::DeviceGuard on(device);
+  const UseThreads threads(threads_);
+  if (meter_) {
+    meter_->watch(device);
+    meter_->enter(Phase::kLoad);
+  }
+  models_[rank] = load(deployment_, world, hooks);
+  auto read = bytes_read_by(*models_[rank]);
+  if (rank == 0) loaded_.bytes_read = std::move(read);
+  if (meter_) meter_->finish();
 }
 
 const Model& Engine::model() const {
@@ -226,8 +216,8 @@ ModelInfo info_of(const Description& description) {
               .strength_with_mask = pictures.strength_with_mask}};
 }
 
-std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
-                                      Recording* recording, TrafficByAxis* step) const {
+Generated Engine::generate(const Request& request, const Hooks& hooks,
+                           const RunOptions& options) const {
   const std::scoped_lock lock(one_request_at_a_time_);
   std::vector<std::string> warnings;
   const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
@@ -237,29 +227,31 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
       .latents = request.latents,
       .pictures = prepare_pictures(request.pictures, settings.size(),
                                    model().family().description().limits.pictures, keep)};
-  const auto adapters = request.adapters ? shelf_.open(*request.adapters) : adapters_;
-  if (step) step->clear();
-  std::vector<Picture> pictures;
+  const auto adapters =
+      request.adapters ? shelf_.open(*request.adapters) : deployment_.files->adapters;
+  Generated generated;
   const auto draw = [&](const Group& world) {
-    const c10::DeviceGuard on(deployment_.devices[std::size_t(world.rank())]);
+    const auto device = deployment_.devices[std::size_t(world.rank())];
+    const c10::DeviceGuard on(device);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
-    models_[std::size_t(world.rank())]->adapt(adapters);
+    auto& model = *models_[std::size_t(world.rank())];
+    model.adapt(adapters);
     // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
     for (const auto& warning : warnings)
       if (is_first && hooks.warning) hooks.warning(warning);
-    auto mine = generate_pictures(*models_[std::size_t(world.rank())], settings, brought,
-                                  is_first ? hooks : Hooks{},
-                                  {.recording = is_first ? recording : nullptr,
-                                   .step = is_first ? step : nullptr,
-                                   .peaks = meter_.get()});
-    gather_peaks(world);
-    if (!is_first) return;
-    pictures = std::move(mine.pictures);
-    full_steps_ = std::move(mine.full_steps);
+    auto mine = generate_pictures(model, settings, brought, is_first ? hooks : Hooks{},
+                                  {.run = options, .peaks = meter_.get()});
+    if (meter_) {
+      meter_->finish();
+      mine.facts.peaks = meter_->measured(world, device);
+    }
+    if (is_first) generated = std::move(mine);
   };
   world_->run(draw, hooks.stop);
-  return pictures;
+  generated.facts.load = loaded_;
+  generated.facts.settings = settings;
+  return generated;
 }
 
 }  // namespace braid

@@ -1,23 +1,18 @@
 // A loaded model that answers requests; the public Pipeline wraps it and the program uses it.
 #pragma once
 
-#include <map>
 #include <mutex>
 
 #include "braid/braid.h"
-#include "comm/axis_traffic.h"
 #include "comm/world.h"
 #include "pipeline/deployment.h"
 #include "pipeline/devices.h"
 #include "pipeline/memory/peaks.h"
 #include "pipeline/model.h"
-#include "pipeline/settings.h"
+#include "pipeline/run_facts.h"
 #include "weights/adapters/adapter_shelf.h"
 
 namespace braid {
-
-// Tensors of a run by name, in float32, pictures stacked along the batch: what --dump writes.
-using Recording = std::map<std::string, Tensor>;
 
 // Whether to measure peaks of memory: measuring resets the process-wide peaks.
 enum class Measure { kNothing, kPeaks };
@@ -28,12 +23,9 @@ class Engine {
   Engine(Deployment deployment, const Hooks& hooks, Measure measure = Measure::kNothing);
   Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure = Measure::kNothing);
 
-  // Like Pipeline::generate. Also fills `recording` with prompt_embeds, pooled_prompt_embeds,
-  // latents_initial, sigmas, timesteps, velocity_first and latents_final. `step` receives the
-  // traffic the first rank sent to the others in the first step.
-  std::vector<Picture> generate(const Request& request, const Hooks& hooks,
-                                Recording* recording = nullptr,
-                                TrafficByAxis* step = nullptr) const;
+  // Like Pipeline::generate, with the facts of the run.
+  Generated generate(const Request& request, const Hooks& hooks,
+                     const RunOptions& options = {}) const;
 
   // Collective where ranks are processes: all ranks get the first rank's text. The others wait for
   // it without a deadline.
@@ -45,34 +37,19 @@ class Engine {
   Request complete(const Request& request, const Hooks& hooks) const;
   ModelInfo info() const;
   const Deployment& deployment() const { return deployment_; }
-  at::ScalarType dtype() const { return model().dtype(); }
-  GraphUse graph_use() const { return model().denoisers().graph_use(); }
-  // Steps of the last request that were evaluated in full, per picture, counted from 0. Empty
-  // without a cache.
-  const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }
-  // On the first rank's process: prompts and pictures of earlier requests that were known.
-  EncodedUse encoded_use() const { return model().encoded_use(); }
-  LinkUse link() const { return world_->link(); }
-  // Bytes read from the model's files while loading, by rank; on the first rank's process only.
-  const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
-  // Peaks of all phases so far, by rank; on the first rank's process only, and only if measured.
-  const std::vector<RankPeaks>& peaks() const { return rank_peaks_; }
-  const PeakMeter* meter() const { return meter_.get(); }
+  const LoadFacts& loaded() const { return loaded_; }
 
  private:
-  void gather_peaks(const Group& world) const;
+  void load_rank(const Group& world, const Hooks& hooks);
   const Model& model() const;  // any rank that lives in this process
 
+  mutable AdapterShelf shelf_;
   Deployment deployment_;
   std::unique_ptr<World> world_;
-  int threads_;  // per rank
-  mutable AdapterShelf shelf_;
-  std::vector<AppliedAdapter> adapters_;        // for requests that bring none
+  int threads_;                                 // per rank
   std::vector<std::unique_ptr<Model>> models_;  // by rank; those in this process
-  std::vector<BytesRead> bytes_read_;
+  LoadFacts loaded_;
   std::unique_ptr<PeakMeter> meter_;
-  mutable std::vector<RankPeaks> rank_peaks_;
-  mutable std::vector<std::vector<int>> full_steps_;
   mutable std::mutex one_request_at_a_time_;
 };
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "parallel/layout.h"
+#include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/pictures/finished.h"
 #include "pipeline/pictures/start.h"
 #include "pipeline/previews.h"
@@ -30,18 +31,18 @@ class Run {
   void start_from(const BroughtAlong& brought);
   std::vector<Picture> draw(Batch round);
   Batch round_from(int first) const;
-  const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }
+  RunFacts facts() &&;
 
  private:
-  void report(const Progress& progress) const;
-  void begin(Phase phase) const;
+  void report(const Progress& progress);
+  void begin(Phase phase);
   Batch my_share(Batch round) const;
   DenoiseResult denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round);
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
   Picture picture_of(const Tensor& decoded, int number, int frame) const;
-  std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
+  std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
   void note_full_steps(Batch mine, int evaluations);
 
   const Model& model_;
@@ -50,12 +51,12 @@ class Run {
   Observers observers_;
   std::vector<Condition> prompts_;
   std::optional<Condition> negative_;
-  std::vector<std::vector<int>> full_steps_;
+  RunFacts facts_;
   std::optional<Start> start_;
   std::optional<PutBack> put_back_;
 };
 
-void Run::report(const Progress& progress) const {
+void Run::report(const Progress& progress) {
   model_.mesh().world.poll();
   model_.mesh().world.await();  // a step takes longer with more pictures
   begin(progress.phase);
@@ -63,7 +64,8 @@ void Run::report(const Progress& progress) const {
 }
 
 // Ranks agree on something in every phase, so none falls a phase behind.
-void Run::begin(Phase phase) const {
+void Run::begin(Phase phase) {
+  facts_.phases.enter(phase);
   if (observers_.peaks) observers_.peaks->enter(phase);
 }
 
@@ -75,9 +77,10 @@ Batch Run::my_share(Batch round) const {
 
 // Prompts of unequal length are recorded with the shorter ones zero-padded.
 void Run::record(const std::string& name, const Tensor& batch) {
-  if (!observers_.recording) return;
+  const bool is_recorded = observers_.run.record == RecordTensors::kYes;
+  if (!is_recorded || model_.mesh().world.rank() > 0) return;
   auto copy = batch.to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
-  auto& all = (*observers_.recording)[name];
+  auto& all = facts_.recording[name];
   if (all.defined() && all.dim() == 3) {
     const auto longest = std::max(all.size(1), copy.size(1));
     all = at::constant_pad_nd(all, {0, 0, 0, longest - all.size(1)});
@@ -96,14 +99,14 @@ void Run::embed_prompts(const PreparedPictures& pictures) {
   const auto embed = [&](Prompt prompt) {
     prompt.pictures_13HW = pictures.references_13HW;
     prompt.seen = seen;
-    auto embedded = model_.encode(prompt, settings_.max_sequence_length, hooks_.warning);
+    auto embedded = model_.encoders().encode(prompt, settings_.max_sequence_length, hooks_.warning);
     report({.phase = Phase::kText, .done = ++done, .total = count});
     return embedded;
   };
   report({.phase = Phase::kText, .done = 0, .total = count});
   for (const auto& prompt : settings_.prompts) prompts_.push_back(embed(prompt));
   if (!looked_at.scales.empty()) {
-    looked_at.embedded = model_.embed_pictures(pictures.references_13HW);
+    looked_at.embedded = model_.encoders().embed_pictures(pictures.references_13HW);
     for (std::size_t i = 0; i < prompts_.size(); ++i)
       prompts_[i] = model_.family().behind_prompt(prompts_[i], settings_.prompts[i], looked_at);
   }
@@ -194,7 +197,7 @@ Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
   return put_back_ ? (*put_back_)(std::move(picture)) : picture;
 }
 
-std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
+std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   begin(Phase::kDecode);
   Progress progress{.phase = Phase::kDecode,
                     .done = 0,
@@ -228,16 +231,13 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
                     .first_picture = round.first,
                     .num_pictures = round.count};
   report(progress);
-  std::optional<KeptPrefixes> prefixes;
   const bool has_pictures = job.latents_BNC.size(0) > 0;
+  std::optional<OncePerPicture> once;
   if (has_pictures) {
-    const auto& denoiser = model_.denoisers().front();
-    modulate_steps(job, schedule, denoiser.modulate(), model_.denoisers().controls());
-    refine_text(job, schedule, denoiser.refine());
-    if (model_.family().keeps_prefix(settings_.reference_cache)) {
-      set_first_step(job, schedule);
-      prefixes.emplace(model_.denoisers(), job.branches);
-    }
+    const bool keeps_prefix = model_.family().keeps_prefix(settings_.reference_cache);
+    once.emplace(model_.denoisers(), branches_of_evaluations(job, schedule),
+                 keeps_prefix ? Prefix::kKept : Prefix::kInEveryStep);
+    modulate_controls(job, schedule, model_.denoisers().controls());
   }
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
@@ -247,11 +247,11 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
     previews.show(taken);
     progress.done = taken.done;
     report(progress);
-    if (observers_.step && observers_.step->empty())
-      *observers_.step = traffic_between(before, traffic_of(model_.mesh()));
+    if (facts_.step_traffic.empty())
+      facts_.step_traffic = traffic_between(before, traffic_of(model_.mesh()));
   };
   if (has_pictures)
-    return denoise(std::bind_front(&Denoisers::predict, &model_.denoisers()),
+    return denoise(std::bind_front(&OncePerPicture::predict, &*once),
                    model_.family().description().schedule, schedule, std::move(job), on_step);
   for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
@@ -261,11 +261,11 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
 void Run::note_full_steps(Batch mine, int evaluations) {
   auto rows = at::zeros({mine.count, evaluations}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
-    for (const int step : model_.denoisers().front().cache()->full_steps(i)) rows[i][step] = 1;
+    for (const int step : model_.denoisers().full_steps(i)) rows[i][step] = 1;
   for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
-    full_steps_.emplace_back();
+    facts_.full_steps.emplace_back();
     for (int step = 0; step < evaluations; ++step)
-      if (row[step].item<std::int64_t>() == 1) full_steps_.back().push_back(step);
+      if (row[step].item<std::int64_t>() == 1) facts_.full_steps.back().push_back(step);
   }
 }
 
@@ -277,9 +277,9 @@ std::vector<Picture> Run::draw(Batch round) {
   if (round.first == 0) start_->encode_references();
   const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
   check_same_start(job, schedule, model_.mesh().replica);
-  if (model_.denoisers().front().cache()) model_.denoisers().front().cache()->begin_pictures();
+  model_.denoisers().begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
-  if (model_.denoisers().front().cache())
+  if (model_.denoisers().has_cache())
     note_full_steps(my_share(round),
                     int(evaluations_of(*settings_.sampling.sampler, schedule).size()));
   const auto of_round = [&](const Tensor& x) { return gather_pictures(model_.mesh(), x); };
@@ -293,28 +293,37 @@ std::vector<Picture> Run::draw(Batch round) {
     record("sigmas", at::tensor(whole.sigmas));
     record("timesteps", at::tensor(whole.timesteps));
   }
-  auto pictures = decode(round, latents);
+  std::vector<Picture> pictures;
+  if (observers_.run.until == RunUntil::kPictures) pictures = decode(round, latents);
   model_.mesh().world.await();
   return pictures;
 }
 
+RunFacts Run::facts() && {
+  facts_.phases.finish();
+  facts_.graph = model_.denoisers().graph_use();
+  facts_.encoded = model_.encoded_use();
+  return std::move(facts_);
+}
+
 }  // namespace
 
-Drawn generate_pictures(const Model& model, const Settings& settings, const BroughtAlong& brought,
-                        const Hooks& hooks, const Observers& observers) {
+Generated generate_pictures(const Model& model, const Settings& settings,
+                            const BroughtAlong& brought, const Hooks& hooks,
+                            const Observers& observers) {
   Run run(model, settings, hooks, observers);
   run.embed_prompts(brought.pictures);
   run.start_from(brought);
-  Drawn drawn;
+  Generated generated;
   for (int first = 0; first < settings.num_pictures();) {
     const auto round = run.round_from(first);
-    for (auto& picture : run.draw(round)) drawn.pictures.push_back(std::move(picture));
+    for (auto& picture : run.draw(round)) generated.pictures.push_back(std::move(picture));
     first += round.count;
   }
-  drawn.full_steps = run.full_steps();
-  const auto failure = model.denoisers().graph_use().failure;
+  generated.facts = std::move(run).facts();
+  const auto& failure = generated.facts.graph.failure;
   if (!failure.empty() && hooks.warning) hooks.warning(failure);
-  return drawn;
+  return generated;
 }
 
 }  // namespace braid

@@ -1,15 +1,14 @@
 // From settled settings to pictures: embed the prompts, then denoise and decode batch by batch.
 #pragma once
 
-#include "pipeline/engine.h"
+#include "pipeline/model.h"
 #include "pipeline/pictures/prepared.h"
+#include "pipeline/run_facts.h"
 
 namespace braid {
 
-// Observers of a run; each may be absent.
 struct Observers {
-  Recording* recording = nullptr;
-  TrafficByAxis* step = nullptr;  // what this rank gave the others in the first step
+  RunOptions run = {};
   PeakMeter* peaks = nullptr;
 };
 
@@ -19,15 +18,11 @@ struct BroughtAlong {
   PreparedPictures pictures = {};
 };
 
-struct Drawn {
-  std::vector<Picture> pictures;
-  // By picture, with a cache: the steps that were evaluated in full, from 0 on.
-  std::vector<std::vector<int>> full_steps;
-};
-
-// Collective over the ranks of the model's layout. The first rank returns the pictures, calls the
-// hooks and fills the recording. All ranks tell the meter which phase begins.
-Drawn generate_pictures(const Model& model, const Settings& settings, const BroughtAlong& brought,
-                        const Hooks& hooks, const Observers& observers);
+// Collective over the ranks of the model's layout. The first rank returns the pictures, records and
+// calls the hooks. Each rank returns what it knows of the run, and tells the meter which phase
+// begins.
+Generated generate_pictures(const Model& model, const Settings& settings,
+                            const BroughtAlong& brought, const Hooks& hooks,
+                            const Observers& observers);
 
 }  // namespace braid

@@ -19,7 +19,7 @@ Pipeline::~Pipeline() = default;
 
 std::vector<Picture> Pipeline::generate(const Request& request, const Hooks& hooks) const {
   const auto& engine = state_->engine;
-  return engine.generate(engine.deployment().tiled(request), hooks);
+  return engine.generate(engine.deployment().tiled(request), hooks).pictures;
 }
 
 Request Pipeline::complete(const Request& request, const Hooks& hooks) const {

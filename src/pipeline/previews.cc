@@ -13,7 +13,7 @@ void Previews::show(const StepTaken& taken) {
   if (!taken.latents_BNC.defined() || !is_due()) return;
   const auto latents = taken.latents_BNC.to(at::kFloat);
   const auto clean = latents - taken.sigma * taken.velocity_BNC.to(at::kFloat);
-  const auto unit = (model_.colors_of(clean, size_) * 0.5 + 0.5).clamp(0, 1);
+  const auto unit = (model_.autoencoder().colors_of(clean, size_) * 0.5 + 0.5).clamp(0, 1);
   const auto bytes = (unit * 255).round().to(at::kByte).permute({0, 2, 3, 1}).contiguous();
   for (std::int64_t i = 0; i < bytes.size(0); ++i) {
     const auto one = bytes[i];

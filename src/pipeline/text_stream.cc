@@ -15,10 +15,11 @@ bool has_sides(const Family& family) {
 
 }  // namespace
 
-std::string why_text_shares_stream(const Family& family, const ModelOptions& options) {
+std::string why_text_shares_stream(const Deployment& deployment, at::Device device) {
+  const auto& options = deployment.options;
   if (options.text_stream == TextStream::kShared) return "no second stream was asked for";
-  if (options.device.is_cpu()) return "a CPU has no streams";
-  if (!has_sides(family)) return "the model has no double blocks";
+  if (device.is_cpu()) return "a CPU has no streams";
+  if (!has_sides(*deployment.family)) return "the model has no double blocks";
   if (options.layout.tp > 1) return "tensor parallel ranks sum the outputs of both halves";
   const auto offload = options.memory.offload.transformer;
   if (offload == OffloadMode::kLeaf || offload == OffloadMode::kSequential)
@@ -26,13 +27,13 @@ std::string why_text_shares_stream(const Family& family, const ModelOptions& opt
   return "";
 }
 
-std::optional<c10::Stream> text_stream(const Family& family, const ModelOptions& options) {
-  const auto why = why_text_shares_stream(family, options);
+std::optional<c10::Stream> text_stream(const Deployment& deployment, at::Device device,
+                                       const Warn& warn) {
+  const auto why = why_text_shares_stream(deployment, device);
   if (why.empty())
-    return c10::impl::VirtualGuardImpl(options.device.type())
-        .getStreamFromGlobalPool(options.device);
-  if (options.text_stream == TextStream::kOwn && options.warn)
-    options.warn("the text half of double blocks gets no stream of its own: " + why);
+    return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  if (deployment.options.text_stream == TextStream::kOwn && warn)
+    warn("the text half of double blocks gets no stream of its own: " + why);
   return {};
 }
 

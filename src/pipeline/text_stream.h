@@ -6,16 +6,15 @@
 #include <optional>
 #include <string>
 
-#include "pipeline/families/family.h"
-#include "pipeline/model_options.h"
+#include "pipeline/deployment.h"
 
 namespace braid {
 
-// Why the text half shares the image half's stream; empty: it has its own. Depends on the device,
-// layout, memory and wish of `options`.
-std::string why_text_shares_stream(const Family& family, const ModelOptions& options);
+// Why the text half shares the image half's stream on a rank's device; empty: it has its own.
+std::string why_text_shares_stream(const Deployment& deployment, at::Device device);
 
 // A stream for it, or none. Warns if there is none although the options ask for one.
-std::optional<c10::Stream> text_stream(const Family& family, const ModelOptions& options);
+std::optional<c10::Stream> text_stream(const Deployment& deployment, at::Device device,
+                                       const Warn& warn = {});
 
 }  // namespace braid

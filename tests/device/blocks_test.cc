@@ -93,14 +93,14 @@ TEST_F(BlocksOnGpu, HoldNoMoreThanAPanelBesidesThem) {
 
 Recording run(const PipelineOptions& options) {
   const Engine engine(options, {});
-  Recording recording;
-  engine.generate({.prompts = {"a red circle on a blue background"},
-                   .width = 64,
-                   .height = 48,
-                   .steps = 2,
-                   .max_sequence_length = 16},
-                  {}, &recording);
-  return recording;
+  return engine
+      .generate({.prompts = {"a red circle on a blue background"},
+                 .width = 64,
+                 .height = 48,
+                 .steps = 2,
+                 .max_sequence_length = 16},
+                {}, {.record = RecordTensors::kYes})
+      .facts.recording;
 }
 
 PipelineOptions in_blocks(const std::string& device) {

@@ -207,28 +207,35 @@ TEST_F(FakeOrder, OfDoubleBlocksIsKeptWithASecondStream) {
 TEST(WhyTextSharesStream, IsSaid) {
   const auto flux = named_family("flux1-dev"), zimage = named_family("z-image");
   ASSERT_TRUE(flux && zimage);
-  ModelOptions options{.device = kGpu};
-  EXPECT_THAT(why_text_shares_stream(*flux, options), HasSubstr("asked for"));
-  EXPECT_FALSE(text_stream(*flux, options));
+  const auto of = [](const auto& family, const PipelineOptions& options) {
+    return Deployment{.options = options,
+                      .files = nullptr,
+                      .family = family,
+                      .places = {},
+                      .devices = {kGpu},
+                      .dtype = at::kBFloat16,
+                      .stated = {}};
+  };
+  PipelineOptions options;
+  EXPECT_THAT(why_text_shares_stream(of(flux, options), kGpu), HasSubstr("asked for"));
+  EXPECT_FALSE(text_stream(of(flux, options), kGpu));
   options.text_stream = TextStream::kOwn;
-  EXPECT_EQ(why_text_shares_stream(*flux, options), "");
-  EXPECT_TRUE(text_stream(*flux, options));
-  EXPECT_THAT(why_text_shares_stream(*zimage, options), HasSubstr("no double blocks"));
+  EXPECT_EQ(why_text_shares_stream(of(flux, options), kGpu), "");
+  EXPECT_TRUE(text_stream(of(flux, options), kGpu));
+  EXPECT_THAT(why_text_shares_stream(of(zimage, options), kGpu), HasSubstr("no double blocks"));
   auto other = options;
   other.layout.tp = 2;
-  EXPECT_THAT(why_text_shares_stream(*flux, other), HasSubstr("tensor parallel"));
+  EXPECT_THAT(why_text_shares_stream(of(flux, other), kGpu), HasSubstr("tensor parallel"));
   other = options;
   other.memory.offload.transformer = OffloadMode::kBlock;
-  EXPECT_EQ(why_text_shares_stream(*flux, other), "");
+  EXPECT_EQ(why_text_shares_stream(of(flux, other), kGpu), "");
   for (const auto mode : {OffloadMode::kLeaf, OffloadMode::kSequential}) {
     other.memory.offload.transformer = mode;
-    EXPECT_THAT(why_text_shares_stream(*flux, other), HasSubstr("layer by layer"));
+    EXPECT_THAT(why_text_shares_stream(of(flux, other), kGpu), HasSubstr("layer by layer"));
   }
-  other = options;
-  other.device = at::kCPU;
   std::vector<std::string> warnings;
-  other.warn = [&](const std::string& text) { warnings.push_back(text); };
-  EXPECT_FALSE(text_stream(*flux, other));
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  EXPECT_FALSE(text_stream(of(flux, options), at::kCPU, warn));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("a CPU has no streams")));
 }
 

@@ -52,20 +52,18 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
                               std::int64_t batch) const {
   const c10::InferenceMode no_autograd;
   const fake_gpu::Attends cudnn(ops::AttentionKernel::kCudnn);
-  const ProbeOptions options{
-      .pipeline = {.model = model, .dtype = Dtype::kBfloat16, .memory = memory},
-      .width = 64,
-      .height = 64,
-      .max_sequence_length = 16};
+  auto deployment = deploy({.model = model, .dtype = Dtype::kBfloat16, .memory = memory});
   const auto device = find_device("cuda:0");
-  const auto probe = probe_of(options, deployment_of(options));
+  deployment.devices = {device};
+  const auto probe = probe_of({.width = 64, .height = 64, .max_sequence_length = 16}, deployment);
   const Mesh alone;
-  const auto denoisers = denoisers_of(options, probe, alone, {device});
+  const auto denoisers = denoisers_of(alone, deployment);
   std::vector<DenoiserInput> branches = {inputs_of(probe, 3, device)};
-  add_modulations(branches, *denoisers);
-  refine_texts(branches, *denoisers);
-  std::optional<KeptPrefixes> prefixes;
-  if (probe.family->keeps_prefix(ReferenceCache::kAuto)) prefixes.emplace(*denoisers, branches);
+  modulate_controls(branches, denoisers->controls());
+  const OncePerPicture once(
+      *denoisers, {branches},
+      probe.family->keeps_prefix(ReferenceCache::kAuto) ? Prefix::kKept : Prefix::kInEveryStep);
+  branches = once.completed(branches);
   auto& in = branches.front();
   if (batch > 1)
     visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {

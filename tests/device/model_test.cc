@@ -13,21 +13,14 @@ const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "
 constexpr const char* kTensors[] = {"prompt_embeds", "pooled_prompt_embeds", "velocity_first",
                                     "latents_final"};
 
-struct Drawn {
-  Recording recording;
-  std::vector<Picture> pictures;
-};
-
-Drawn draw(const PipelineOptions& options) {
+Generated draw(const PipelineOptions& options) {
   const Engine engine(options, {}, Measure::kPeaks);
-  Drawn drawn;
-  drawn.pictures = engine.generate({.prompts = {"a red circle on a blue background"},
-                                    .width = 64,
-                                    .height = 48,
-                                    .steps = 2,
-                                    .max_sequence_length = 13},
-                                   {}, &drawn.recording);
-  return drawn;
+  return engine.generate({.prompts = {"a red circle on a blue background"},
+                          .width = 64,
+                          .height = 48,
+                          .steps = 2,
+                          .max_sequence_length = 13},
+                         {}, {.record = RecordTensors::kYes});
 }
 
 PipelineOptions on(std::vector<std::string> devices, Dtype dtype = Dtype::kFloat32) {
@@ -50,7 +43,8 @@ using ModelOnGpu = OnGpu;
 TEST_F(ModelOnGpu, DrawsWhatTheCpuDraws) {
   const auto want = draw(on({"cpu"})), got = draw(on({"cuda:0"}));
   for (const auto* name : kTensors)
-    EXPECT_LT(largest_error(got.recording.at(name), want.recording.at(name)), 1e-4) << name;
+    EXPECT_LT(largest_error(got.facts.recording.at(name), want.facts.recording.at(name)), 1e-4)
+        << name;
   EXPECT_LT(mean_difference(got.pictures.front(), want.pictures.front()), 1);
 }
 
@@ -60,9 +54,9 @@ TEST_F(SlowModelOnGpu, ComputesInShortTypesToo) {
   const auto want = draw(on({"cpu"}));
   for (const auto dtype : {Dtype::kBfloat16, Dtype::kFloat16}) {
     const auto got = draw(on({"cuda:0"}, dtype));
-    EXPECT_LT(
-        largest_error(got.recording.at("velocity_first"), want.recording.at("velocity_first")),
-        0.05);
+    EXPECT_LT(largest_error(got.facts.recording.at("velocity_first"),
+                            want.facts.recording.at("velocity_first")),
+              0.05);
   }
 }
 
@@ -75,7 +69,7 @@ TEST_F(SlowModelOnGpu, DrawsTheSameWithItsWeightsElsewhere) {
       options.memory.offload = {.transformer = mode, .text = mode, .vae = mode, .resident = 2};
       const auto got = draw(options);
       for (const auto* name : kTensors)
-        EXPECT_TRUE(at::equal(got.recording.at(name), want.recording.at(name))) << name;
+        EXPECT_TRUE(at::equal(got.facts.recording.at(name), want.facts.recording.at(name))) << name;
       EXPECT_EQ(got.pictures.front().rgb, want.pictures.front().rgb);
     }
   }
@@ -99,14 +93,14 @@ class RanksOnGpu : public OnGpu, public testing::WithParamInterface<Shared> {
   }
 };
 
+const ProbeOptions kProbe{.width = 112, .height = 80, .max_sequence_length = 21};
 const auto kLayouts =
     testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}},
                     Shared{"ulysses", {.ulysses = 2}}, Shared{"layers", {.pp = 2}});
 const auto kLayoutName = [](const auto& info) { return info.param.name; };
 
 TEST_P(RanksOnGpu, AreVerified) {
-  const auto verdict =
-      verify({.pipeline = options(1), .width = 112, .height = 80, .max_sequence_length = 21});
+  const auto verdict = verify(deploy(options(1)), {.probe = kProbe});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   for (const auto& block : verdict.blocks) EXPECT_LT(block.difference, 1e-4) << block.where;
 }
@@ -117,14 +111,14 @@ class SlowRanksOnGpu : public RanksOnGpu {};  // only where the GPU is made
 
 TEST_P(SlowRanksOnGpu, DrawWhatOneRankDraws) {
   const auto want = draw(on({"cuda:0"})), got = draw(options(1));
-  EXPECT_LT(largest_error(got.recording.at("latents_final"), want.recording.at("latents_final")),
+  EXPECT_LT(largest_error(got.facts.recording.at("latents_final"),
+                          want.facts.recording.at("latents_final")),
             1e-4);
 }
 
 TEST_P(SlowRanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
   if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU";
-  const auto verdict =
-      verify({.pipeline = options(2), .width = 112, .height = 80, .max_sequence_length = 21});
+  const auto verdict = verify(deploy(options(2)), {.probe = kProbe});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 

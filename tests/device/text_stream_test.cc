@@ -18,21 +18,14 @@ PipelineOptions options(TextStream stream, Graphs graphs = Graphs::kAuto) {
           .text_stream = stream};
 }
 
-struct Drawn {
-  Recording recording;
-  std::vector<Picture> pictures;
-};
-
-Drawn draw(const PipelineOptions& options) {
+Generated draw(const PipelineOptions& options) {
   const Engine engine(options, {}, Measure::kPeaks);
-  Drawn drawn;
-  drawn.pictures = engine.generate({.prompts = {"a red circle on a blue background"},
-                                    .width = 64,
-                                    .height = 48,
-                                    .steps = 4,
-                                    .max_sequence_length = 13},
-                                   {}, &drawn.recording);
-  return drawn;
+  return engine.generate({.prompts = {"a red circle on a blue background"},
+                          .width = 64,
+                          .height = 48,
+                          .steps = 4,
+                          .max_sequence_length = 13},
+                         {}, {.record = RecordTensors::kYes});
 }
 
 void expect_same(const PipelineOptions& own, const std::string& what) {
@@ -40,7 +33,8 @@ void expect_same(const PipelineOptions& own, const std::string& what) {
   shared.text_stream = TextStream::kShared;
   const auto want = draw(shared), got = draw(own);
   for (const auto* const name : {"velocity_first", "latents_final"})
-    EXPECT_TRUE(at::equal(got.recording.at(name), want.recording.at(name))) << name << what;
+    EXPECT_TRUE(at::equal(got.facts.recording.at(name), want.facts.recording.at(name)))
+        << name << what;
   EXPECT_EQ(got.pictures.front().rgb, want.pictures.front().rgb) << what;
 }
 
@@ -78,12 +72,9 @@ TEST_F(SlowTextStreamOnGpu, ChangesNoByteBesideACache) {
 
 TEST_F(TextStreamOnGpu, IsTakenWhereAskedFor) {
   for (const auto stream : {TextStream::kShared, TextStream::kOwn}) {
-    const auto result = bench({.probe = {.pipeline = options(stream),
-                                         .width = 32,
-                                         .height = 32,
-                                         .max_sequence_length = 8},
-                               .runs = 1,
-                               .warm_ups = 0});
+    const auto result = bench(
+        deploy(options(stream)),
+        {.probe = {.width = 32, .height = 32, .max_sequence_length = 8}, .runs = 1, .warm_ups = 0});
     EXPECT_EQ(result.text_stream, stream);
     EXPECT_EQ(result.graph.failure, "");
   }

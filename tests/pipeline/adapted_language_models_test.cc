@@ -45,15 +45,14 @@ class AdaptedModel {
   }
   static Tensor embeds(PipelineOptions options) {
     options.dtype = Dtype::kFloat32;
-    Recording recording;
-    Engine(options, {})
+    return Engine(options, {})
         .generate({.prompts = {"a star"},
                    .width = 64,
                    .height = 48,
                    .steps = 1,
                    .max_sequence_length = 64},
-                  {}, &recording);
-    return recording.at("prompt_embeds");
+                  {}, {.record = RecordTensors::kYes})
+        .facts.recording.at("prompt_embeds");
   }
 
   const fs::path kStored;

@@ -37,9 +37,7 @@ Request request() {
 }
 
 Recording drawn(const Engine& engine, const Request& request) {
-  Recording recording;
-  engine.generate(request, {}, &recording);
-  return recording;
+  return engine.generate(request, {}, {.record = RecordTensors::kYes}).facts.recording;
 }
 
 Recording run(const PipelineOptions& options) { return drawn(Engine(options, {}), request()); }
@@ -132,9 +130,8 @@ TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
       EXPECT_LT(largest_error(velocity(shared), want), 2e-5);
     }
     alone.layout.tp = 2;
-    const VerifyOptions verified{
-        .pipeline = alone, .width = 64, .height = 48, .max_sequence_length = 21};
-    EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+    const ProbeOptions probe{.width = 64, .height = 48, .max_sequence_length = 21};
+    EXPECT_EQ(verify(deploy(alone), {.probe = probe}).first_divergent(), nullptr);
   }
 }
 

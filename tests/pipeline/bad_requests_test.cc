@@ -34,7 +34,7 @@ const NamedLayout kFewLayouts[] = {kLayouts[0], kLayouts[1], kLayouts[4]};
 // An engine shared by all tests of its layout, and the result of a fresh one.
 struct Serving {
   explicit Serving(const Layout& layout)
-      : good(bytes_of(Engine(demo_options(layout), {}).generate(good_request(), {}))),
+      : good(bytes_of(Engine(demo_options(layout), {}).generate(good_request(), {}).pictures)),
         engine(demo_options(layout), {}) {}
 
   PictureBytes good;
@@ -49,7 +49,9 @@ class BadRequests : public testing::TestWithParam<NamedLayout> {
     return by_layout.try_emplace(name, layout).first->second;
   }
 
-  void expect_good() const { EXPECT_TRUE(bytes_of(engine_.generate(good_request(), {})) == good_); }
+  void expect_good() const {
+    EXPECT_TRUE(bytes_of(engine_.generate(good_request(), {}).pictures) == good_);
+  }
   void expect_survived(const std::map<std::string, BadRequest>& requests) const {
     for (const auto& [name, request] : requests) {
       SCOPED_TRACE(name);
@@ -232,7 +234,7 @@ TEST_F(RankOfEngine, ServesAfterBadRequests) {
   const Engine engine(options, {});
   const int rank = read_launch()->rank;
   const auto say_pictures = [&] {
-    const auto pictures = engine.generate(good_request(), {});
+    const auto pictures = engine.generate(good_request(), {}).pictures;
     if (rank == 0) std::cout << hash_of(bytes_of(pictures)) << std::endl;
   };
   for (const auto& [name, request] : wrong_requests()) request(engine);
@@ -258,7 +260,7 @@ TEST(EngineOfProcesses, ServesAfterBadRequests) {
   OwnRanks ranks(2, "RankOfEngine.ServesAfterBadRequests");
   const auto printed = ranks.finish(0), of_second = ranks.finish(1);
   const Engine threads(demo_options({.tp = 2}), {});
-  const auto want = hash_of(bytes_of(threads.generate(good_request(), {})));
+  const auto want = hash_of(bytes_of(threads.generate(good_request(), {}).pictures));
   int count = 0;
   for (auto at = printed.find(want); at != printed.npos; at = printed.find(want, at + 1)) ++count;
   EXPECT_EQ(count, 1 + 6 + 4 + 8) << printed;

@@ -87,25 +87,30 @@ Request request_of(std::uint64_t seed) {
 using Bytes = std::vector<std::vector<std::uint8_t>>;
 Bytes drawn(const Engine& engine, const Request& request, const Hooks& hooks = {}) {
   Bytes all;
-  for (auto& picture : engine.generate(request, hooks)) all.push_back(std::move(picture.rgb));
+  for (auto& picture : engine.generate(request, hooks).pictures)
+    all.push_back(std::move(picture.rgb));
   return all;
+}
+
+EncodedUse used(const Engine& engine, const Request& request) {
+  return engine.generate(request, {}).facts.encoded;
 }
 
 class LayoutsWithKeptPrompts : public testing::TestWithParam<Layout> {};
 
 TEST_P(LayoutsWithKeptPrompts, DrawTheSameBytesFromWhatIsKnown) {
   const Engine cached(options_with(GetParam()), {}), plain(options_with(GetParam(), 0), {});
-  (void)drawn(cached, request_of(1));
-  EXPECT_EQ(cached.encoded_use().made, 3);
+  EXPECT_EQ(used(cached, request_of(1)).made, 3);
   for (int again = 0; again < 2; ++again)
     EXPECT_EQ(drawn(cached, request_of(5)), drawn(plain, request_of(5)));
-  EXPECT_EQ(cached.encoded_use().made, 3);
-  EXPECT_EQ(cached.encoded_use().found, 6);
-  EXPECT_EQ(plain.encoded_use().bytes, 0);
+  const auto use = used(cached, request_of(5));
+  EXPECT_EQ(use.made, 3);
+  EXPECT_EQ(use.found, 9);
+  EXPECT_EQ(used(plain, request_of(5)).bytes, 0);
   auto other = request_of(5);
   other.prompts[1] = "a green square";
   EXPECT_EQ(drawn(cached, other), drawn(plain, other));
-  EXPECT_EQ(cached.encoded_use().made, 4);
+  EXPECT_EQ(used(cached, other).made, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LayoutsWithKeptPrompts,
@@ -147,19 +152,17 @@ TEST(EncodedCache, KnowsWhichAdaptersChangeATextEncoder) {
   options.adapter_mode = AdapterMode::kUnmerged;
   const Engine engine(options, {});
   auto request = request_of(1);
-  (void)drawn(engine, request);
-  const auto made = engine.encoded_use().made;
+  const auto made = used(engine, request).made;
   request.adapters = {{{.file = kFixtures / "adapters/flux/peft.safetensors", .scale = 1}}};
-  (void)drawn(engine, request);
-  EXPECT_EQ(engine.encoded_use().made, made);
+  EXPECT_EQ(used(engine, request).made, made);
   request.adapters = {{{.file = text_lora}}};
   const auto adapted = drawn(engine, request);
-  EXPECT_EQ(engine.encoded_use().made, 2 * made);
+  EXPECT_EQ(used(engine, request).made, 2 * made);
   EXPECT_EQ(drawn(engine, request), adapted);
-  EXPECT_EQ(engine.encoded_use().made, 2 * made);
+  EXPECT_EQ(used(engine, request).made, 2 * made);
   request.adapters->front().scale = 0.5;
   EXPECT_NE(drawn(engine, request), adapted);
-  EXPECT_EQ(engine.encoded_use().made, 3 * made);
+  EXPECT_EQ(used(engine, request).made, 3 * made);
 }
 
 // A reference's latents and its prompt's.
@@ -175,15 +178,14 @@ TEST(EncodedCache, KnowsReferencesAgain) {
                   .steps = 2,
                   .max_sequence_length = 21,
                   .pictures = {.references = {waves(80, 64), waves(64, 80)}}};
-  (void)drawn(cached, request);
-  EXPECT_EQ(cached.encoded_use().made, 3);
+  EXPECT_EQ(used(cached, request).made, 3);
   request.seed = 9;
   EXPECT_EQ(drawn(cached, request), drawn(plain, request));
-  EXPECT_EQ(cached.encoded_use().made, 3);
+  EXPECT_EQ(used(cached, request).made, 3);
   request.pictures.references[1] = half(64, 80);
   EXPECT_EQ(drawn(cached, request), drawn(plain, request));
   // The other picture, and the prompt, whose encoder may look at all of them.
-  EXPECT_EQ(cached.encoded_use().made, 5);
+  EXPECT_EQ(used(cached, request).made, 5);
 }
 
 }  // namespace braid::encoded_cache_test

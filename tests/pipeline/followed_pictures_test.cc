@@ -119,12 +119,11 @@ void expect_planned_traffic(PipelineOptions options) {
   const std::vector cpus(std::size_t(grid.product()), devices_named("", "b200").front());
   const Machine machine{.devices = cpus, .link = {}, .network = {}};
   const auto want = predict_traffic(job, grid, 0, plan_stages(job, machine, grid).front());
-  const auto got = bench({.probe = {.pipeline = options,
-                                    .width = job.width,
-                                    .height = job.height,
-                                    .max_sequence_length = job.text_tokens},
-                          .runs = 1,
-                          .warm_ups = 0})
+  const auto got = bench(deploy(options), {.probe = {.width = job.width,
+                                                     .height = job.height,
+                                                     .max_sequence_length = job.text_tokens},
+                                           .runs = 1,
+                                           .warm_ups = 0})
                        .traffic;
   EXPECT_EQ(text_of_traffic(got), text_of_traffic(want));
 }
@@ -203,9 +202,9 @@ TEST(Redux, IsCountedInAPlan) {
   const auto alone = job_of(deploy(options), request_with({})).padded_text_tokens();
   Engine engine(options, {});
   const auto tokens = [&](const Request& request) {
-    Recording recording;
-    engine.generate(request, {}, &recording);
-    return recording.at("prompt_embeds").size(1);
+    return engine.generate(request, {}, {.record = RecordTensors::kYes})
+        .facts.recording.at("prompt_embeds")
+        .size(1);
   };
   EXPECT_EQ(counted - alone, tokens(looking) - tokens(request_with({})));
 }

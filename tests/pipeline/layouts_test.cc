@@ -16,23 +16,16 @@ using testing::HasSubstr;
 
 const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 
-struct Drawn {
-  std::vector<Picture> pictures;
-  Recording recording;
-};
-
-Drawn drawn_by(const Engine& engine, const Request& request) {
-  Drawn result;
-  result.pictures = engine.generate(request, {}, &result.recording);
-  return result;
+Generated drawn_by(const Engine& engine, const Request& request) {
+  return engine.generate(request, {}, {.record = RecordTensors::kYes});
 }
 
-Drawn run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFloat32) {
+Generated run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFloat32) {
   return drawn_by(Engine({.model = kModel, .dtype = dtype, .layout = layout}, {}), request);
 }
 
 // The bits of sums depend on the number of threads: one per rank.
-Drawn run_with_a_thread_each(const Layout& layout, const Request& request) {
+Generated run_with_a_thread_each(const Layout& layout, const Request& request) {
   const int ranks = degrees_of(layout).product();
   return drawn_by(
       Engine({.model = kModel, .dtype = Dtype::kFloat32, .threads = ranks, .layout = layout}, {}),
@@ -129,20 +122,21 @@ Request uneven_for(const Layout& layout) {
 }
 
 TEST_P(Layouts, EqualOneRankOnUnevenSizes) {
-  static std::map<int, Drawn> of_one_rank;  // by the number of pictures
+  static std::map<int, Generated> of_one_rank;  // by the number of pictures
   const auto request = uneven_for(GetParam());
   if (!of_one_rank.contains(request.num_images))
     of_one_rank[request.num_images] = run_with_a_thread_each({}, request);
   const auto& one = of_one_rank[request.num_images];
   const auto got = run_with_a_thread_each(GetParam(), request);
   for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
-    EXPECT_TRUE(at::equal(got.recording.at(name), one.recording.at(name))) << name;
+    EXPECT_TRUE(at::equal(got.facts.recording.at(name), one.facts.recording.at(name))) << name;
   // shared text encoders add up sums in another order
   for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"})
-    EXPECT_LE(relative_error(got.recording.at(name), one.recording.at(name)),
+    EXPECT_LE(relative_error(got.facts.recording.at(name), one.facts.recording.at(name)),
               GetParam().text == TextRanks::kShared ? 1e-5 : 0)
         << name;
-  EXPECT_LT(relative_error(got.recording.at("velocity_first"), one.recording.at("velocity_first")),
+  EXPECT_LT(relative_error(got.facts.recording.at("velocity_first"),
+                           one.facts.recording.at("velocity_first")),
             1e-5);
   ASSERT_EQ(got.pictures.size(), one.pictures.size());
   for (std::size_t i = 0; i < got.pictures.size(); ++i) {
@@ -154,15 +148,16 @@ TEST_P(Layouts, EqualOneRankOnUnevenSizes) {
 class LayoutsTwice : public testing::TestWithParam<Layout> {};
 
 TEST_P(LayoutsTwice, EqualOneRankOnEvenSizesAndGiveTheSameBytes) {
-  static const Drawn one = run({}, kEven);
+  static const Generated one = run({}, kEven);
   const Engine engine({.model = kModel, .dtype = Dtype::kFloat32, .layout = GetParam()}, {});
   const auto first = drawn_by(engine, kEven), second = drawn_by(engine, kEven);
-  EXPECT_LT(
-      relative_error(first.recording.at("velocity_first"), one.recording.at("velocity_first")),
-      1e-5);
+  EXPECT_LT(relative_error(first.facts.recording.at("velocity_first"),
+                           one.facts.recording.at("velocity_first")),
+            1e-5);
   EXPECT_LE(part_that_differs(first.pictures[0], one.pictures[0]), 0.001);
   EXPECT_EQ(first.pictures[0].rgb, second.pictures[0].rgb);
-  EXPECT_TRUE(at::equal(first.recording.at("latents_final"), second.recording.at("latents_final")));
+  EXPECT_TRUE(at::equal(first.facts.recording.at("latents_final"),
+                        second.facts.recording.at("latents_final")));
 }
 
 class LayoutsInBfloat16 : public testing::TestWithParam<Layout> {};
@@ -174,11 +169,11 @@ TEST_P(LayoutsInBfloat16, AreAsExactAsOneRank) {
     request.steps = 1;
     return request;
   }();
-  static const Drawn exact = run({}, one_step);
-  static const Drawn one = run({}, one_step, Dtype::kBfloat16);
-  const auto error = [&](const Drawn& r) {
-    const auto& want = exact.recording.at("velocity_first");
-    return ((r.recording.at("velocity_first") - want).norm() / want.norm()).item<double>();
+  static const Generated exact = run({}, one_step);
+  static const Generated one = run({}, one_step, Dtype::kBfloat16);
+  const auto error = [&](const Generated& r) {
+    const auto& want = exact.facts.recording.at("velocity_first");
+    return ((r.facts.recording.at("velocity_first") - want).norm() / want.norm()).item<double>();
   };
   EXPECT_LT(error(run(GetParam(), one_step, Dtype::kBfloat16)), 1.2 * error(one));
 }
@@ -228,7 +223,8 @@ TEST(Decode, SeveralPicturesAreSharedOutInTheirOrder) {
 TEST(LayerSplit, ChangesNoBit) {
   const auto one = run_with_a_thread_each({}, kUneven);
   const auto got = run_with_a_thread_each({.pp = 3}, kUneven);
-  EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
+  EXPECT_TRUE(
+      at::equal(got.facts.recording.at("latents_final"), one.facts.recording.at("latents_final")));
 }
 
 // A round of 4, and one of 1: batches are split and joined again.
@@ -238,7 +234,8 @@ TEST(LayerSplit, GivesEveryPictureOfItsRoundsItsOwnVelocity) {
   request.batch_size = 2;
   request.steps = 1;
   const auto one = run({}, request), got = run({.pp = 2}, request);
-  const auto &want = one.recording.at("velocity_first"), &have = got.recording.at("velocity_first");
+  const auto &want = one.facts.recording.at("velocity_first"),
+             &have = got.facts.recording.at("velocity_first");
   ASSERT_EQ(have.size(0), 5);
   for (int i = 0; i < 5; ++i) EXPECT_LT(relative_error(have[i], want[i]), 1e-5) << "picture " << i;
 }
@@ -248,10 +245,12 @@ TEST(Guidance, IsShapedOnAllRanksAlike) {
   request.guidance_rescale = 0.7;
   request.cfg_norm_cap = 1;
   const auto one = run_with_a_thread_each({}, request), plain = run({}, kEven);
-  EXPECT_GT(relative_error(one.recording.at("latents_final"), plain.recording.at("latents_final")),
+  EXPECT_GT(relative_error(one.facts.recording.at("latents_final"),
+                           plain.facts.recording.at("latents_final")),
             1e-3);
   const auto got = run_with_a_thread_each({.cfg = 2}, request);
-  EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
+  EXPECT_TRUE(
+      at::equal(got.facts.recording.at("latents_final"), one.facts.recording.at("latents_final")));
 }
 
 std::string refusal(const Layout& layout, const Request& request) {
@@ -281,7 +280,7 @@ TEST(Layout, AnEngineThatWasStoppedGoesOn) {
                         },
                     .stop = stop.get_token()};
   EXPECT_THROW(engine.generate(kEven, hooks), Cancelled);
-  EXPECT_EQ(engine.generate(kEven, {}).size(), 1u);
+  EXPECT_EQ(engine.generate(kEven, {}).pictures.size(), 1u);
 }
 
 TEST(Layout, AFailingCallbackEndsAllRanksWithItsError) {

@@ -25,28 +25,21 @@ using testing::HasSubstr;
 
 const fs::path kModel = fs::path(BRAID_SOURCE_DIR) / "models/demo";
 
-struct Drawn {
-  Recording recording;
-  std::vector<Picture> pictures;
-};
-
-Drawn run(const Memory& memory, const Layout& layout = {}) {
+Generated run(const Memory& memory, const Layout& layout = {}) {
   const Engine engine(
       {.model = kModel, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory}, {});
-  Drawn drawn;
-  drawn.pictures = engine.generate({.prompts = {"a red circle on a blue background", "a star"},
-                                    .width = 64,
-                                    .height = 48,
-                                    .steps = 2,
-                                    .max_sequence_length = 13},
-                                   {}, &drawn.recording);
-  return drawn;
+  return engine.generate({.prompts = {"a red circle on a blue background", "a star"},
+                          .width = 64,
+                          .height = 48,
+                          .steps = 2,
+                          .max_sequence_length = 13},
+                         {}, {.record = RecordTensors::kYes});
 }
 
-void expect_same(const Drawn& got, const Drawn& want) {
+void expect_same(const Generated& got, const Generated& want) {
   for (const auto* name :
        {"prompt_embeds", "pooled_prompt_embeds", "velocity_first", "latents_final"})
-    EXPECT_TRUE(at::equal(got.recording.at(name), want.recording.at(name))) << name;
+    EXPECT_TRUE(at::equal(got.facts.recording.at(name), want.facts.recording.at(name))) << name;
   ASSERT_EQ(got.pictures.size(), want.pictures.size());
   for (std::size_t i = 0; i < got.pictures.size(); ++i)
     EXPECT_EQ(got.pictures[i].rgb, want.pictures[i].rgb);
@@ -91,7 +84,7 @@ class Offloaded : public testing::TestWithParam<Way> {
 };
 
 void Offloaded::expect_same_bits(Quantize form, const Layout& layout) const {
-  static std::map<std::pair<Quantize, int>, Drawn> resident;
+  static std::map<std::pair<Quantize, int>, Generated> resident;
   Memory memory{.quantize = form, .quantize_text = form};
   const auto key = std::pair(form, layout.tp * layout.ring);
   if (!resident.contains(key)) resident[key] = run(memory, layout);
@@ -228,12 +221,9 @@ TEST(Offload, CopiesABlockOnceAStepAndWhatModulatesItOnceAPicture) {
 
 TEST(Offload, VerifyProvesALayoutWithPages) {
   Memory memory{.quantize = Quantize::kInt8, .offload = everything(OffloadMode::kBlock)};
-  const auto verdict = verify({.pipeline = {.model = kModel,
-                                            .dtype = Dtype::kFloat32,
-                                            .layout = {.tp = 2},
-                                            .memory = memory},
-                               .width = 64,
-                               .height = 64});
+  const auto deployment =
+      deploy({.model = kModel, .dtype = Dtype::kFloat32, .layout = {.tp = 2}, .memory = memory});
+  const auto verdict = verify(deployment, {.probe = {.width = 64, .height = 64}});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 

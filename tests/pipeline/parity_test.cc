@@ -148,8 +148,8 @@ class Whole : public testing::TestWithParam<std::string> {
       options.adapters = {{.file = lora}};
     if (fs::exists(model_ / "redux")) options.redux = model_ / "redux";
     const Engine engine(options, {});
-    Recording got;
-    const auto pictures = engine.generate(request, {}, &got);
+    const auto [pictures, facts] = engine.generate(request, {}, {.record = RecordTensors::kYes});
+    const auto& got = facts.recording;
     // Pure noise, also at strength 1, or an encoded picture with noise.
     if (request.pictures.init && request.pictures.strength < 1.0) {
       EXPECT_LT(largest_error(got.at("latents_initial"), expected("latents_initial")), 1e-5);
@@ -205,8 +205,7 @@ TEST_P(Whole, GoesOnFromGivenLatents) {
 
 TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
   const Engine engine({.model = model_, .dtype = Dtype::kBfloat16}, {});
-  Recording got;
-  engine.generate(request_, {}, &got);
+  const auto got = engine.generate(request_, {}, {.record = RecordTensors::kYes}).facts.recording;
   expect_same_noise(got.at("latents_initial"), expected("bfloat16.latents_initial"), 1.0 / 256);
   const auto want = expected("bfloat16.velocity_first_float32");
   const auto error = ((got.at("velocity_first") - want).norm() / want.norm()).item<double>();

@@ -39,8 +39,7 @@ TEST(Peaks, BelongToThePhaseThatHeldThem) {
 
 TEST(Peaks, OfRanksThatShareAProcessAreToldOfEach) {
   const Engine engine(kOptions, {}, Measure::kPeaks);
-  engine.generate(kRequest, {});
-  const auto& ranks = engine.peaks();
+  const auto ranks = engine.generate(kRequest, {}).facts.peaks.ranks;
   ASSERT_EQ(ranks.size(), 2u);
   for (const auto& rank : ranks) {
     EXPECT_EQ(rank.device, "cpu");
@@ -53,8 +52,7 @@ TEST(Peaks, OfRanksThatShareAProcessAreToldOfEach) {
 
 TEST(Peaks, AreLeftAloneUnlessAskedFor) {
   const Engine engine(kOptions, {});
-  engine.generate(kRequest, {});
-  EXPECT_TRUE(engine.peaks().empty());
+  EXPECT_TRUE(engine.generate(kRequest, {}).facts.peaks.ranks.empty());
 }
 
 }  // namespace braid::peaks_test

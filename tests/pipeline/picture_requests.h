@@ -45,9 +45,7 @@ inline Request request_with(PicturesIn pictures) {
 inline Recording recording_of(PipelineOptions options, const Request& request) {
   options.dtype = Dtype::kFloat32;
   const Engine engine(options, {});
-  Recording recording;
-  engine.generate(request, {}, &recording);
-  return recording;
+  return engine.generate(request, {}, {.record = RecordTensors::kYes}).facts.recording;
 }
 
 inline Recording recording_of(const std::string& model, const Request& request,

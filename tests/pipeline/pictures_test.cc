@@ -161,9 +161,9 @@ INSTANTIATE_TEST_SUITE_P(All, KeptReferences,
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 
 Tensor latents_of(const PipelineOptions& options, const Request& request) {
-  Recording recording;
-  Engine(options, {}).generate(request, {}, &recording);
-  return recording.at("latents_final");
+  return Engine(options, {})
+      .generate(request, {}, {.record = RecordTensors::kYes})
+      .facts.recording.at("latents_final");
 }
 
 PipelineOptions options_of(const std::string& model) {
@@ -185,11 +185,14 @@ TEST(Pictures, OfAnotherRequestAreNotSeenAnymore) {
   const Engine engine(options_of(kKept), {});
   auto without = request_with_kept();
   without.pictures.references.clear();
-  Recording first, second;
-  engine.generate(without, {}, &first);
+  const auto latents = [&] {
+    return engine.generate(without, {}, {.record = RecordTensors::kYes})
+        .facts.recording.at("latents_final");
+  };
+  const auto first = latents();
   engine.generate(request_with_kept(), {});
-  engine.generate(without, {}, &second);
-  EXPECT_TRUE(at::equal(first.at("latents_final"), second.at("latents_final")));
+  const auto second = latents();
+  EXPECT_TRUE(at::equal(first, second));
 }
 
 // Then the model sees them in every step.

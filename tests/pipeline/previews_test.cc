@@ -38,11 +38,11 @@ TEST(LatentColors, AreExactWhereTheDecoderIsLinear) {
 TEST(Previews, LookLikeThePictureAndChangeNoBit) {
   const Engine engine({.model = kModel}, {});
   const Request request{.prompts = {"a red circle on a blue background"}, .steps = 8, .seed = 3};
-  const auto alone = engine.generate(request, {});
+  const auto alone = engine.generate(request, {}).pictures;
   std::vector<Preview> previews;
   const auto with = engine.generate(
       request, {.preview = [&](const Preview& preview) { previews.push_back(preview); }});
-  EXPECT_EQ(with.front().rgb, alone.front().rgb);
+  EXPECT_EQ(with.pictures.front().rgb, alone.front().rgb);
   ASSERT_EQ(previews.size(), 8u);
   EXPECT_EQ(previews.front().width, 16);
   EXPECT_EQ(previews.back().step, 8);

@@ -11,15 +11,13 @@ const auto kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 Recording run(PipelineOptions options) {
   options.dtype = Dtype::kFloat32;
   const Engine engine(options, {});
-  Recording recording;
   const Request request{.prompts = {"a red circle on a blue background"},
                         .width = 112,
                         .height = 80,
                         .steps = 1,
                         .max_sequence_length = 21,
                         .seed = 3};
-  engine.generate(request, {}, &recording);
-  return recording;
+  return engine.generate(request, {}, {.record = RecordTensors::kYes}).facts.recording;
 }
 
 double relative_l2(const Tensor& got, const Tensor& want) {

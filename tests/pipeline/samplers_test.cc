@@ -130,12 +130,11 @@ TEST(Samplers, CountTheCachesEvaluationsNotItsSteps) {
                        .dtype = Dtype::kFloat32,
                        .cache = {.mode = CacheMode::kFirstBlock, .threshold = 0}},
                       {});
-  Recording cached;
-  engine.generate(request, {}, &cached);
-  ASSERT_EQ(engine.full_steps().size(), 1u);
-  EXPECT_EQ(engine.full_steps().front(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
+  const auto facts = engine.generate(request, {}, {.record = RecordTensors::kYes}).facts;
+  ASSERT_EQ(facts.full_steps.size(), 1u);
+  EXPECT_EQ(facts.full_steps.front(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
   const auto whole = recording_of("models/demo", request, {}).at("latents_final");
-  EXPECT_TRUE(at::allclose(cached.at("latents_final"), whole, 1e-5, 1e-5));
+  EXPECT_TRUE(at::allclose(facts.recording.at("latents_final"), whole, 1e-5, 1e-5));
 }
 
 TEST(Samplers, TellOfStepsNotOfEvaluations) {

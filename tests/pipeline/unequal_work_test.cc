@@ -31,7 +31,7 @@ TEST(UnequalWork, OfLoadingMayTakeLongerThanTheDeadline) {
                        .layout = kTwoRanks},
                       {.progress = wait_once}, Measure::kPeaks);
   EXPECT_TRUE(has_waited);
-  EXPECT_EQ(engine.bytes_read().size(), 2u);
+  EXPECT_EQ(engine.loaded().bytes_read.size(), 2u);
 }
 
 TEST(UnequalWork, BeforePeaksAreGatheredMayTakeLongerThanTheDeadline) {

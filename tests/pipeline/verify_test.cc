@@ -18,11 +18,8 @@ const std::filesystem::path kFixtures =
 
 Verdict verdict_of(const Layout& layout, std::optional<Fault> fault = {},
                    Dtype dtype = Dtype::kFloat32) {
-  return verify({.pipeline = {.model = kModel, .dtype = dtype, .layout = layout},
-                 .width = 112,
-                 .height = 80,
-                 .max_sequence_length = 21,
-                 .fault = fault});
+  return verify(deploy({.model = kModel, .dtype = dtype, .layout = layout}),
+                {.probe = {.width = 112, .height = 80, .max_sequence_length = 21}, .fault = fault});
 }
 
 TEST(Verify, PassesHybridLayouts) {
@@ -62,84 +59,76 @@ TEST(Verify, ProvesBranchesAndPictures) {
 TEST(Verify, PassesWithReferences) {
   const Pixels first{70, 64, std::vector<std::uint8_t>(70 * 64 * 3)};
   const Pixels second{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
-  VerifyOptions options{.pipeline = {.model = kFixtures / "klein-base/model",
-                                     .dtype = Dtype::kFloat32,
-                                     .layout = {.ring = 2, .ulysses = 2}},
-                        .width = 80,
-                        .height = 64,
-                        .max_sequence_length = 21};
-  const auto alone = verify(options);
-  options.pictures.references = {first, second};
-  const auto verdict = verify(options);
+  PipelineOptions model{.model = kFixtures / "klein-base/model",
+                        .dtype = Dtype::kFloat32,
+                        .layout = {.ring = 2, .ulysses = 2}};
+  VerifyOptions options{.probe = {.width = 80, .height = 64, .max_sequence_length = 21}};
+  const auto alone = verify(deploy(model), options);
+  options.probe.pictures.references = {first, second};
+  const auto verdict = verify(deploy(model), options);
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_NE(verdict.blocks.back().difference, alone.blocks.back().difference);
   options.fault = Fault::kDropLse;
-  EXPECT_NE(verify(options).first_divergent(), nullptr);
-  options.pipeline.model = kModel;
-  EXPECT_THROW(verify(options), InputError);
+  EXPECT_NE(verify(deploy(model), options).first_divergent(), nullptr);
+  model.model = kModel;
+  EXPECT_THROW(verify(deploy(model), options), InputError);
 }
 
 // Keys kept of references are attended to under every layout, unlike references seen in every step.
 TEST(Verify, PassesWithReferencesThatAreSeenOnce) {
   const Pixels picture{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
-  VerifyOptions options{.pipeline = {.model = kFixtures / "klein-kept/model",
-                                     .dtype = Dtype::kFloat32,
-                                     .layout = {.ring = 2, .ulysses = 2}},
-                        .width = 80,
-                        .height = 64,
-                        .max_sequence_length = 21,
-                        .pictures = {.references = {picture}}};
-  const auto kept = verify(options);
+  PipelineOptions model{.model = kFixtures / "klein-kept/model",
+                        .dtype = Dtype::kFloat32,
+                        .layout = {.ring = 2, .ulysses = 2}};
+  VerifyOptions options{.probe = {.width = 80,
+                                  .height = 64,
+                                  .max_sequence_length = 21,
+                                  .pictures = {.references = {picture}}}};
+  const auto kept = verify(deploy(model), options);
   EXPECT_EQ(kept.first_divergent(), nullptr);
-  options.pictures.reference_cache = ReferenceCache::kOff;
-  const auto anew = verify(options);
+  options.probe.pictures.reference_cache = ReferenceCache::kOff;
+  const auto anew = verify(deploy(model), options);
   EXPECT_EQ(anew.first_divergent(), nullptr);
   EXPECT_NE(kept.blocks.back().difference, anew.blocks.back().difference);
-  options.pictures.reference_cache = ReferenceCache::kAuto;
+  options.probe.pictures.reference_cache = ReferenceCache::kAuto;
   options.fault = Fault::kStaleKv;
-  EXPECT_NE(verify(options).first_divergent(), nullptr);
+  EXPECT_NE(verify(deploy(model), options).first_divergent(), nullptr);
 }
 
 // Klein looks at the initial picture and draws a part of it, at its size.
 TEST(Verify, LooksAtAnInitialPicture) {
   const Pixels picture{80, 64, std::vector<std::uint8_t>(80 * 64 * 3)};
-  VerifyOptions options{.pipeline = {.model = kFixtures / "klein-base/model",
-                                     .dtype = Dtype::kFloat32,
-                                     .layout = {.ring = 2}},
-                        .width = 80,
-                        .height = 64,
-                        .max_sequence_length = 21};
-  const auto alone = verify(options);
-  options.width = options.height = 0;
-  options.pictures = {.mask = picture};
-  EXPECT_THROW(verify(options), InputError);
-  options.pictures.init = picture;
-  const auto verdict = verify(options);
+  PipelineOptions model{
+      .model = kFixtures / "klein-base/model", .dtype = Dtype::kFloat32, .layout = {.ring = 2}};
+  VerifyOptions options{.probe = {.width = 80, .height = 64, .max_sequence_length = 21}};
+  const auto alone = verify(deploy(model), options);
+  options.probe.width = options.probe.height = 0;
+  options.probe.pictures = {.mask = picture};
+  EXPECT_THROW(verify(deploy(model), options), InputError);
+  options.probe.pictures.init = picture;
+  const auto verdict = verify(deploy(model), options);
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_NE(verdict.blocks.back().difference, alone.blocks.back().difference);
 }
 
 TEST(Verify, PassesWithControlNets) {
   const auto model = kFixtures / "controlnets/model";
-  VerifyOptions options{
-      .pipeline = {.model = model,
-                   .controlnets = {model / "controlnet_1", model / "controlnet_2"},
-                   .dtype = Dtype::kFloat32},
-      .width = 80,
-      .height = 64,
-      .max_sequence_length = 21};
+  PipelineOptions with_nets{.model = model,
+                            .controlnets = {model / "controlnet_1", model / "controlnet_2"},
+                            .dtype = Dtype::kFloat32};
+  VerifyOptions options{.probe = {.width = 80, .height = 64, .max_sequence_length = 21}};
   for (const auto& layout :
        {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2}, Layout{.pp = 2}}) {
-    options.pipeline.layout = layout;
-    const auto verdict = verify(options);
+    with_nets.layout = layout;
+    const auto verdict = verify(deploy(with_nets), options);
     EXPECT_EQ(verdict.first_divergent(), nullptr);
     EXPECT_EQ(verdict.blocks.front().where, "control.double.0");
   }
-  options.pipeline.layout = {.ring = 2};
-  options.pipeline.memory.offload.transformer = OffloadMode::kBlock;
-  EXPECT_EQ(verify(options).first_divergent(), nullptr);
+  with_nets.layout = {.ring = 2};
+  with_nets.memory.offload.transformer = OffloadMode::kBlock;
+  EXPECT_EQ(verify(deploy(with_nets), options).first_divergent(), nullptr);
   options.fault = Fault::kStaleKv;
-  EXPECT_EQ(verify(options).first_divergent()->where, "double_blocks.0 image");
+  EXPECT_EQ(verify(deploy(with_nets), options).first_divergent()->where, "double_blocks.0 image");
 }
 
 TEST(Verify, PassesInBfloat16) {
@@ -151,21 +140,23 @@ TEST(Verify, PassesInBfloat16) {
 // If the whole transformer does not fit, one rank holds two blocks at a time, with the same bits.
 TEST(Verify, PagesOneRankWhereTheModelDoesNotFit) {
   const auto folder = std::filesystem::temp_directory_path() / text_of("braid_verify_", ::getpid());
-  VerifyOptions options{.pipeline = {.model = kModel, .layout = {.tp = 2}}, .width = 64};
-  options.pipeline.memory.offload.folder = folder;
+  PipelineOptions model{.model = kModel, .layout = {.tp = 2}};
+  VerifyOptions options{.probe = {.width = 64}};
+  model.memory.offload.folder = folder;
   options.device_bytes = 10'000'000'000;
-  const auto whole = verify(options);
+  const auto whole = verify(deploy(model), options);
   EXPECT_FALSE(whole.one_rank_was_paged);
   options.device_bytes = 100'000'000;
-  const auto paged = verify(options);
+  const auto paged = verify(deploy(model), options);
   EXPECT_TRUE(paged.one_rank_was_paged);
   EXPECT_FALSE(std::filesystem::is_empty(folder));
   ASSERT_EQ(paged.blocks.size(), whole.blocks.size());
   for (std::size_t i = 0; i < paged.blocks.size(); ++i)
     EXPECT_EQ(paged.blocks[i].difference, whole.blocks[i].difference) << paged.blocks[i].where;
   std::filesystem::remove_all(folder);
-  options.pipeline.memory.offload.folder.clear();
-  EXPECT_THROW(verify(options), InputError);  // on a CPU, pages in memory do not help
+  model.memory.offload.folder.clear();
+  EXPECT_THROW(verify(deploy(model), options),
+               InputError);  // on a CPU, pages in memory do not help
 }
 
 struct Case {

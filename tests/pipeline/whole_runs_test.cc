@@ -25,17 +25,18 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
   const PipelineOptions options{
       .model = kSource / model, .dtype = Dtype::kFloat32, .layout = layout};
   const Engine engine(options, {});
-  TrafficByAxis step;
-  engine.generate({.prompts = {"a"},
-                   .negative_prompt = "b",
-                   .true_cfg = 2,
-                   .width = 80,
-                   .height = 48,
-                   .steps = 2,
-                   .max_sequence_length = 9,
-                   .num_images = 3,
-                   .batch_size = 2},
-                  {}, nullptr, &step);
+  const auto facts = engine
+                         .generate({.prompts = {"a"},
+                                    .negative_prompt = "b",
+                                    .true_cfg = 2,
+                                    .width = 80,
+                                    .height = 48,
+                                    .steps = 2,
+                                    .max_sequence_length = 9,
+                                    .num_images = 3,
+                                    .batch_size = 2},
+                                   {})
+                         .facts;
   auto job = job_of(deploy(options), {});
   job.width = 80;
   job.height = 48;
@@ -52,7 +53,8 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
   const auto run_of = [&](int stage) {
     return stage_of(job.shape(), share_of(job.shape().num_blocks(), stage, layout.pp));
   };
-  EXPECT_EQ(text_of_traffic(step), text_of_traffic(predict_traffic(job, grid, 0, run_of(0))));
+  EXPECT_EQ(text_of_traffic(facts.step_traffic),
+            text_of_traffic(predict_traffic(job, grid, 0, run_of(0))));
 
   const auto files = find_model(options);
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
@@ -63,7 +65,7 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
     return std::int64_t(c10::elementSize(checkpoint.dtype()));
   };
   const auto vae = stored(files.open("vae")) * count_vae_decoder(job.family->description().vae);
-  ASSERT_EQ(engine.bytes_read().size(), std::size_t(grid.product()));
+  ASSERT_EQ(facts.load.bytes_read.size(), std::size_t(grid.product()));
   for (int rank = 0; rank < grid.product(); ++rank) {
     const auto place = place_of(grid, rank).pp;
     const int sharers = layout.text == TextRanks::kShared ? grid.tp : 1;
@@ -72,7 +74,7 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
     const auto flux =
         stored(files.open("transformer")) *
         parameters_of(run_of(place), flux_config, SharedModulation::kYes).of_rank(grid.tp);
-    EXPECT_EQ(engine.bytes_read()[std::size_t(rank)].all,
+    EXPECT_EQ(facts.load.bytes_read[std::size_t(rank)].all,
               flux + (rank < sharers ? text : 0) +
                   (rank == 0 || layout.decode == DecodeRanks::kAll ? vae : 0))
         << rank;

@@ -1,4 +1,4 @@
-// The table of families with one line more. It takes the place of the library's own.
+// The table of families with a few lines more. It takes the place of the library's own.
 #include "family.h"
 #include "film/family.h"
 #include "pipeline/families/flux/flux.h"
@@ -8,10 +8,8 @@ namespace braid {
 
 const std::vector<FamilyEntry>& known_families() {
   static const std::vector<FamilyEntry> kFamilies = {
-      flux_family(),
-      toy::toy_family(),
-      toy::film_family(),
-      toy::sticker_family(),
+      flux_family(),           toy::toy_family(),  toy::toy_experts_family(),
+      toy::toy_twins_family(), toy::film_family(), toy::sticker_family(),
   };
   return kFamilies;
 }

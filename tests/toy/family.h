@@ -7,5 +7,9 @@
 namespace braid::toy {
 
 FamilyEntry toy_family();
+// The same with two denoisers: one for the noisy steps, the other for those below a boundary.
+FamilyEntry toy_experts_family();
+// And one for the prompt, the other for the negative prompt.
+FamilyEntry toy_twins_family();
 
 }  // namespace braid::toy

@@ -59,7 +59,7 @@ struct Kind {
     return {.model = model(), .dtype = Dtype::kFloat32, .layout = layout, .memory = memory};
   }
   std::vector<std::uint8_t> drawn(const PipelineOptions& options, const Request& request) const {
-    return Engine(options, {}).generate(request, {}).front().rgb;
+    return Engine(options, {}).generate(request, {}).pictures.front().rgb;
   }
 };
 
@@ -106,19 +106,16 @@ INSTANTIATE_TEST_SUITE_P(All, KindsUnderSplits,
                          case_name);
 
 TEST_P(KindsUnderLayouts, AreVerified) {
-  const auto verdict = verify({.pipeline = kind().options(layout()),
-                               .width = 64,
-                               .height = 64,
-                               .pictures = kind().request().pictures});
+  const auto verdict =
+      verify(deploy(kind().options(layout())),
+             {.probe = {.width = 64, .height = 64, .pictures = kind().request().pictures}});
   EXPECT_GT(verdict.blocks.size(), 3u);
   EXPECT_EQ(verdict.first_divergent(), nullptr) << verdict.first_divergent()->where;
 }
 
 TEST_P(KindsUnderSplits, MoveWhatIsPredicted) {
   const auto options = kind().options(layout());
-  const Engine engine(options, {});
-  TrafficByAxis step;
-  engine.generate(kind().request(), {}, nullptr, &step);
+  const auto step = Engine(options, {}).generate(kind().request(), {}).facts.step_traffic;
   const auto job = job_of(deploy(options), kind().request());
   const auto degrees = degrees_of(layout());
   const auto stage = stage_of(job.shape(), share_of(job.shape().num_blocks(), 0, degrees.pp));
@@ -152,8 +149,8 @@ TEST_P(Kinds, AreGuidedOnTwoRanks) {
   one_thread.threads = 1;
   const auto all = [&](const PipelineOptions& options) {
     std::vector<std::vector<std::uint8_t>> pictures;
-    for (const auto& picture : Engine(options, {}).generate(guided, {}))
-      pictures.push_back(picture.rgb);
+    const auto generated = Engine(options, {}).generate(guided, {});
+    for (const auto& picture : generated.pictures) pictures.push_back(picture.rgb);
     return pictures;
   };
   const auto one = all(one_thread);
@@ -176,11 +173,9 @@ TEST_P(Kinds, AreQuantisedAndConvertedToTheSame) {
 
 TEST_P(Kinds, AreTimedAndDescribed) {
   const auto& kind = GetParam();
-  const auto timed = bench({.probe = {.pipeline = kind.options({.ring = 2}),
-                                      .width = 64,
-                                      .height = 64,
-                                      .pictures = kind.request().pictures},
-                            .runs = 1});
+  const auto timed =
+      bench(deploy(kind.options({.ring = 2})),
+            {.probe = {.width = 64, .height = 64, .pictures = kind.request().pictures}, .runs = 1});
   EXPECT_EQ(timed.num_ranks, 2);
   EXPECT_EQ(model_info(deploy(kind.options()))["parts"].size(), 3u);
 }
@@ -194,7 +189,7 @@ TEST(Sticker, DrawsTheSameWithItsPrefixKept) {
 
 TEST(Sticker, LooksAtTheAlphaOfReferencesAndDrawsItsOwn) {
   const auto draw = [](const Request& request) {
-    return Engine(kStickerOfReferences.options(), {}).generate(request, {}).front();
+    return Engine(kStickerOfReferences.options(), {}).generate(request, {}).pictures.front();
   };
   const auto picture = draw(kStickerOfReferences.request());
   EXPECT_EQ(picture.channels(), 4);
@@ -222,7 +217,7 @@ TEST(Film, DrawsClipsWhoseFramesFollowEachOther) {
   auto request = kFilm.request();
   request.num_images = 2;
   int told = 0;
-  const auto frames = engine.generate(request, {.picture = [&](Picture&) { ++told; }});
+  const auto frames = engine.generate(request, {.picture = [&](Picture&) { ++told; }}).pictures;
   ASSERT_EQ(frames.size(), 6u);
   EXPECT_EQ(told, 6);
   for (int i = 0; i < 6; ++i) {
@@ -238,12 +233,12 @@ TEST(Film, DrawsClipsWhoseFramesFollowEachOther) {
 TEST(Film, DrawsAPictureAsAClipOfOneFrame) {
   auto request = kFilm.request();
   request.frames = 1;
-  const auto pictures = Engine(kFilm.options(), {}).generate(request, {});
+  const auto pictures = Engine(kFilm.options(), {}).generate(request, {}).pictures;
   ASSERT_EQ(pictures.size(), 1u);
   EXPECT_EQ(pictures.front().num_frames, 1);
   EXPECT_EQ(pictures.front().frames_per_second, 0);
   request.frames = 4;  // 3: one more than a multiple of 2
-  EXPECT_EQ(Engine(kFilm.options(), {}).generate(request, {}).size(), 3u);
+  EXPECT_EQ(Engine(kFilm.options(), {}).generate(request, {}).pictures.size(), 3u);
   request.frames = 11;
   EXPECT_THROW(Engine(kFilm.options(), {}).generate(request, {}), InputError);
 }

@@ -17,10 +17,10 @@ namespace braid::toy {
 
 // Every tensor that a transformer asks for, away from any neutral value.
 template <class Network, class Config>
-std::map<std::string, Tensor> made_tensors(const Config& config) {
+std::map<std::string, Tensor> made_tensors(const Config& config, int seed = 7) {
   std::vector<AskedTensor> asked;
   (void)Network(config, Weights::synthetic({}).surveyed(asked));
-  at::manual_seed(7);
+  at::manual_seed(std::uint64_t(seed));
   std::map<std::string, Tensor> tensors;
   for (const auto& a : asked) {
     const auto layer = a.layer == "image_in" ? "embed.image" : a.layer;
@@ -54,38 +54,72 @@ inline void write_autoencoder_with_alpha(const std::filesystem::path& demo,
   write_file(folder / "diffusion_pytorch_model.safetensors", write_safetensors(tensors));
 }
 
+// Denoisers, and links to the rest.
 class MadeToy {
  public:
   explicit MadeToy(const ToyConfig& config = {})
       : MadeToy("ToyPipeline", made_tensors<Toy>(config)) {}
   enum class Alpha { kNo, kYes };
-  MadeToy(const std::string& pipeline_class, const std::map<std::string, Tensor>& transformer,
+  MadeToy(const std::string& pipeline, const std::map<std::string, Tensor>& transformer,
           Alpha alpha = Alpha::kNo) {
+    link_the_rest(alpha);
+    write_denoiser("transformer", transformer);
+    write_index(pipeline);
+  }
+  const std::filesystem::path& model() const { return folder_.path(); }
+
+ protected:
+  // With two denoisers.
+  MadeToy(const std::string& pipeline, const std::string& more_of_index) {
+    link_the_rest(Alpha::kNo);
+    write_denoiser("transformer", made_tensors<Toy>(ToyConfig(), 7));
+    write_denoiser("transformer_2", made_tensors<Toy>(ToyConfig(), 8));
+    write_index(pipeline, more_of_index);
+  }
+
+ private:
+  void link_the_rest(Alpha alpha) {
     namespace fs = std::filesystem;
     const fs::path demo = fs::path(BRAID_SOURCE_DIR) / "models/demo";
     const std::pair<const char*, const char*> links[] = {{"text_encoder_2", "text_encoder"},
                                                          {"tokenizer_2", "tokenizer"},
                                                          {"vae", "vae"},
                                                          {"scheduler", "scheduler"}};
-    std::string index =
-        R"({"_class_name": ")" + pipeline_class + R"(", "transformer": ["toy", "Toy"])";
     for (const auto& [from, to] : links) {
       if (to == std::string("vae") && alpha == Alpha::kYes)
         write_autoencoder_with_alpha(demo / from, model() / to);
       else
         fs::create_directory_symlink(demo / from, model() / to);
-      index += std::string(", \"") + to + R"(": ["made", "Made"])";
+      index_ += std::string(", \"") + to + R"(": ["made", "Made"])";
     }
-    fs::create_directory(model() / "transformer");
-    write_file(model() / "model_index.json", index + "}");
-    write_file(model() / "transformer/config.json", "{}");
-    write_file(model() / "transformer/diffusion_pytorch_model.safetensors",
-               write_safetensors(transformer));
   }
-  const std::filesystem::path& model() const { return folder_.path(); }
+  void write_denoiser(const std::string& folder, const std::map<std::string, Tensor>& tensors) {
+    std::filesystem::create_directory(model() / folder);
+    write_file(model() / folder / "config.json", "{}");
+    write_file(model() / folder / "diffusion_pytorch_model.safetensors",
+               write_safetensors(tensors));
+    index_ += ", \"" + folder + R"(": ["toy", "Toy"])";
+  }
+  void write_index(const std::string& pipeline, const std::string& more = "") const {
+    write_file(model() / "model_index.json",
+               R"({"_class_name": ")" + pipeline + "\"" + index_ + more + "}");
+  }
 
- private:
   TemporaryFolder folder_;
+  std::string index_;
+};
+
+// The model with two denoisers: the second one takes over below this noise level.
+class MadeToyExperts : public MadeToy {
+ public:
+  explicit MadeToyExperts(double boundary)
+      : MadeToy("ToyExpertsPipeline", ", \"boundary_ratio\": " + std::to_string(boundary)) {}
+};
+
+// The model with a second denoiser for the negative prompt.
+class MadeToyTwins : public MadeToy {
+ public:
+  MadeToyTwins() : MadeToy("ToyTwinsPipeline", "") {}
 };
 
 }  // namespace braid::toy

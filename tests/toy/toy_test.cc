@@ -31,7 +31,7 @@ PipelineOptions options_with(const Layout& layout = {}, const Memory& memory = {
 }
 
 std::vector<std::uint8_t> drawn(const PipelineOptions& options, const Request& request = kRequest) {
-  return Engine(options, {}).generate(request, {}).front().rgb;
+  return Engine(options, {}).generate(request, {}).pictures.front().rgb;
 }
 
 double largest_difference(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
@@ -43,7 +43,7 @@ double largest_difference(const std::vector<std::uint8_t>& a, const std::vector<
 }
 
 TEST(ToyFamily, IsDrawn) {
-  const auto picture = Engine(options_with(), {}).generate(kRequest, {}).front();
+  const auto picture = Engine(options_with(), {}).generate(kRequest, {}).pictures.front();
   EXPECT_EQ(picture.width, 64);
   EXPECT_EQ(picture.height, 64);
   auto other = kRequest;
@@ -51,7 +51,7 @@ TEST(ToyFamily, IsDrawn) {
   EXPECT_GT(largest_difference(picture.rgb, drawn(options_with(), other)), 0);
   other = kRequest;
   other.width = 77;  // 72: a latent is a token, so that sizes are multiples of 8
-  EXPECT_EQ(Engine(options_with(), {}).generate(other, {}).front().width, 72);
+  EXPECT_EQ(Engine(options_with(), {}).generate(other, {}).pictures.front().width, 72);
 }
 
 struct NamedLayout {
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(All, ToyLayoutsProven, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(ToyLayoutsProven, AreProven) {
-  const auto verdict = verify({.pipeline = options_with(GetParam().layout)});
+  const auto verdict = verify(deploy(options_with(GetParam().layout)));
   EXPECT_EQ(verdict.blocks.size(), 5u * std::size_t(GetParam().layout.cfg * GetParam().layout.dp));
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
@@ -91,15 +91,14 @@ INSTANTIATE_TEST_SUITE_P(OfBranchesAndPictures, ToyLayoutsProven, testing::Value
 TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
   const auto options = options_with(GetParam().layout);
   const Engine engine(options, {});
-  TrafficByAxis step;
-  engine.generate(kRequest, {}, nullptr, &step);
+  const auto facts = engine.generate(kRequest, {}).facts;
   auto job = job_of(deploy(options), kRequest);
   const auto degrees = degrees_of(GetParam().layout);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(),
                     share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
-  EXPECT_EQ(text_of_traffic(step),
+  EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
   // The last rank has no text encoder.
   const auto files = find_model(options);
@@ -112,7 +111,7 @@ TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
     return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
   };
   const auto& family = *job.family;
-  EXPECT_EQ(engine.bytes_read().back().all,
+  EXPECT_EQ(facts.load.bytes_read.back().all,
             stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
                 stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1));
 }
@@ -140,15 +139,11 @@ TEST(ToyFamily, PlansItsLayoutsAndRefusesWhatItsHeadsForbid) {
 }
 
 TEST(ToyFamily, IsTimedFromFilesAndByName) {
-  const auto of_files = bench({.probe = {.pipeline = options_with({.tp = 2})}, .runs = 1});
+  const auto of_files = bench(deploy(options_with({.tp = 2})), {.runs = 1});
   EXPECT_EQ(of_files.num_ranks, 2);
   EXPECT_EQ(of_files.tokens, 64 + 12);
-  const auto named = bench({.probe = {.pipeline = {.model = {}},
-                                      .synthetic = "toy-1",
-                                      .blocks = {2},
-                                      .width = 64,
-                                      .height = 32},
-                            .runs = 1});
+  const auto named = bench(deploy({.synthetic = "toy-1", .blocks = {2}}),
+                           {.probe = {.width = 64, .height = 32}, .runs = 1});
   EXPECT_EQ(named.width, 64);
 }
 

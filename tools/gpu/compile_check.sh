@@ -92,7 +92,7 @@ configure_archives() {
   configure_with "$folder" || show_failure "$folder/configure.log"
   make_archive "$folder" 11
   ! configure_with "$folder" || stop 1 "nvcc of CUDA $major was taken for a LibTorch of CUDA 11"
-  tr -s ' \n' ' ' <"$folder/configure.log" | grep -q "LibTorch has the runtime of CUDA 11. Set CUDACXX" ||
+  [[ $(tr -s ' \n' ' ' <"$folder/configure.log") == *"LibTorch has the runtime of CUDA 11. Set CUDACXX"* ]] ||
     show_failure "$folder/configure.log"
   printf 'configured with a LibTorch as archives have it (%d s)\n' "$((SECONDS - start))"
 }

@@ -26,7 +26,7 @@ make_libtorch() {
 
 # expect_runtime PLACE NAME PATH: a program linked with PLACE needs NAME, and finds it in PATH.
 expect_runtime() {
-  local build=$folder/build needed
+  local build=$folder/build needed found
   rm -rf "$build"
   mkdir -p "$folder/source"
   cat >"$folder/source/CMakeLists.txt" <<END
@@ -42,9 +42,10 @@ END
     cmake --build "$build" >>"$folder/log" 2>&1 || { cat "$folder/log" >&2; stop 1 "nothing was linked with $1"; }
   needed=$(readelf -d "$build/one_runtime" | sed -n 's/.*NEEDED.*\[\(libamdhip64[^]]*\)\].*/\1/p')
   [[ $needed == "$2" ]] || stop 1 "a program with $1 should need $2, it needs ${needed//$'\n'/ and }"
-  ldd "$build/one_runtime" | grep -q "$2 => $3 " ||
-    stop 1 "a program with $1 does not find its runtime $3: $(ldd "$build/one_runtime")"
-  readelf -d "$build/one_runtime" | grep -qE 'RPATH|RUNPATH' || stop 1 "a program with $1 has no run path"
+  # A pipe into grep -q fails when grep leaves before ldd has written everything.
+  found=$(ldd "$build/one_runtime")
+  [[ $found == *"$2 => $3 "* ]] || stop 1 "a program with $1 does not find its runtime $3: $found"
+  [[ $(readelf -d "$build/one_runtime") =~ RPATH|RUNPATH ]] || stop 1 "a program with $1 has no run path"
 }
 
 runtime='int hipInit(int) { return 0; }'

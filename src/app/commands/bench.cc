@@ -15,13 +15,20 @@
 namespace braid {
 namespace {
 
-// The options with what the command line leaves open filled in for this machine.
-BenchOptions settled(const BenchConfiguration& configuration) {
-  auto options = configuration.options;
-  options.probe.deployed = deployed(configuration);
-  options.probe.pipeline = options.probe.deployed->options;
-  options.probe.pictures = read_input_pictures(configuration.pictures).pictures;
-  return options;
+// A configuration with what the command line leaves open filled in for this machine.
+struct Settled {
+  Deployment deployment;
+  DenoiserFlags denoiser;
+  BenchOptions options;
+};
+
+Settled settled(const BenchConfiguration& configuration) {
+  Settled settled{.deployment = deployed(configuration),
+                  .denoiser = configuration.denoiser,
+                  .options = configuration.options};
+  settled.denoiser.pipeline = settled.deployment.options;
+  settled.options.probe.pictures = read_input_pictures(configuration.pictures).pictures;
+  return settled;
 }
 
 OrderedJson named(OrderedJson result, const BenchConfiguration& configuration) {
@@ -31,12 +38,13 @@ OrderedJson named(OrderedJson result, const BenchConfiguration& configuration) {
 
 // In a sweep, a configuration that is impossible or runs out of memory is a result, too.
 OrderedJson run_one(const BenchConfiguration& configuration) {
-  const auto options = settled(configuration);
-  if (configuration.setting.empty()) return bench_json(bench(options), options);
+  const auto all = settled(configuration);
+  const auto run = [&] { return bench_json(bench(all.deployment, all.options), all.denoiser); };
+  if (configuration.setting.empty()) return run();
   try {
-    return named(bench_json(bench(options), options), configuration);
+    return named(run(), configuration);
   } catch (...) {
-    return named(failure_json(current_failure("bench").sentence, options), configuration);
+    return named(failure_json(current_failure("bench").sentence, all.denoiser), configuration);
   }
 }
 
@@ -48,7 +56,7 @@ std::vector<OrderedJson> earlier_results(const BenchFlags& flags) {
   require(flags.plot.empty() || !std::filesystem::equivalent(flags.plot, flags.against, missing),
           "--plot would overwrite ", flags.against.string(), ", which --against reads");
   for (const auto& configuration : flags.configurations)
-    require_comparable(bench_settings(settled(configuration)), before);
+    require_comparable(bench_settings(settled(configuration).denoiser), before);
   return before;
 }
 

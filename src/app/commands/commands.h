@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/flags/flags.h"
-#include "app/print/phase_log.h"
+#include "pipeline/phase_log.h"
 
 namespace braid {
 

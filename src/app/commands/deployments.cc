@@ -27,13 +27,12 @@ PipelineOptions fitted(PipelineOptions options) {
 // Files were chosen that were not asked for by name.
 void say_choice(const std::string& choice) { std::cerr << "braid: " << with_flags(choice) << '\n'; }
 
-Deployment deployed_denoiser(PipelineOptions options, const StatedMemory& stated,
-                             const std::string& synthetic, const std::vector<int>& blocks) {
-  if (synthetic.empty()) options = with_bundled(std::move(options));
+Deployment deployed_denoiser(const DenoiserFlags& f) {
+  auto options = f.synthetic.empty() ? with_bundled(f.pipeline) : f.pipeline;
   return deploy({.pipeline = on_launched_ranks(std::move(options)),
-                 .stated = stated,
-                 .synthetic = synthetic,
-                 .blocks = blocks,
+                 .stated = f.stated,
+                 .synthetic = f.synthetic,
+                 .blocks = f.blocks,
                  .say = say_choice});
 }
 
@@ -72,14 +71,10 @@ Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model)
                  .say = say_choice});
 }
 
-Deployment deployed(const VerifyFlags& flags) {
-  const auto& o = flags.options;
-  return deployed_denoiser(o.pipeline, flags.stated, o.synthetic, o.blocks);
-}
+Deployment deployed(const VerifyFlags& flags) { return deployed_denoiser(flags.denoiser); }
 
 Deployment deployed(const BenchConfiguration& configuration) {
-  const auto& probe = configuration.options.probe;
-  return deployed_denoiser(probe.pipeline, configuration.stated, probe.synthetic, probe.blocks);
+  return deployed_denoiser(configuration.denoiser);
 }
 
 Deployment deployed(const InfoFlags& flags) {

@@ -36,7 +36,7 @@ class GenerateRun {
   GenerateRun(const GenerateFlags& flags, Request request, PhaseLog::Clock::time_point began)
       : flags_(flags),
         request_(std::move(request)),
-        phases_(began),
+        began_(began),
         is_first_(is_first_rank()),
         display_(display_on_standard_error(!is_first_ || flags.verbosity == Verbosity::kQuiet)) {
     if (is_first_) files_.emplace(flags.output, int(request_.prompts.size()) * request_.num_images);
@@ -51,11 +51,11 @@ class GenerateRun {
   void tell_memory();
   void warn(const std::string& sentence);
   void check_dump() const;
-  void draw();
+  RunFacts draw();
   void share_seed(const Engine& engine);
   void save(const Picture& picture);
-  void tell_choices();
-  void report() const;
+  void tell_choices(at::ScalarType dtype);
+  void report(const RunFacts& facts) const;
   const PipelineOptions& options() const { return deployment_->options; }
   int threads() const { return options().threads > 0 ? options().threads : at::get_num_threads(); }
   Hooks hooks();
@@ -64,19 +64,12 @@ class GenerateRun {
   Request request_;
   std::optional<Deployment> deployment_;  // once prepared
   std::optional<OutputFiles> files_;      // on the first rank
-  PhaseLog phases_;
+  PhaseLog::Clock::time_point began_;     // the program
   StopSignals signals_;
   bool is_first_;  // the only one that writes and prints
   ProgressDisplay display_;
   std::vector<InputFile> inputs_;
   Settings settings_;
-  std::string dtype_;
-  GraphUse graph_;
-  std::vector<std::vector<int>> full_steps_;
-  LinkUse link_;
-  TrafficByAxis step_;
-  std::vector<BytesRead> bytes_read_;
-  MeasuredPeaks peaks_;
   std::vector<SavedPicture> saved_;
   std::vector<std::string> warnings_;
 };
@@ -141,11 +134,7 @@ void GenerateRun::check_dump() const {
 }
 
 Hooks GenerateRun::hooks() {
-  return {.progress =
-              [this](const Progress& progress) {
-                phases_.enter(progress.phase);
-                display_.show(progress);
-              },
+  return {.progress = [this](const Progress& progress) { display_.show(progress); },
           .picture =
               [this](Picture& picture) {
                 save(picture);
@@ -157,42 +146,34 @@ Hooks GenerateRun::hooks() {
 
 int GenerateRun::run() {
   try {
-    draw();
+    const auto facts = draw();
+    if (flags_.json && is_first_) report(facts);
   } catch (const Cancelled&) {
     display_.clear();
     display_.say("stopped");
     return kSignalled + signals_.received();
   }
-  if (flags_.json && is_first_) report();
   return kSuccess;
 }
 
-void GenerateRun::draw() {
+RunFacts GenerateRun::draw() {
   const auto hooks = this->hooks();
   hooks.progress({.phase = Phase::kLoad});
   const Engine engine(*deployment_, hooks, Measure::kPeaks);
   display_.finish();
   if (flags_.is_seed_random) share_seed(engine);
   settings_ = engine.settle(request_, {});
-  dtype_ = c10::getDtypeNames(engine.dtype()).first;
   display_.expect_pictures(settings_.num_pictures());
-  if (is_first_ && flags_.verbosity == Verbosity::kVerbose) tell_choices();
-  Recording recording;
-  bytes_read_ = engine.bytes_read();
-  engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording, &step_);
-  graph_ = engine.graph_use();
-  full_steps_ = engine.full_steps();
-  link_ = engine.link();
-  peaks_ = {.start_bytes = engine.meter()->start_bytes(),
-            .are_exact = engine.meter()->is_exact(),
-            .ranks = engine.peaks()};
+  if (is_first_ && flags_.verbosity == Verbosity::kVerbose) tell_choices(engine.loaded().dtype);
+  const auto record = flags_.dump.empty() ? RecordTensors::kNo : RecordTensors::kYes;
+  auto facts = engine.generate(request_, hooks, {.record = record}).facts;
   display_.finish();
   if (is_first_ && !flags_.dump.empty()) {
-    const auto bytes = write_safetensors(recording);
+    const auto bytes = write_safetensors(facts.recording);
     const auto whole = signals_.delay_exit();
     write_file(flags_.dump, bytes);
   }
-  phases_.finish();
+  return facts;
 }
 
 // Each process has drawn one: the first rank's counts.
@@ -218,8 +199,8 @@ void GenerateRun::save(const Picture& picture) {
   print(path.string() + "\n");
 }
 
-void GenerateRun::tell_choices() {
-  display_.say(text_of(dtype_, " on ", list_of_devices(options()), " with ",
+void GenerateRun::tell_choices(at::ScalarType dtype) {
+  display_.say(text_of(dtype_name(dtype), " on ", list_of_devices(options()), " with ",
                        plural(threads(), "thread"), ", model ", options().model.string()));
   display_.say(text_of(settings_.width, "x", settings_.height, ", ",
                        plural(settings_.steps, "step"), ", guidance ", settings_.guidance,
@@ -227,22 +208,14 @@ void GenerateRun::tell_choices() {
                        " text tokens, batches of ", settings_.batch_size));
 }
 
-void GenerateRun::report() const {
+void GenerateRun::report(const RunFacts& facts) const {
   print(report_json({.options = options(),
-                     .settings = settings_,
-                     .phases = phases_,
+                     .facts = facts,
+                     .program_began = began_,
                      .pictures = saved_,
                      .inputs = inputs_,
                      .warnings = warnings_,
-                     .model = options().model,
-                     .dtype = dtype_,
                      .threads = threads(),
-                     .graph = graph_,
-                     .full_steps = full_steps_,
-                     .link = link_,
-                     .step = step_,
-                     .bytes_read = bytes_read_,
-                     .peaks = peaks_,
                      .fit = deployment_->memory_plan}));
 }
 

@@ -51,13 +51,12 @@ std::string table_of(const Verdict& verdict, const std::string& layout) {
 }  // namespace
 
 int verify_layout(const VerifyFlags& flags) {
+  const auto deployment = deployed(flags);
   auto options = flags.options;
-  options.deployed = deployed(flags);
-  options.pipeline = options.deployed->options;
-  options.pictures = read_input_pictures(flags.pictures).pictures;
-  const auto verdict = verify(options);
+  options.probe.pictures = read_input_pictures(flags.pictures).pictures;
+  const auto verdict = verify(deployment, options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
-  const auto layout = to_string(degrees_of(options.pipeline.layout));
+  const auto layout = to_string(deployment.degrees());
   print(flags.json ? json_text(json_of(verdict, layout)) : table_of(verdict, layout));
   return verdict.first_divergent() ? 1 : 0;
 }

@@ -54,7 +54,7 @@ void check_together(const BenchFlags& f, const std::set<std::string>& given) {
   needs("--disk-reads", "--offload-dir", "says how files of weights are read");
   const bool is_used = std::any_of(f.configurations.begin(), f.configurations.end(),
                                    [](const BenchConfiguration& c) {
-                                     const auto& memory = c.options.probe.pipeline.memory;
+                                     const auto& memory = c.denoiser.pipeline.memory;
                                      return !memory.preset.empty() || offloads(memory.offload);
                                    });
   require(is_used || !given.contains("--offload-dir"),
@@ -78,16 +78,17 @@ Examples:
 void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   auto& options = line.configuration.options;
   auto& probe = options.probe;
-  add_layout_flags(read, probe.pipeline.layout);
-  add_model_flags(read, probe.pipeline);
-  add_controlnet_flag(read, probe.pipeline.controlnets);
-  add_adapter_flags(read, probe.pipeline);
-  add_synthetic_flags(read, probe.synthetic, probe.blocks);
-  add_machine_flags(read, probe.pipeline);
-  add_graph_flag(read, probe.pipeline);
-  add_text_stream_flag(read, probe.pipeline);
-  add_preset_flag(read, probe.pipeline.memory, "none");
-  add_memory_flags(read, probe.pipeline.memory, line.configuration.stated);
+  auto& denoiser = line.configuration.denoiser;
+  add_layout_flags(read, denoiser.pipeline.layout);
+  add_model_flags(read, denoiser.pipeline);
+  add_controlnet_flag(read, denoiser.pipeline.controlnets);
+  add_adapter_flags(read, denoiser.pipeline);
+  add_synthetic_flags(read, denoiser.synthetic, denoiser.blocks);
+  add_machine_flags(read, denoiser.pipeline);
+  add_graph_flag(read, denoiser.pipeline);
+  add_text_stream_flag(read, denoiser.pipeline);
+  add_preset_flag(read, denoiser.pipeline.memory, "none");
+  add_memory_flags(read, denoiser.pipeline.memory, denoiser.stated);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             picture_size_into(probe.width, probe.height));
   read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 4096. Default: the model's",
@@ -107,12 +108,11 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   for (const auto& sweep : line.sweeps) given.insert(sweep.flag);
   for (const auto& sweep : line.sweeps) require_sweepable(sweep.flag);
   for (const auto& setting : settings_of(std::exchange(line.sweeps, {}))) {
-    line.configuration = {
-        .setting = to_string(setting), .options = {}, .pictures = {}, .stated = {}};
+    line.configuration = {.setting = to_string(setting)};
     read.finish();
     for (const auto& [flag, value] : setting)
       read.read_also(flag, "--sweep " + flag.substr(2), value);
-    require_chosen_bits(line.configuration.options.probe.pipeline.memory);
+    require_chosen_bits(line.configuration.denoiser.pipeline.memory);
     f.configurations.push_back(line.configuration);
   }
   check_together(f, given);

@@ -218,7 +218,7 @@ CommandLine finished(Command<ServeFlags>& serve) {
 
 CommandLine finished(Command<VerifyFlags>& verify) {
   verify.read.finish();
-  require_chosen_bits(verify.flags.options.pipeline.memory);
+  require_chosen_bits(verify.flags.denoiser.pipeline.memory);
   return verify.flags;
 }
 

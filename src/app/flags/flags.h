@@ -93,10 +93,18 @@ struct InfoFlags {
   bool verbose = false;  // with a model: its whole configuration; and this machine
 };
 
-struct VerifyFlags {
-  VerifyOptions options;  // the model is empty for the bundled one
-  PictureFlags pictures;  // only their sizes count
+// The model whose denoisers are verified or timed.
+struct DenoiserFlags {
+  PipelineOptions pipeline;  // the model is empty for the bundled one
   StatedMemory stated;
+  std::string synthetic = {};    // a model known by name: random weights of its shapes, not files
+  std::vector<int> blocks = {};  // for it, one count per kind; 0: all
+};
+
+struct VerifyFlags {
+  DenoiserFlags denoiser;
+  VerifyOptions options;
+  PictureFlags pictures;  // only their sizes count
   bool json = false;
 };
 
@@ -123,10 +131,10 @@ struct ConvertFlags {
 };
 
 struct BenchConfiguration {
-  std::string setting;    // the sweeps' values: "tp 2, quantize int8"
-  BenchOptions options;   // the model is empty for the bundled one
-  PictureFlags pictures;  // only their sizes count
-  StatedMemory stated;
+  std::string setting;  // the sweeps' values: "tp 2, quantize int8"
+  DenoiserFlags denoiser = {};
+  BenchOptions options = {};
+  PictureFlags pictures = {};  // only their sizes count
 };
 
 struct BenchFlags {

@@ -21,14 +21,14 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
   read.text("--size", "WxH", "Comparison", "Width and height in pixels. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
               const auto size = picture_size(flag, text);
-              f.options.width = size.width;
-              f.options.height = size.height;
+              f.options.probe.width = size.width;
+              f.options.probe.height = size.height;
             });
-  read.text("--max-sequence-length", "N", "Comparison",
-            "Text tokens, 1 to 4096. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              f.options.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
-            });
+  read.text(
+      "--max-sequence-length", "N", "Comparison", "Text tokens, 1 to 4096. Default: the model's",
+      [&](const std::string& flag, const std::string& text) {
+        f.options.probe.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
+      });
   add_looked_at_flags(read, f.pictures, "Comparison");
   read.text("--seed", "N", "Comparison", "Seed of the random inputs. Default: 0",
             [&](const std::string& flag, const std::string& text) {
@@ -50,10 +50,10 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
 }  // namespace
 
 void add_verify_flags(FlagReader& read, VerifyFlags& f) {
-  auto& pipeline = f.options.pipeline;
+  auto& pipeline = f.denoiser.pipeline;
   add_layout_flags(read, pipeline.layout);
   add_preset_flag(read, pipeline.memory, "none");
-  add_memory_flags(read, pipeline.memory, f.stated);
+  add_memory_flags(read, pipeline.memory, f.denoiser.stated);
   read.text("--memory", "BYTES", "Memory",
             "Memory per device, such as 6GB: the single rank's transformer\n"
             "is paged if it is larger. Default: what is free on a GPU",
@@ -64,7 +64,7 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   add_controlnet_flag(read, pipeline.controlnets);
   add_redux_flag(read, pipeline);
   add_adapter_flags(read, pipeline);
-  add_synthetic_flags(read, f.options.synthetic, f.options.blocks);
+  add_synthetic_flags(read, f.denoiser.synthetic, f.denoiser.blocks);
   add_machine_flags(read, pipeline);
   add_comparison_flags(read, f);
   read.flag("--json", "Output", "Print one JSON object", f.json);

@@ -28,11 +28,11 @@ std::string today() {
   return text;
 }
 
-std::string name_of_model(const ProbeOptions& probe) {
-  if (!probe.synthetic.empty()) return probe.synthetic;
+std::string name_of_model(const DenoiserFlags& denoiser) {
+  if (!denoiser.synthetic.empty()) return denoiser.synthetic;
   std::error_code unreachable;
-  const auto whole = std::filesystem::weakly_canonical(probe.pipeline.model, unreachable);
-  return unreachable ? probe.pipeline.model.string() : whole.string();
+  const auto whole = std::filesystem::weakly_canonical(denoiser.pipeline.model, unreachable);
+  return unreachable ? denoiser.pipeline.model.string() : whole.string();
 }
 
 std::string layout_of(const Layout& l) { return layout_name(degrees_of(l)); }
@@ -113,12 +113,12 @@ std::string config_of(const PipelineOptions& o) {
   return flags.empty() ? config : config + " " + flags;
 }
 
-OrderedJson bench_settings(const BenchOptions& o) {
-  const auto& pipeline = o.probe.pipeline;
+OrderedJson bench_settings(const DenoiserFlags& denoiser) {
+  const auto& pipeline = denoiser.pipeline;
   const auto degrees = degrees_of(pipeline.layout);
   return {{"config", config_of(pipeline)},
-          {"model", name_of_model(o.probe)},
-          {"blocks", o.probe.blocks},
+          {"model", name_of_model(denoiser)},
+          {"blocks", denoiser.blocks},
           {"gpus", degrees.product()},
           {"world_size", degrees.product()},
           {"ring_degree", degrees.ring},
@@ -129,18 +129,21 @@ OrderedJson bench_settings(const BenchOptions& o) {
           {"machine", name_of_machine(device_names(pipeline).front())}};
 }
 
-OrderedJson bench_json(const BenchResult& r, const BenchOptions& o) {
-  auto json = bench_settings(o);
+OrderedJson bench_json(const BenchResult& r, const DenoiserFlags& denoiser) {
+  const auto& timed = r.slowest();
+  auto json = bench_settings(denoiser);
   json["threads"] = r.threads;
   json["dtype"] = c10::getDtypeNames(r.dtype).first;
   json["size"] = text_of(r.width, "x", r.height);
   json["tokens"] = r.tokens;
-  json["steps"] = r.seconds.size();
+  json["steps"] = timed.seconds.size();
   double total = 0;
-  for (const double seconds : r.seconds) total += seconds;
+  for (const double seconds : timed.seconds) total += seconds;
   json["total_s"] = total;
-  json["step_s"] = r.median_seconds();
-  json["steps_s"] = r.seconds;
+  json["step_s"] = timed.median_seconds();
+  json["steps_s"] = timed.seconds;
+  if (r.denoisers.size() > 1)
+    for (const auto& each : r.denoisers) json["denoisers"][each.folder] = each.median_seconds();
   json["modulations_s"] = r.modulations_seconds;
   json["refining_s"] = r.refining_seconds;
   json["load_s"] = r.load_seconds;
@@ -155,8 +158,8 @@ OrderedJson bench_json(const BenchResult& r, const BenchOptions& o) {
   return json;
 }
 
-OrderedJson failure_json(const std::string& sentence, const BenchOptions& o) {
-  auto json = bench_settings(o);
+OrderedJson failure_json(const std::string& sentence, const DenoiserFlags& denoiser) {
+  auto json = bench_settings(denoiser);
   json["failure"] = sentence;
   return json;
 }

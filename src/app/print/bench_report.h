@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/flags/flags.h"
 #include "app/print/readable_json.h"
 #include "pipeline/proofs/bench.h"
 
@@ -14,13 +15,13 @@ namespace braid {
 std::string config_of(const PipelineOptions& options);
 
 // The keys that identify a result, as far as they are known before anything is loaded.
-OrderedJson bench_settings(const BenchOptions& options);
+OrderedJson bench_settings(const DenoiserFlags& denoiser);
 
 // The keys of the harness behind published figures (docs/performance.md), and some of our own.
 // Times are seconds; memory is a GPU's or, for ranks on a CPU, their process's resident memory.
-OrderedJson bench_json(const BenchResult& result, const BenchOptions& options);
+OrderedJson bench_json(const BenchResult& result, const DenoiserFlags& denoiser);
 // Takes the place of a result.
-OrderedJson failure_json(const std::string& sentence, const BenchOptions& options);
+OrderedJson failure_json(const std::string& sentence, const DenoiserFlags& denoiser);
 
 // One result in sentences; several in a table, compared or not. Rows are named by "setting", if
 // that key exists.

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "app/print/phase_log.h"
 #include "app/print/readable.h"
+#include "pipeline/memory/peaks.h"
 
 namespace braid {
 namespace {

@@ -22,11 +22,18 @@ OrderedJson files_of(const std::vector<SavedPicture>& pictures) {
 double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
 // `startup` is from the program's start to its first kernel, loading included.
-OrderedJson seconds_of(const PhaseLog& phases) {
+OrderedJson seconds_of(const RunReport& r) {
+  const auto& phases = r.facts.phases;
+  const auto since_start = [&](PhaseLog::Clock::time_point time) {
+    return rounded(seconds_between(r.program_began, time));
+  };
   OrderedJson seconds;
-  for (const auto phase : kPhases) seconds[phase_name(phase)] = rounded(phases.seconds(phase));
-  seconds["startup"] = rounded(phases.seconds_to(Phase::kText));
-  seconds["total"] = rounded(phases.seconds_so_far());
+  for (const auto phase : kPhases)
+    seconds[phase_name(phase)] =
+        rounded(phase == Phase::kLoad ? r.facts.load.seconds : phases.seconds(phase));
+  const auto first = phases.began(Phase::kText);
+  seconds["startup"] = first ? since_start(*first) : 0;
+  seconds["total"] = since_start(PhaseLog::Clock::now());
   return seconds;
 }
 
@@ -87,10 +94,10 @@ OrderedJson pictures_in_of(const RunReport& r) {
   for (const auto& input : r.inputs)
     files.push_back({{"role", input.role}, {"name", input.name}, {"sha256", input.sha256}});
   return {{"pictures_in", files},
-          {"strength", number_or_null(r.settings.strength)},
-          {"first_step", r.settings.first_step},
-          {"mask_blur", r.settings.mask_blur},
-          {"padding_crop", number_or_null(r.settings.padding_crop)}};
+          {"strength", number_or_null(r.facts.settings.strength)},
+          {"first_step", r.facts.settings.first_step},
+          {"mask_blur", r.facts.settings.mask_blur},
+          {"padding_crop", number_or_null(r.facts.settings.padding_crop)}};
 }
 
 OrderedJson adapters_of(const std::vector<Adapter>& adapters) {
@@ -128,10 +135,14 @@ OrderedJson graph_json(const GraphUse& use) {
   return json;
 }
 
-double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases) {
-  const auto round = pictures_per_round(settings, degrees);
-  const auto rounds = (settings.num_pictures() + round - 1) / round;
-  return phases.seconds(Phase::kDenoise) / (double(rounds) * settings.steps_taken());
+double seconds_per_step(const RunFacts& facts, const Degrees& degrees) {
+  const auto round = pictures_per_round(facts.settings, degrees);
+  const auto rounds = (facts.settings.num_pictures() + round - 1) / round;
+  return facts.phases.seconds(Phase::kDenoise) / (double(rounds) * facts.settings.steps_taken());
+}
+
+std::string dtype_name(at::ScalarType dtype) {
+  return std::string(c10::getDtypeNames(dtype).first);
 }
 
 OrderedJson traffic_json(const TrafficByAxis& traffic) {
@@ -171,28 +182,28 @@ OrderedJson peaks_json(const std::vector<RankPeaks>& ranks) {
 std::string report_json(const RunReport& r) {
   const auto degrees = degrees_of(r.options.layout);
   OrderedJson json = {{"files", files_of(r.pictures)}};
-  json.update(settings_of(r.settings));
+  json.update(settings_of(r.facts.settings));
   json.update(pictures_in_of(r));
-  json["dtype"] = r.dtype;
+  json["dtype"] = dtype_name(r.facts.load.dtype);
   json["device"] = list_of_devices(r.options);
   json["threads"] = r.threads;
   json["layout"] = to_string(degrees);
-  json["graph"] = graph_json(r.graph);
+  json["graph"] = graph_json(r.facts.graph);
   json["cache"] = words_of(r.options.cache);
-  if (!r.full_steps.empty()) json["full_steps"] = r.full_steps;  // by picture, from 0
-  json["link"] = link_json(r.link);
-  json["step_traffic"] = traffic_json(r.step);
-  json["bytes_read"] = bytes_read_of(r.bytes_read);
-  json["model"] = r.model.string();
+  if (!r.facts.full_steps.empty()) json["full_steps"] = r.facts.full_steps;  // by picture, from 0
+  json["link"] = link_json(r.facts.load.link);
+  json["step_traffic"] = traffic_json(r.facts.step_traffic);
+  json["bytes_read"] = bytes_read_of(r.facts.load.bytes_read);
+  json["model"] = r.options.model.string();
   json["lora"] = adapters_of(r.options.adapters);
   json["version"] = version();
   json["warnings"] = r.warnings;
-  json["seconds"] = seconds_of(r.phases);
-  json["seconds_per_step"] = rounded(seconds_per_step(r.settings, degrees, r.phases));
-  json["peak_memory_bytes"] = peaks_of_first(r.peaks);
+  json["seconds"] = seconds_of(r);
+  json["seconds_per_step"] = rounded(seconds_per_step(r.facts, degrees));
+  json["peak_memory_bytes"] = peaks_of_first(r.facts.peaks);
   json["fit"] = fit_of(r.fit);
-  json["rank_peaks"] = peaks_json(r.peaks.ranks);
-  json["peak_memory_is"] = r.peaks.are_exact ? "exact" : "sampled at the ends of phases";
+  json["rank_peaks"] = peaks_json(r.facts.peaks.ranks);
+  json["peak_memory_is"] = r.facts.peaks.are_exact ? "exact" : "sampled at the ends of phases";
   return json_text(json);
 }
 

@@ -7,10 +7,9 @@
 
 #include "app/files/input_pictures.h"
 #include "app/flags/flags.h"
-#include "app/print/phase_log.h"
 #include "app/print/readable_json.h"
-#include "pipeline/engine.h"
 #include "pipeline/planner/memory_plan.h"
+#include "pipeline/run_facts.h"
 
 namespace braid {
 
@@ -20,33 +19,21 @@ struct SavedPicture {
   std::uint64_t seed;
 };
 
-struct MeasuredPeaks {
-  std::int64_t start_bytes = 0;  // resident, before the first phase
-  bool are_exact = true;
-  std::vector<RankPeaks> ranks = {};
-};
-
 struct RunReport {
   const PipelineOptions& options;
-  const Settings& settings;
-  const PhaseLog& phases;
+  const RunFacts& facts;
+  PhaseLog::Clock::time_point program_began;
   std::vector<SavedPicture> pictures = {};
   std::vector<InputFile> inputs = {};
   std::vector<std::string> warnings = {};
-  std::filesystem::path model = {};
-  std::string dtype = {};
   int threads = 0;
-  GraphUse graph = {};
-  std::vector<std::vector<int>> full_steps = {};  // by picture, with a cache
-  LinkUse link = {};
-  TrafficByAxis step = {};                 // sent by the first rank to the others in the first step
-  std::vector<BytesRead> bytes_read = {};  // by rank
-  MeasuredPeaks peaks = {};
   std::optional<MemoryPlan> fit = {};  // a budget's choice
 };
 
 // Seconds per step, over all rounds; 0 before the first.
-double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases);
+double seconds_per_step(const RunFacts& facts, const Degrees& degrees);
+
+std::string dtype_name(at::ScalarType dtype);  // "bfloat16"
 
 // By axis, counts and bytes a rank sends; axes without traffic are left out.
 OrderedJson traffic_json(const TrafficByAxis& traffic);

@@ -13,7 +13,7 @@
 #include "pipeline/conversion/partial_folder.h"
 #include "pipeline/conversion/shards.h"
 #include "pipeline/deployment.h"
-#include "pipeline/model.h"
+#include "pipeline/devices.h"
 #include "pipeline/part_tensors.h"
 #include "weights/sources/identity.h"
 
@@ -254,11 +254,11 @@ ShardJob Conversion::job_of(const Part& part) {
 }
 
 void Conversion::write_configs() const {
-  const auto& denoiser = family_->part(Part::Role::kDenoiser);
   for (const auto& part : family_->description().parts) {
     if (!changes(part)) continue;
     const auto own = files_.config_of(part.folder), to = partial_ / part.folder / "config.json";
-    const bool is_as_read = !part.widened && (&part != &denoiser || files_.single_file.empty());
+    const bool is_denoiser = part.role == Part::Role::kDenoiser;
+    const bool is_as_read = !part.widened && (!is_denoiser || files_.single_file.empty());
     const bool has_own = is_as_read && is_there(own);
     if (has_own)
       fs::copy_file(own, to, fs::copy_options::overwrite_existing);
@@ -270,7 +270,8 @@ void Conversion::write_configs() const {
   for (const auto& part : family_->description().parts)  // other programs should not try
     if (changes(part) && is_cut(part) && index.contains(part.folder))
       index[part.folder][0] = "braid";
-  index[denoiser.folder] = {"diffusers", denoiser.class_name};
+  for (const auto* const denoiser : family_->denoisers())
+    index[denoiser->folder] = {"diffusers", denoiser->class_name};
   const auto& pipeline = family_->description().pipeline_class;
   if (!pipeline.empty()) index["_class_name"] = pipeline;
   write_file(partial_ / "model_index.json", index.dump(2) + "\n");
@@ -310,6 +311,9 @@ void Conversion::run() {
   require(is_single_file() || files_.part_files.empty(), o_.model.string(),
           " holds other parts of the model, too, which are not converted: a directory needs the ",
           "folders of its parts (`components`); a single file takes the transformer alone");
+  require(!is_single_file() || family_->denoisers().size() == 1, o_.model.string(), " has ",
+          family_->denoisers().size(), " transformers: they are converted to a directory, not to ",
+          "a single file");
   std::vector<ShardJob> jobs;
   if (!is_single_file()) check_parts(model_);
   for (const auto& part : family_->description().parts) {
@@ -322,7 +326,7 @@ void Conversion::run() {
       claim_partial(partial_, recipe_of(o_, model_.options.components), hooks_.warning);
   for (const auto& job : jobs) write_shards(job);
   if (!is_single_file()) return finish_folder();
-  fs::rename(partial_ / "transformer.safetensors", out_);
+  fs::rename(partial_ / (jobs.front().stem + ".safetensors"), out_);
   fs::remove_all(partial_);
 }
 

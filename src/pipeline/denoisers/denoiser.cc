@@ -5,32 +5,25 @@
 namespace braid {
 namespace {
 
-std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
+std::string why_no_graph(const Loading& loading) {
+  const auto& options = loading.asked();
   if (options.graphs == Graphs::kOff) return "graphs are off";
-  if (options.device.is_cpu()) return "a CPU records no graphs";
-  if (!make_device_graph(options.device)) return "this build records no graphs";
+  if (loading.device().is_cpu()) return "a CPU records no graphs";
+  if (!make_device_graph(loading.device())) return "this build records no graphs";
   if (options.memory.offload.transformer != OffloadMode::kNone)
     return "weights are copied during a step";
-  return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
-}
-
-LoadOptions load_options(const DenoiserSetup& setup) {
-  auto load = setup.load;
-  load.tensor_parallel = setup.mesh.tp;
-  load.quantize = setup.options.memory.quantize;
-  load.keep_dense = setup.options.memory.keep_dense;
-  load.paging = setup.offloaded->transformer();
-  return load;
+  return loading.mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
 }
 
 }  // namespace
 
-StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
+StepGraphOptions graph_options(const Loading& loading) {
   using OnFailure = StepGraphOptions::OnFailure;
-  return {.device = options.device,
-          .why_not = why_no_graph(mesh, options),
-          .epoch = [world = mesh.world] { return world.epoch(); },
-          .on_failure = mesh.world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
+  const auto& world = loading.mesh.world;
+  return {.device = loading.device(),
+          .why_not = why_no_graph(loading),
+          .epoch = [world] { return world.epoch(); },
+          .on_failure = world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
 }
 
 DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts) {
@@ -49,26 +42,26 @@ DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const Offl
   return part;
 }
 
-Denoiser::Denoiser(const DenoiserSetup& setup, const Part& of, BlockRange run,
+Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange run,
                    const Controls& controls) {
-  const auto& mesh = setup.mesh;
-  const auto& options = setup.options;
-  auto graphs = graph_options(mesh, options);
-  graphs.epoch = [of_ranks = graphs.epoch, of_weights = setup.epoch, seen = references_.get()] {
-    return of_ranks() + of_weights() + seen->changes();
+  const auto& mesh = loading.mesh;
+  const auto& cache = loading.asked().cache;
+  auto graphs = graph_options(loading);
+  // A graph that was recorded in another epoch of the weights is stale, too.
+  graphs.epoch = [of_ranks = graphs.epoch, weights = loading.weights, seen = references_.get()] {
+    return of_ranks() + weights->epoch() + seen->changes();
   };
-  const auto load = load_options(setup);
   DenoiserPart part, alone;
-  if (options.cache.mode != CacheMode::kOff) {
-    cache_ = std::make_unique<StepCache>(options.cache, mesh);
+  if (cache.mode != CacheMode::kOff) {
+    cache_ = std::make_unique<StepCache>(cache, mesh);
     part_graphs_.emplace(graphs);
     graphs.why_not = "its parts are recorded";
-    auto parts = load_in_parts(setup, load, of, run, part);
+    auto parts = load_in_parts(loading, of, run, part);
     alone = part;
     alone.predict = one_after_another(parts);
     part.predict = cache_->over(part_graphs_->over(std::move(parts)));
   } else {
-    part = alone = load_blocks(setup, load, of, run);
+    part = alone = load_blocks(loading, of, run);
   }
   references_->set_model(predict_over(mesh, alone), mesh.cfg.size());
   modulate_ = modulate_over(mesh.pp, part, [world = mesh.world] { world.poll(); });
@@ -76,27 +69,27 @@ Denoiser::Denoiser(const DenoiserSetup& setup, const Part& of, BlockRange run,
   steps_ = std::make_unique<StepGraph>(graphs, predict_over(mesh, part, controls));
 }
 
-DenoiserPart Denoiser::load_blocks(const DenoiserSetup& setup, const LoadOptions& load,
-                                   const Part& part, const BlockRange& run) {
-  const auto w = setup.weights(part, load);
-  const auto& interposed = setup.interposed;
+DenoiserPart Denoiser::load_blocks(const Loading& loading, const Part& part,
+                                   const BlockRange& run) {
+  const auto& interposed = loading.interposed;
+  const auto w = loading.weights->of(part, loading.options, interposed.shardings);
   return references_->attending([&](ReferenceKvCache* kept) {
-    auto attend = attend_over(setup.mesh, setup.options.layout.ring_form, kept);
+    auto attend = attend_over(loading.mesh, loading.asked().layout.ring_form, kept);
     if (interposed.attend) attend = interposed.attend(std::move(attend));
-    auto blocks = with_pages(setup.family.load_denoiser(w, std::move(attend), run), w.page(),
-                             setup.offloaded);
-    blocks.text = setup.family.shape().text;
+    auto blocks = with_pages(loading.family().load_denoiser(part, w, std::move(attend), run),
+                             w.page(), loading.offloaded);
+    blocks.text = loading.family().shape().text;
     return interposed.part ? interposed.part(std::move(blocks)) : blocks;
   });
 }
 
 // This rank's blocks in the four parts that a cache sits between; `whole` receives their
 // modulations.
-CachedParts Denoiser::load_in_parts(const DenoiserSetup& setup, const LoadOptions& load,
-                                    const Part& part, const BlockRange& here, DenoiserPart& whole) {
-  const auto end = here.begin + here.count, all = setup.family.shape().num_blocks();
+CachedParts Denoiser::load_in_parts(const Loading& loading, const Part& part,
+                                    const BlockRange& here, DenoiserPart& whole) {
+  const auto end = here.begin + here.count, all = loading.family().shape().num_blocks();
   const auto loaded = [&](const BlockRange& range) {
-    return joined_to(whole, load_blocks(setup, load, part, range));
+    return joined_to(whole, load_blocks(loading, part, range));
   };
   CachedParts parts;
   auto begin = here.begin;

@@ -2,38 +2,17 @@
 // layout composed around them. `generate`, `verify` and `bench` evaluate this.
 #pragma once
 
-#include "pipeline/families/family.h"
 #include "pipeline/graphs/part_graphs.h"
-#include "pipeline/memory/offload.h"
-#include "pipeline/model_options.h"
+#include "pipeline/loading.h"
 #include "pipeline/pictures/kept_references.h"
 
 namespace braid {
 
-// What a proof puts between a denoiser and its layout: a watch, or a fault. Empty: nothing.
-struct Interposed {
-  std::function<ShardingTable(ShardingTable)> shardings = {};
-  std::function<Attend(Attend)> attend = {};
-  std::function<DenoiserPart(DenoiserPart)> part = {};
-};
-
-// How the denoisers of a model are loaded.
-struct DenoiserSetup {
-  const Family& family;
-  const Mesh& mesh;
-  const ModelOptions& options;  // its device, layout, memory, graphs and cache
-  LoadOptions load;             // dtype, device, second stream, and who is told of bytes
-  std::function<Weights(const Part&, const LoadOptions&)> weights;
-  std::shared_ptr<OffloadedParts> offloaded;
-  // A graph recorded in another epoch of the weights is stale.
-  std::function<std::uint64_t()> epoch = [] { return std::uint64_t(0); };
-  Interposed interposed = {};
-};
-
 class Denoiser {
  public:
-  // Loads this rank's share of the blocks `run`. `controls` are the model's ControlNets, if any.
-  Denoiser(const DenoiserSetup& setup, const Part& part, BlockRange run, const Controls& controls);
+  // Loads this rank's share of the blocks `run` of a part, which `loading` says how to keep.
+  // `controls` are the model's ControlNets, if any.
+  Denoiser(const Loading& loading, const Part& part, BlockRange run, const Controls& controls);
   Denoiser(const Denoiser&) = delete;
   Denoiser& operator=(const Denoiser&) = delete;
 
@@ -51,10 +30,9 @@ class Denoiser {
   GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
 
  private:
-  DenoiserPart load_blocks(const DenoiserSetup& setup, const LoadOptions& load, const Part& part,
-                           const BlockRange& run);
-  CachedParts load_in_parts(const DenoiserSetup& setup, const LoadOptions& load, const Part& part,
-                            const BlockRange& here, DenoiserPart& whole);
+  DenoiserPart load_blocks(const Loading& loading, const Part& part, const BlockRange& run);
+  CachedParts load_in_parts(const Loading& loading, const Part& part, const BlockRange& here,
+                            DenoiserPart& whole);
 
   std::unique_ptr<KeptReferences> references_ = std::make_unique<KeptReferences>();
   std::unique_ptr<StepCache> cache_;
@@ -64,8 +42,8 @@ class Denoiser {
   std::unique_ptr<StepGraph> steps_;
 };
 
-// Whether a rank's evaluations are recorded, given its device, memory and graph options.
-StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options);
+// Whether a rank's evaluations are recorded.
+StepGraphOptions graph_options(const Loading& loading);
 
 // Evaluates one part of a model while its weights are present, checking the order of copies.
 DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts);

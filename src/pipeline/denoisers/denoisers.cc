@@ -1,5 +1,8 @@
 #include "pipeline/denoisers/denoisers.h"
 
+#include <algorithm>
+#include <set>
+
 #include "parallel/layout.h"
 #include "pipeline/devices.h"
 #include "pipeline/planner/tensors.h"
@@ -7,16 +10,32 @@
 namespace braid {
 namespace {
 
-Controls load_controls(const DenoiserSetup& setup) {
-  auto load = setup.load;
-  load.tensor_parallel = setup.mesh.tp;
-  load.quantize = setup.options.memory.quantize;
+Controls load_controls(const Loading& loading) {
+  auto load = loading.options;
+  load.tensor_parallel = loading.mesh.tp;
+  load.quantize = loading.asked().memory.quantize;
   const auto weights = [&](const Part& part) {
-    load.paging = setup.offloaded->control();
-    return setup.weights(part, load);
+    load.paging = loading.offloaded->control();
+    return loading.weights->of(part, load);
   };
-  return setup.family.load_controls(weights,
-                                    attend_over(setup.mesh, setup.options.layout.ring_form));
+  return loading.family().load_controls(
+      weights, attend_over(loading.mesh, loading.asked().layout.ring_form));
+}
+
+Loading loading_of_denoisers(const Loading& loading) {
+  const auto& memory = loading.asked().memory;
+  auto own = loading;
+  own.options.tensor_parallel = loading.mesh.tp;
+  own.options.quantize = memory.quantize;
+  own.options.keep_dense = memory.keep_dense;
+  own.options.paging = loading.offloaded->transformer();
+  return own;
+}
+
+// A denoiser of one branch does not share branches out: all of its ranks evaluate what they get.
+Loading loading_of(const Part& part, Loading loading) {
+  if (part.serves.branches != Served::BranchSet::kAll) loading.mesh.cfg = Group();
+  return loading;
 }
 
 }  // namespace
@@ -28,48 +47,77 @@ BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device dev
   return {.begin = run.begin, .count = run.count};
 }
 
-Denoisers::Denoisers(const DenoiserSetup& setup) : controls_(load_controls(setup)) {
+Denoisers::Denoisers(const Loading& loading)
+    : family_(loading.deployment.family),
+      cfg_(loading.mesh.cfg),
+      controls_(load_controls(loading)) {
+  const auto device = loading.device();
   const auto run =
-      blocks_of_rank(setup.family, setup.mesh, setup.options.device, setup.options.ranks_on_device);
-  for (const auto* const part : setup.family.parts(Part::Role::kDenoiser))
-    list_.push_back(std::make_unique<const Denoiser>(setup, *part, run, controls_));
-  setup.offloaded->finish();
+      blocks_of_rank(*family_, loading.mesh, device, loading.deployment.ranks_on(device));
+  const auto of_denoisers = loading_of_denoisers(loading);
+  for (const auto* const part : family_->denoisers())
+    list_.push_back({.part = *part,
+                     .denoiser = std::make_unique<const Denoiser>(loading_of(*part, of_denoisers),
+                                                                  *part, run, controls_)});
+  loading.offloaded->finish();
 }
 
 void Denoisers::keep_references(const DenoiserInput& references) const {
-  for (const auto& one : list_) one->references().keep(references);
-}
-
-void Denoisers::keep_prefixes(const std::vector<DenoiserInput>& branches) const {
-  for (const auto& one : list_) one->references().keep_prefixes(branches);
+  for (const auto& entry : list_) entry.denoiser->references().keep(references);
 }
 
 void Denoisers::forget_references() const {
-  for (const auto& one : list_) one->references().forget();
+  for (const auto& entry : list_) entry.denoiser->references().forget();
 }
 
-KeptPrefixes::KeptPrefixes(const Denoisers& denoisers, std::vector<DenoiserInput>& branches)
-    : denoisers_(denoisers) {
-  denoisers.keep_prefixes(branches);
-  for (auto& branch : branches) branch = behind_prefix(branch);
+bool Denoisers::has_cache() const {
+  return std::ranges::any_of(list_, [](const Entry& e) { return e.denoiser->cache() != nullptr; });
+}
+
+void Denoisers::begin_pictures() const {
+  for (const auto& entry : list_)
+    if (auto* const cache = entry.denoiser->cache()) cache->begin_pictures();
+}
+
+std::vector<int> Denoisers::full_steps(int picture) const {
+  std::set<int> steps;
+  for (const auto& entry : list_) {
+    const auto* const cache = entry.denoiser->cache();
+    if (!cache || !cache->has_seen(picture)) continue;
+    const auto& own = cache->full_steps(picture);
+    steps.insert(own.begin(), own.end());
+  }
+  return {steps.begin(), steps.end()};
 }
 
 GraphUse Denoisers::graph_use() const {
-  GraphUse all{.why_not = front().graph_use().why_not};
-  for (const auto& one : list_) {
-    const auto use = one->graph_use();
+  GraphUse all;
+  for (const auto& entry : list_) {
+    const auto use = entry.denoiser->graph_use();
     all.replays += use.replays;
+    if (all.why_not.empty()) all.why_not = use.why_not;
     if (all.failure.empty()) all.failure = use.failure;
   }
   return all;
 }
 
 void Denoisers::forget_graphs() const {
-  for (const auto& one : list_) one->forget_graphs();
+  for (const auto& entry : list_) entry.denoiser->forget_graphs();
+}
+
+std::vector<Tensor> Denoisers::predict_one_by_one(
+    const std::vector<DenoiserInput>& branches) const {
+  std::vector<Tensor> velocities;
+  for (const auto& branch : branches)
+    velocities.push_back(list_[serving(branch.step)].denoiser->predict({branch}).front());
+  return velocities;
 }
 
 std::vector<Tensor> Denoisers::predict(const std::vector<DenoiserInput>& branches) const {
-  return front().predict(branches);
+  const auto& first = list_[serving(branches.front().step)];
+  if (first.part.serves.branches == Served::BranchSet::kAll)
+    return first.denoiser->predict(branches);
+  return split_cfg(cfg_, std::bind_front(&Denoisers::predict_one_by_one, this))(branches);
 }
 
 }  // namespace braid

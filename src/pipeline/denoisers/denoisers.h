@@ -1,4 +1,5 @@
-// All that denoises, loaded on this rank: a model's denoisers and its ControlNets.
+// All that denoises, loaded on this rank: a model's denoisers, each for the noise levels and the
+// branches of guidance that it serves, and its ControlNets.
 #pragma once
 
 #include "pipeline/denoisers/denoiser.h"
@@ -8,42 +9,47 @@ namespace braid {
 class Denoisers {
  public:
   // Collective over the world of the mesh. Call once all else is loaded: on GPUs the memory free
-  // then decides which blocks a stage of pipeline parallelism gets.
-  explicit Denoisers(const DenoiserSetup& setup);
+  // then decides which blocks a stage of pipeline parallelism gets. The denoisers share the slots
+  // of their pages.
+  explicit Denoisers(const Loading& loading);
 
-  const Denoiser& front() const { return *list_.front(); }
+  // The steps of a picture that each denoiser serves.
+  struct Entry {
+    const Part& part;
+    std::unique_ptr<const Denoiser> denoiser;
+  };
+  const std::vector<Entry>& list() const { return list_; }
+  std::size_t serving(const StepInfo& step) const { return family_->denoiser_for(step); }
   const Controls& controls() const { return controls_; }
 
   // References that the model sees once: an evaluation of their own before the first step, after
   // which all others attend to what is kept from it. Collective as keep() and predict().
   void keep_references(const DenoiserInput& references) const;
-  // The prefixes of a step's branches likewise (TextTokens::kPrefix).
-  void keep_prefixes(const std::vector<DenoiserInput>& branches) const;
-  void forget_references() const;
+  void forget_references() const;  // and prefixes, see OncePerPicture
+
+  // With a cache: new pictures begin; and the steps in which one of this rank's pictures was
+  // evaluated in full, by whichever denoiser, counted from 0.
+  bool has_cache() const;
+  void begin_pictures() const;
+  std::vector<int> full_steps(int picture) const;
+
   GraphUse graph_use() const;  // of all
   void forget_graphs() const;  // as StepGraph::forget()
 
-  // As Denoiser::predict(), with the one that serves the step.
+  // As Denoiser::predict(), each branch with the denoiser that serves it in this step.
   std::vector<Tensor> predict(const std::vector<DenoiserInput>& branches) const;
 
  private:
+  std::vector<Tensor> predict_one_by_one(const std::vector<DenoiserInput>& branches) const;
+
+  std::shared_ptr<const Family> family_;
+  Group cfg_;
   Controls controls_;
-  std::vector<std::unique_ptr<const Denoiser>> list_;
+  std::vector<Entry> list_;
 };
 
-// The prefixes of a batch's branches, kept until this goes. Leaves the branches without them.
-class KeptPrefixes {
- public:
-  KeptPrefixes(const Denoisers& denoisers, std::vector<DenoiserInput>& branches);
-  ~KeptPrefixes() { denoisers_.forget_references(); }
-  KeptPrefixes(const KeptPrefixes&) = delete;
-  KeptPrefixes& operator=(const KeptPrefixes&) = delete;
-
- private:
-  const Denoisers& denoisers_;
-};
-
-// The blocks of this rank. Collective over the world: ranks exchange their free memory.
+// The blocks of this rank, of each denoiser. Collective over the world: ranks exchange their free
+// memory.
 BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
                           int ranks_on_device);
 

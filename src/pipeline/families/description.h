@@ -9,6 +9,7 @@
 #include "braid/model_info.h"
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
+#include "nn/predict.h"
 #include "pipeline/picture_size.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/guidance.h"
@@ -23,6 +24,18 @@ namespace braid {
 struct Sharing {
   int ranks = 1;
   SharedModulation modulation = SharedModulation::kYes;
+};
+
+// The evaluations that one of a model's denoisers serves: noise levels in [from, to), where 1 is
+// noise alone, and branches of guidance. What lies beyond 0 and 1, by a rounding, belongs to them.
+struct Served {
+  double from = 0, to = 1;
+  enum class BranchSet { kAll, kPrompt, kOthers } branches = BranchSet::kAll;
+
+  // `all`: the timestep of noise alone (ScheduleConfig::num_train_timesteps).
+  bool includes(const StepInfo& step, int all) const;
+  double middle() const { return (from + to) / 2; }  // a noise level in the middle
+  bool operator==(const Served&) const = default;
 };
 
 // One network of a model, as its files describe it.
@@ -43,6 +56,7 @@ struct Part {
   AdapterNames adapters = {};                     // no prefixes: adapters have no tensors for it
   std::function<void(const Weights&)> make = {};  // builds and drops the network: for surveys
   std::vector<BlockCost> costs = {};              // blocks of a ControlNet
+  Served serves = {};                             // by a denoiser
   // For a text encoder: the most numbers live at once while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
 };
@@ -120,7 +134,7 @@ struct RequestLimits {
 struct Description {
   std::string family;  // "FLUX.1"
   std::vector<Part> parts;
-  DenoiserShape shape;
+  DenoiserShape shape;  // of every denoiser
   RequestLimits limits;
   ScheduleConfig schedule;
   VaeConfig vae;

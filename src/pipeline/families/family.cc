@@ -1,10 +1,28 @@
 #include "pipeline/families/family.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 
 namespace braid {
+
+bool Served::includes(const StepInfo& step, int all) const {
+  const auto timestep_of = [&](double noise) { return static_cast<float>(noise * all); };
+  const bool is_in_range = (from <= 0 || step.timestep >= timestep_of(from)) &&
+                           (to >= 1 || step.timestep < timestep_of(to));
+  return is_in_range &&
+         (branches == BranchSet::kAll || (branches == BranchSet::kPrompt) == (step.branch == 0));
+}
+
+std::size_t Family::denoiser_for(const StepInfo& step) const {
+  const auto all = description_.schedule.num_train_timesteps;
+  const auto parts = denoisers();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i]->serves.includes(step, int(all))) return i;
+  throw Error(text_of("no denoiser of a ", description_.family, " model serves timestep ",
+                      step.timestep, " of branch ", step.branch));
+}
 
 Family::Family(Description description) : description_(std::move(description)) {
   description_.limits.sampling = sampling_limits(description_.schedule);
@@ -29,6 +47,8 @@ const Part& Family::part(Part::Role role) const {
   const auto it =
       std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.role == role; });
   check(it != parts.end(), "a ", description_.family, " model lacks a part");
+  check(std::none_of(it + 1, parts.end(), [&](const Part& p) { return p.role == role; }), "a ",
+        description_.family, " model has several parts like ", it->label);
   return *it;
 }
 
@@ -68,6 +88,18 @@ Tokens Family::reference(const Tensor&, int) const {
 
 DenoiserInput Family::references_alone(const std::vector<Tokens>&) const {
   throw Error(text_of("a ", description_.family, " model sees references in every step"));
+}
+
+bool is_denoiser(const FamilyEntry& family, const std::string& folder) {
+  const auto& folders = family.denoisers;
+  return std::find(folders.begin(), folders.end(), folder) != folders.end();
+}
+
+std::vector<std::string> denoiser_folders() {
+  std::set<std::string> folders;
+  for (const auto& entry : known_families())
+    folders.insert(entry.denoisers.begin(), entry.denoisers.end());
+  return {folders.begin(), folders.end()};
 }
 
 std::shared_ptr<const Family> open_family(const ModelFiles& files) {

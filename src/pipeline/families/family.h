@@ -27,9 +27,12 @@ class Family {
   virtual ~Family() = default;
   const Description& description() const { return description_; }
   const DenoiserShape& shape() const { return description_.shape; }
-  const Part& part(Part::Role role) const;  // the first of this role
+  const Part& part(Part::Role role) const;  // the only one of this role
   std::vector<const Part*> parts(Part::Role role) const;
   std::vector<const Part*> text_parts() const { return parts(Part::Role::kText); }
+  std::vector<const Part*> denoisers() const { return parts(Part::Role::kDenoiser); }
+  // Which of denoisers() serves the evaluation.
+  std::size_t denoiser_for(const StepInfo& step) const;
   at::ScalarType latents_dtype(at::ScalarType of_denoiser) const {
     return description_.latents_in_float ? at::kFloat : of_denoiser;
   }
@@ -42,8 +45,8 @@ class Family {
     return nullptr;
   }
 
-  // Loading. The denoiser gets the blocks of `run`, by default all.
-  virtual DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  // Loading. The denoiser `part` gets the blocks of `run`, by default all.
+  virtual DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
                                      std::optional<BlockRange> run = {}) const = 0;
   // The ControlNets listed as parts of the description; empty if it has none.
   virtual Controls load_controls(const WeightsOf& weights, const Attend& attend) const;
@@ -117,8 +120,9 @@ struct FamilyEntry {
   std::string pipeline_class;  // in model_index.json
   // Other classes of the same model, for pictures; a directory names the one that it was saved by.
   std::vector<std::string> kin_classes = {};
-  std::string transformer_class = {};        // of diffusers
-  std::vector<std::string> folders;          // that a model directory contains
+  std::string transformer_class = {};                    // of diffusers: each denoiser's
+  std::vector<std::string> folders;                      // that a model directory contains
+  std::vector<std::string> denoisers = {"transformer"};  // of these: its denoisers'
   std::vector<std::string> single_file_has;  // tensors; any of them identifies a single file
   std::vector<std::string> published;        // names of models of known sizes: "flux1-dev"
   bool takes_controlnets = false, takes_redux = false;
@@ -130,6 +134,11 @@ struct FamilyEntry {
 
 // Defined in families.cc, and by tests that bring their own family.
 const std::vector<FamilyEntry>& known_families();
+
+// Whether the part of a directory of this family is a denoiser.
+bool is_denoiser(const FamilyEntry& family, const std::string& folder);
+// The folders of all known families' denoisers, each once.
+std::vector<std::string> denoiser_folders();
 
 std::shared_ptr<const Family> open_family(const ModelFiles& files);
 // A model known by name, with published sizes; null for other names.

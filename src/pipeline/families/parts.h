@@ -18,17 +18,17 @@ Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
 // A Qwen3-VL that looks at pictures.
 Part qwen3_vl_part(const Qwen3VlConfig& config);
 
-// The transformer's configuration: read(json) from its config.json or, for a single file without
-// one, infer(checkpoint) from the shapes. A single file beside another transformer's config.json
+// A denoiser's configuration: read(json) from its config.json or, for a single file without
+// one, infer(checkpoint) from the shapes. A single file beside another denoiser's config.json
 // has its own numbers of blocks, and maybe no guidance.
 template <class Read, class Infer>
-auto read_transformer(const ModelFiles& files, Read read, Infer infer) {
-  const auto path = files.config_of("transformer");
+auto read_denoiser(const ModelFiles& files, const std::string& folder, Read read, Infer infer) {
+  const auto path = files.config_of(folder);
   if (files.single_file.empty()) return read(read_json_object(path));
-  if (!is_there(path)) return infer(files.open("transformer"));
+  if (!is_there(path)) return infer(files.open(folder));
   auto config = read(read_json_object(path));
   const bool is_its_own = path.parent_path() == files.single_file;
-  if (!is_its_own) adopt_blocks(config, files.open("transformer"));
+  if (!is_its_own) adopt_blocks(config, files.open(folder));
   return config;
 }
 

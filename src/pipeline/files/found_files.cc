@@ -56,13 +56,19 @@ fs::path located(const fs::path& name, const fs::path& comfy, const Folders& fol
   return name;
 }
 
+// What a trainer saves: a denoiser in its folder, without the other parts.
+fs::path trained_denoiser_in(const fs::path& path) {
+  if (is_there(path / "vae") || is_there(path / "scheduler")) return {};
+  for (const auto& folder : denoiser_folders())
+    if (is_there(path / folder / "config.json")) return path / folder;
+  return {};
+}
+
 // A folder without an index that holds a single file is that file: a repository of one GGUF file.
 fs::path model_in(const fs::path& path) {
   if (!is_folder(path) || is_model_directory(path)) return path;
   if (kind_of_folder(path).role != FileRole::kUnknown) return path;
-  const bool is_trained = is_there(path / "transformer/config.json") && !is_there(path / "vae") &&
-                          !is_there(path / "scheduler");
-  if (is_trained) return path / "transformer";
+  if (const auto trained = trained_denoiser_in(path); !trained.empty()) return trained;
   const auto files = weights_lying_in(path);
   return files.size() == 1 ? files.front() : path;
 }
@@ -98,8 +104,11 @@ bool is_lone_transformer(const fs::path& model) {
 // A transformer in its model's own directory.
 fs::path directory_around(const fs::path& transformer) {
   const auto path = fs::absolute(transformer).lexically_normal();
+  const auto folders = denoiser_folders();
   for (auto folder = path; folder.has_relative_path(); folder = folder.parent_path()) {
-    if (folder.filename() == "transformer" && is_model_directory(folder.parent_path()))
+    const auto name = folder.filename().string();
+    if (std::find(folders.begin(), folders.end(), name) != folders.end() &&
+        is_model_directory(folder.parent_path()))
       return folder.parent_path();
     if (path.parent_path() == folder) break;
   }

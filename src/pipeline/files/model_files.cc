@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kTransformer = "transformer", *kTransformerStem = "diffusion_pytorch_model";
+constexpr const char* kDenoiserStem = "diffusion_pytorch_model";
 
 bool is_denoiser_of(const FamilyEntry& entry, const Checkpoint& denoiser) {
   return std::any_of(
@@ -31,7 +31,7 @@ bool is_denoiser_of(const FamilyEntry& entry, const Checkpoint& denoiser) {
 
 // Rejects a single file known to belong to another family.
 void check_single_file(const fs::path& file, const FamilyEntry& family) {
-  const auto denoiser = denoiser_in(open_weights(file, kTransformerStem));
+  const auto denoiser = denoiser_in(open_weights(file, kDenoiserStem));
   if (is_denoiser_of(family, denoiser)) return;
   for (const auto& other : known_families())
     require(!is_denoiser_of(other, denoiser), file.string(), " is the transformer of a ",
@@ -47,7 +47,7 @@ void require_fitting_kind(const fs::path& path, FileRole wanted, const std::stri
   auto kind = kind_of_folder(path);
   if (kind.role == FileRole::kUnknown)
     kind = kind_of_file(
-        open_weights(path, wanted == FileRole::kTextEncoder ? "model" : kTransformerStem));
+        open_weights(path, wanted == FileRole::kTextEncoder ? "model" : kDenoiserStem));
   const bool is_other = kind.role != FileRole::kUnknown && kind.role != wanted;
   require(!is_other, misuse_of_file(path.string(), kind, wanted));
   const auto what = kind.name.empty() ? "" : ", " + kind.name + ",";
@@ -99,7 +99,7 @@ bool is_single(const fs::path& model) {
   return is_file(model) || kind_of_folder(model).role == FileRole::kModel;
 }
 
-ModelFiles find_transformer(const PipelineOptions& options) {
+ModelFiles find_denoisers(const PipelineOptions& options) {
   if (!is_single(options.model)) {
     const auto& family = family_of_directory(options.model, true);
     return {.folder = options.model, .single_file = {}, .family = &family};
@@ -109,6 +109,9 @@ ModelFiles find_transformer(const PipelineOptions& options) {
           "the directory of the text encoders, tokenizers, autoencoder and scheduler ",
           "is needed too, as its components (`components`)");
   const auto& family = family_of_directory(options.components, false);
+  require(family.denoisers.size() == 1, options.model.string(), " is one transformer, but a ",
+          family.pipeline_class, " has ", family.denoisers.size(),
+          ": give the directory that holds all of them");
   check_single_file(options.model, family);
   return {.folder = options.components, .single_file = options.model, .family = &family};
 }
@@ -165,7 +168,7 @@ Checkpoint open_weights(const fs::path& path, const std::string& stem) {
 }
 
 void require_denoiser(const fs::path& path) {
-  const auto file = open_weights(path, kTransformerStem);
+  const auto file = open_weights(path, kDenoiserStem);
   const auto kind = kind_of_file(file);
   if (kind.role == FileRole::kModel && !kind.family.empty()) return;
   const auto denoiser = denoiser_in(file);
@@ -217,6 +220,10 @@ fs::path ModelFiles::folder_of(const std::string& part) const {
   return folder / part;
 }
 
+bool ModelFiles::is_in_single_file(const std::string& part) const {
+  return !single_file.empty() && family && is_denoiser(*family, part);
+}
+
 // A trained part that is a folder has its own.
 fs::path ModelFiles::config_of(const std::string& part) const {
   const auto own = path_of(part) / "config.json";
@@ -225,26 +232,25 @@ fs::path ModelFiles::config_of(const std::string& part) const {
 }
 
 fs::path ModelFiles::path_of(const std::string& part) const {
-  if (part == kTransformer && !single_file.empty()) return single_file;
+  if (is_in_single_file(part)) return single_file;
   const auto file = part_files.find(part);
   return file != part_files.end() ? file->second.path : folder_of(part);
 }
 
 Checkpoint ModelFiles::open(const std::string& part) const {
-  if (part == kTransformer && !single_file.empty())
-    return denoiser_in(opened->open_any(single_file, kTransformerStem));
+  if (is_in_single_file(part)) return denoiser_in(opened->open_any(single_file, kDenoiserStem));
   const auto file = part_files.find(part);
   if (file == part_files.end()) return opened->open(folder_of(part), stem_of(part));
   return opened->open_any(file->second.path, stem_of(part)).part(file->second.prefix);
 }
 
 bool ModelFiles::has_weights(const std::string& part) const {
-  if (part == kTransformer && !single_file.empty()) return true;
+  if (is_in_single_file(part)) return true;
   return part_files.contains(part) || !find_weights(folder_of(part), stem_of(part)).is_empty();
 }
 
 ModelFiles placed_files(const PipelineOptions& options) {
-  auto files = find_transformer(options);
+  auto files = find_denoisers(options);
   add_controlnets(files, options.controlnets);
   add_redux(files, options.redux);
   for (const auto& adapter : options.adapters) require_adapter(adapter.file);

@@ -29,7 +29,8 @@ struct PartFile {
 
 struct ModelFiles {
   std::filesystem::path folder;  // the diffusers directory
-  // The transformer, if not in `folder`: a file, or a folder with its own config.json; else empty.
+  // The denoiser, if not in `folder`: a file, or a folder with its own config.json; else empty.
+  // Families with several denoisers have them in `folder`.
   std::filesystem::path single_file;
   const FamilyEntry* family = nullptr;  // as model_index.json names it
   // Other parts, by folder, whose weights are in files elsewhere.
@@ -48,6 +49,7 @@ struct ModelFiles {
 
  private:
   std::filesystem::path folder_of(const std::string& part) const;
+  bool is_in_single_file(const std::string& part) const;
 };
 
 // The parts of Redux.

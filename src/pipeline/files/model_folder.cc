@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kIndexFile = "model_index.json", *kDenoiserFolder = "transformer";
+constexpr const char* kIndexFile = "model_index.json";
 
 // A class of the directory's own code is [module, class].
 std::string class_in(const Json& json, const std::string& what) {
@@ -71,8 +71,15 @@ Match exact_match(const std::string& name) {
   return {};
 }
 
+bool has_its_denoisers(const JsonObject& index, const FamilyEntry& entry) {
+  return has_all_parts(index, entry) &&
+         std::all_of(entry.denoisers.begin(), entry.denoisers.end(), [&](const auto& folder) {
+           return class_in(index.at(folder), index.source()) == entry.transformer_class;
+         });
+}
+
 // The longest of the known classes that the name has in it; else, for code of the directory's own,
-// the first family with its transformer.
+// the first family with its denoisers.
 Match similar_match(const std::string& name, const JsonObject& index) {
   Match best;
   if (is_other_pipeline(name)) return best;
@@ -87,11 +94,9 @@ Match similar_match(const std::string& name, const JsonObject& index) {
     offer(entry, entry.pipeline_class);
     for (const auto& kin : entry.kin_classes) offer(entry, kin);
   }
-  if (best.entry || !index.at("_class_name").is_array() || !index.has(kDenoiserFolder)) return best;
-  const auto transformer = class_in(index.at(kDenoiserFolder), index.source());
+  if (best.entry || !index.at("_class_name").is_array()) return best;
   for (const auto& entry : known_families())
-    if (entry.transformer_class == transformer && has_all_parts(index, entry))
-      return {&entry, false};
+    if (has_its_denoisers(index, entry)) return {&entry, false};
   return {};
 }
 
@@ -150,7 +155,7 @@ const FamilyEntry& family_of_directory(const fs::path& folder, bool needs_transf
   const auto index = read_json_object(folder / kIndexFile);
   const auto& family = family_of_index(index);
   for (const auto& part : family.folders)
-    if (part != kDenoiserFolder || needs_transformer) check_part(index, folder, part);
+    if (needs_transformer || !is_denoiser(family, part)) check_part(index, folder, part);
   return family;
 }
 

@@ -47,7 +47,10 @@ bool has_guidance(const Checkpoint& file) {
 }
 
 bool config_has_guidance(const fs::path& directory) {
-  return read_json_object(directory / "transformer/config.json").flag_or("guidance_embeds", false);
+  const auto& denoisers = family_of_directory(directory, false).denoisers;
+  return std::any_of(denoisers.begin(), denoisers.end(), [&](const std::string& folder) {
+    return read_json_object(directory / folder / "config.json").flag_or("guidance_embeds", false);
+  });
 }
 
 std::string counts_text(const std::vector<BlockCost>& blocks) {
@@ -72,9 +75,9 @@ struct Trial {
 
 Trial try_directory(const fs::path& directory, const fs::path& transformer) {
   try {
-    const ModelFiles files{.folder = directory,
-                           .single_file = transformer,
-                           .family = &family_of_directory(directory, false)};
+    const auto& entry = family_of_directory(directory, false);
+    if (entry.denoisers.size() > 1) return {.fits = {}, .why_not = "it has several transformers"};
+    const ModelFiles files{.folder = directory, .single_file = transformer, .family = &entry};
     const auto family = open_family(files);
     const auto search = find_part(transformer, family->part(Part::Role::kDenoiser));
     if (!search.found) return {.fits = {}, .why_not = search.why_not};

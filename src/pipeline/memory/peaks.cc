@@ -114,4 +114,8 @@ std::vector<RankPeaks> PeakMeter::gather(const Group& world, at::Device mine) co
   return ranks;
 }
 
+MeasuredPeaks PeakMeter::measured(const Group& world, at::Device mine) const {
+  return {.start_bytes = start_bytes(), .are_exact = is_exact(), .ranks = gather(world, mine)};
+}
+
 }  // namespace braid

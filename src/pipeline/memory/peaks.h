@@ -27,6 +27,13 @@ struct RankPeaks {
   int resident_shared_by = 1, device_shared_by = 1;  // ranks
 };
 
+// What a PeakMeter measured of a run.
+struct MeasuredPeaks {
+  std::int64_t start_bytes = 0;  // resident, before the first phase
+  bool are_exact = true;         // else sampled at the ends of phases
+  std::vector<RankPeaks> ranks = {};
+};
+
 // Measures one process. At each phase it resets the kernel's peak of the process and the
 // allocator's peak of each device, so only one meter may run at a time.
 class PeakMeter {
@@ -42,9 +49,11 @@ class PeakMeter {
 
   // Peaks of all ranks, in rank order. Collective, after finish().
   std::vector<RankPeaks> gather(const Group& world, at::Device mine) const;
+  // The same with what holds for the process.
+  MeasuredPeaks measured(const Group& world, at::Device mine) const;
 
-  std::int64_t start_bytes() const { return start_bytes_; }  // resident, before the first phase
-  bool is_exact() const { return memory_.is_exact(); }       // else sampled at the ends of phases
+  std::int64_t start_bytes() const { return start_bytes_; }
+  bool is_exact() const { return memory_.is_exact(); }
 
  private:
   struct DevicePeaks {

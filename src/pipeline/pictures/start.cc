@@ -70,7 +70,7 @@ void Start::encode(const PreparedPictures& pictures) {
                    pictures.controls_13HW.begin() + std::ptrdiff_t(settings_.followed.size()));
   }
   if (!encoded.empty()) {
-    const auto moments = model_.encode_pictures(encoded, tiles);
+    const auto moments = model_.autoencoder().encode(encoded, tiles);
     auto next = moments.begin();
     if (pictures.init_13HW.defined() && is_sampled) init_ = *next++;
     if (seen.defined()) encoded_ = *next++;
@@ -95,10 +95,10 @@ void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
   if (starts_from_mean) looked_at.insert(looked_at.begin(), pictures.init_13HW);
   if (looked_at.empty()) return;
   if (taken().reference_latents == PicturesTaken::ReferenceLatents::kSample) {
-    sampled_references_ = model_.encode_pictures(looked_at, tiles);
+    sampled_references_ = model_.autoencoder().encode(looked_at, tiles);
     return;
   }
-  for (const auto& mean : model_.encode_means(looked_at, tiles)) {
+  for (const auto& mean : model_.autoencoder().encode_means(looked_at, tiles)) {
     const auto tokens = family_.reference(mean, int(references_.size()));
     const bool is_init = starts_from_mean && !clean_1NC_.defined();
     if (is_init) clean_1NC_ = tokens.x_BLC;

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
-#include "pipeline/planner/costs/held.h"
+#include "pipeline/planner/costs/denoisers.h"
 
 namespace braid {
 namespace {
@@ -105,34 +105,42 @@ bool MemorySearch::fits(const MemoryPlan& choice) const {
 // What is copied repeatedly, on the first rank, whose stage represents the others.
 double MemorySearch::seconds_of(const PlanJob& job) const {
   const auto& o = job.memory.offload;
-  const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode, int resident,
-                            PageUse use = PageUse::kRepeated) {
+  // What moves each time the pages are used, with each copy's late start.
+  const auto moved = [&](const PartPages& pages, OffloadMode mode, int resident, PageUse use,
+                         const GroupRange& range = {}) {
     auto offload = o;
     offload.resident = resident;
+    const bool waits = mode == OffloadMode::kSequential || o.prefetch == 0;
+    std::int64_t copies = 0;
+    for (std::size_t i = 0; i < pages.groups.size(); ++i)
+      copies += range.has(i) && pages.groups[i].use == use;
+    return (double(copied_bytes(pages, offload, use, range)) + kBytesLate * double(copies)) *
+           (waits ? 2 : 1);
+  };
+  const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode) {
     const auto pages = pages_of(part, {.tp = place_.grid.tp},
                                 {.quantize = form, .offload = mode, .blocks = o.blocks});
-    const bool waits = mode == OffloadMode::kSequential || o.prefetch == 0;
-    const auto groups = std::count_if(pages.groups.begin(), pages.groups.end(),
-                                      [&](const GroupCost& page) { return page.use == use; });
-    const auto copies = kBytesLate * double(groups);
-    return (double(copied_bytes(pages, offload, use)) + copies) * (waits ? 2 : 1);
+    return moved(pages, mode, 0, PageUse::kRepeated);
   };
   const auto& t = *job.tensors;
   const double pictures = job.num_pictures, rounds = pictures / std::max(1, job.batch_size);
   double text_bytes = 0;
   for (const auto* part : job.family->text_parts())
-    if (part->is_large) text_bytes += bytes_of(t.of(*part), job.memory.quantize_text, o.text, 0);
-  // a part that comes as a whole stays for all steps
-  const double steps =
-      o.transformer == OffloadMode::kModel ? rounds : rounds * job.evaluations() * job.branches;
-  const auto& denoiser = t.of(Part::Role::kDenoiser);
-  const auto bytes_of_denoiser = [&](PageUse use) {
-    return bytes_of(denoiser, job.memory.quantize, o.transformer, o.resident, use);
-  };
+    if (part->is_large) text_bytes += bytes_of(t.of(*part), job.memory.quantize_text, o.text);
+  double denoiser_bytes = 0;  // of a round
+  const auto pages = pages_of_denoisers(job, {.tp = place_.grid.tp});
+  const auto served = served_steps(job);
+  for (std::size_t i = 0; i < served.size(); ++i) {
+    // a part that comes as a whole stays for all its steps
+    const double times = o.transformer == OffloadMode::kModel ? 1 : double(served[i].evaluations);
+    const auto moves = [&](PageUse use) {
+      return moved(pages.all, o.transformer, o.resident, use, pages.groups[i]);
+    };
+    denoiser_bytes += moves(PageUse::kOnce) + times * moves(PageUse::kRepeated);
+  }
   const auto bytes = pictures * job.branches * text_bytes +
-                     pictures * bytes_of(t.of(Part::Role::kDecoder), Quantize::kNone, o.vae, 0) +
-                     rounds * bytes_of_denoiser(PageUse::kOnce) +
-                     steps * bytes_of_denoiser(PageUse::kRepeated);
+                     pictures * bytes_of(t.of(Part::Role::kDecoder), Quantize::kNone, o.vae) +
+                     rounds * denoiser_bytes;
   return bytes / (o.folder.empty() ? kHostSpeed : kDiskSpeed);
 }
 
@@ -169,7 +177,8 @@ void MemorySearch::try_transformer(const MemoryPlan& choice, std::optional<Memor
       continue;
     }
     const bool has_blocks = mode == kBlock;
-    const auto blocks = DenoiserShape::num_blocks(job_.shape().blocks_of_step());
+    const auto blocks = std::int64_t(job_.family->denoisers().size()) *
+                        DenoiserShape::num_blocks(job_.shape().blocks_of_step());
     const int most =
         has_blocks && !stated.resident ? int(blocks) / std::max(1, asked.blocks) : asked.resident;
     for (const int prefetch : {asked.prefetch, 0}) {

@@ -132,7 +132,7 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
     all_host = all_host && device.name == "cpu";
   }
   for (auto& bytes : room) bytes = std::max(bytes, 1.0);
-  const auto sizes = block_parameters(job.tensors->of(Part::Role::kDenoiser));
+  const auto sizes = block_parameters(*job.family, *job.tensors);
   std::vector<Stage> stages;
   for (int stage = 0; stage < g.pp; ++stage)
     if (all_host)

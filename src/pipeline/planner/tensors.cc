@@ -182,6 +182,8 @@ const PartTensors& ModelTensors::of(Part::Role role) const {
   const auto it =
       std::find_if(parts.begin(), parts.end(), [&](const Part* p) { return p->role == role; });
   check(it != parts.end(), "no survey of a part");
+  check(std::none_of(it + 1, parts.end(), [&](const Part* p) { return p->role == role; }),
+        "there are several parts like ", (*it)->label);
   return of(**it);
 }
 
@@ -222,10 +224,24 @@ std::int64_t numbers_of(const PlannedTensor& t, int ranks, int rank) {
   return rows_of(t, ranks, rank) * columns_of(t, ranks, rank);
 }
 
+std::vector<std::int64_t> block_parameters(const Family& family, const ModelTensors& tensors) {
+  std::vector<std::int64_t> sum(std::size_t(family.shape().num_blocks()));
+  for (const auto* const part : family.denoisers()) {
+    const auto own = block_parameters(tensors.of(*part));
+    check(own.size() == sum.size(), part->label, " has ", own.size(), " blocks, not ", sum.size());
+    for (std::size_t i = 0; i < own.size(); ++i) sum[i] += own[i];
+  }
+  return sum;
+}
+
 std::vector<std::int64_t> block_parameters(const Family& family) {
-  return block_parameters(survey_part(family, family.part(Part::Role::kDenoiser),
-                                      {.dtype = at::kFloat, .modulation = SharedModulation::kYes},
-                                      nullptr));
+  const SurveyOptions options{.dtype = at::kFloat, .modulation = SharedModulation::kYes};
+  ModelTensors tensors;
+  for (const auto* const part : family.denoisers()) {
+    tensors.parts.push_back(part);
+    tensors.tensors.push_back(survey_part(family, *part, options, nullptr));
+  }
+  return block_parameters(family, tensors);
 }
 
 std::vector<std::int64_t> block_parameters(const PartTensors& part) {

@@ -45,7 +45,7 @@ struct ModelTensors {
   std::vector<PartTensors> tensors;
 
   const PartTensors& of(const Part& part) const;
-  const PartTensors& of(Part::Role role) const;  // the first of this role
+  const PartTensors& of(Part::Role role) const;  // the only one of this role
 };
 
 struct SurveyOptions {
@@ -70,8 +70,10 @@ std::int64_t columns_of(const PlannedTensor& tensor, int ranks, int rank);
 // end within one.
 std::int64_t kept_row_bytes(const PlannedTensor& tensor, int ranks, int rank);
 
-// Parameters of each block, in order of use: of a surveyed part, and of a family's denoiser.
+// Parameters of each block, in order of use: of a surveyed part, and of a family's denoisers
+// together, whose blocks pipeline parallelism divides alike.
 std::vector<std::int64_t> block_parameters(const PartTensors& part);
+std::vector<std::int64_t> block_parameters(const Family& family, const ModelTensors& tensors);
 std::vector<std::int64_t> block_parameters(const Family& family);
 
 }  // namespace braid

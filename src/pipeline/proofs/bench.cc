@@ -30,8 +30,8 @@ void finish(const Tensor& result) {
 // State shared by the ranks of a bench. The first rank fills `result`.
 struct Bench {
   const BenchOptions& options;
+  const Deployment& deployment;
   const Probe& probe;
-  std::vector<at::Device> devices;
   BenchResult& result;
   PeakMeter meter = {};
 };
@@ -39,113 +39,140 @@ struct Bench {
 // Evaluations one after another.
 class Runs {
  public:
-  Runs(const Group& world, const Mesh& mesh, const Denoisers& denoisers,
-       std::vector<DenoiserInput> inputs, at::Device device)
-      : world_(world),
-        mesh_(mesh),
+  Runs(const Mesh& mesh, const Denoisers& denoisers, const OncePerPicture& once,
+       std::vector<DenoiserInput> branches, at::Device device)
+      : mesh_(mesh),
         denoisers_(denoisers),
-        inputs_(std::move(inputs)),
+        once_(once),
+        branches_(std::move(branches)),
+        replays_(denoisers.graph_use().replays),
         device_(device) {}
 
   // Seconds until this rank is done; on a CPU, until all are.
   double time() {
-    world_.await();
+    mesh_.world.await();
     const auto before = traffic_of(mesh_);
     const Moment begin(device_);
-    const auto velocity = denoisers_.predict(inputs_).front();
+    const auto velocity = once_.predict(branches_).front();
     const Moment computed(device_);
     finish(velocity);
-    if (denoisers_.graph_use().replays == 0) traffic_ = traffic_between(before, traffic_of(mesh_));
-    world_.await();
+    if (denoisers_.graph_use().replays == replays_)
+      traffic_ = traffic_between(before, traffic_of(mesh_));
+    mesh_.world.await();
     return device_.is_cpu() ? begin.seconds_until(Moment(device_)) : begin.seconds_until(computed);
   }
   const TrafficByAxis& traffic() const { return traffic_; }  // of one that was not replayed
 
  private:
-  const Group& world_;
   const Mesh& mesh_;
   const Denoisers& denoisers_;
-  std::vector<DenoiserInput> inputs_;
+  const OncePerPicture& once_;
+  std::vector<DenoiserInput> branches_;
+  std::int64_t replays_;  // before these runs
   at::Device device_;
   TrafficByAxis traffic_;
 };
 
-// Fills in what a rank measures after loading. Returns its seconds, run by run.
-std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Denoisers& denoisers,
-                             at::Device device, BenchResult& mine) {
-  const KeepFreedMemory keep;
-  std::vector<DenoiserInput> branches(std::size_t(mesh.degrees.cfg),
-                                      inputs_of(bench.probe, 0, device));
-  for (std::size_t b = 0; b < branches.size(); ++b) branches[b].step.branch = int(b);
-  const int warm_ups = bench.options.warm_ups;
-  for (int run = 0; run <= warm_ups; ++run) {
-    const Moment ready(device);
-    add_modulations(branches, denoisers);
-    const Moment modulated(device);
-    refine_texts(branches, denoisers);
-    mine.modulations_seconds = ready.seconds_until(modulated);  // of the last, warm run
-    mine.refining_seconds = modulated.seconds_until(Moment(device));
+// The branches of a step for each of the model's ranges of noise levels.
+std::vector<std::vector<DenoiserInput>> branches_of(const Bench& bench, const Denoisers& denoisers,
+                                                    at::Device device) {
+  const auto& family = *bench.probe.family;
+  const int count = std::max(bench.deployment.degrees().cfg, branches_of(family));
+  std::vector<std::vector<DenoiserInput>> steps;
+  for (auto step : steps_of(family)) {
+    auto& branches = steps.emplace_back();
+    for (step.branch = 0; step.branch < count; ++step.branch) {
+      branches.push_back(inputs_of(bench.probe, 0, device, {.timestep = step.timestep}));
+      branches.back().step = step;
+    }
+    modulate_controls(branches, denoisers.controls());
   }
-  std::optional<KeptPrefixes> prefixes;
-  if (bench.probe.keeps_prefix) prefixes.emplace(denoisers, branches);
-  Runs runs(mesh.world, mesh, denoisers, branches, device);
+  return steps;
+}
+
+// Makes what is computed once per picture, timed when everything is warm.
+void prepare(const Bench& bench, const Denoisers& denoisers,
+             const std::vector<std::vector<DenoiserInput>>& steps, at::Device device,
+             std::optional<OncePerPicture>& once, BenchResult& mine) {
+  for (int run = 0; run <= bench.options.warm_ups; ++run) {
+    const Moment ready(device);
+    std::optional<Moment> modulated;
+    once.emplace(denoisers, steps, bench.probe.prefix, [&] { modulated.emplace(device); });
+    mine.modulations_seconds = ready.seconds_until(*modulated);  // of the last, warm run
+    mine.refining_seconds = modulated->seconds_until(Moment(device));
+  }
+}
+
+// Fills in what a rank measures after loading, but for the seconds of other ranks.
+void evaluate(const Bench& bench, const Mesh& mesh, const Denoisers& denoisers, at::Device device,
+              BenchResult& mine) {
+  const KeepFreedMemory keep;
+  const auto steps = branches_of(bench, denoisers, device);
+  std::optional<OncePerPicture> once;
+  prepare(bench, denoisers, steps, device, once, mine);
+  const int warm_ups = bench.options.warm_ups;
   // The first evaluation runs as it is, the second one is recorded.
   const bool is_recorded = warm_ups > 0 && denoisers.graph_use().why_not.empty();
-  for (int run = 0; run < warm_ups + int(is_recorded); ++run) mine.warm_up_seconds += runs.time();
-  std::vector<double> seconds;
-  for (int run = 0; run < bench.options.runs; ++run) seconds.push_back(runs.time());
-  mine.traffic = runs.traffic();
+  for (const auto& branches : steps) {
+    Runs runs(mesh, denoisers, *once, branches, device);
+    for (int run = 0; run < warm_ups + int(is_recorded); ++run) mine.warm_up_seconds += runs.time();
+    const auto number = denoisers.serving(branches.front().step);
+    auto& timed = mine.denoisers.emplace_back();
+    timed.folder = denoisers.list()[number].part.folder;
+    for (int run = 0; run < bench.options.runs; ++run) timed.seconds.push_back(runs.time());
+    if (mine.traffic.empty()) mine.traffic = runs.traffic();
+  }
   mine.graph = denoisers.graph_use();
-  const bool is_shared =
-      !why_text_shares_stream(*bench.probe.family, model_options(bench.options.probe, device))
-           .empty();
+  const bool is_shared = !why_text_shares_stream(bench.deployment, device).empty();
   mine.text_stream = is_shared ? TextStream::kShared : TextStream::kOwn;
-  return seconds;
 }
 
 void bench_rank(Bench& bench, const Group& world) {
   auto& meter = bench.meter;
-  const auto device = bench.devices[std::size_t(world.rank())];
+  const auto device = bench.deployment.devices[std::size_t(world.rank())];
   const c10::DeviceGuard on(device);
   meter.watch(device);
   meter.enter(Phase::kLoad);
   world.await();  // each process has read the configuration by itself
-  const auto mesh = make_mesh(world, degrees_of(bench.options.probe.pipeline.layout));
+  const auto mesh = make_mesh(world, bench.deployment.degrees());
   auto mine = bench.result;
   const Moment begin(at::kCPU);
-  const auto denoisers = denoisers_of(bench.options.probe, bench.probe, mesh, bench.devices);
+  const auto denoisers = denoisers_of(mesh, bench.deployment);
   world.await();
   mine.load_seconds = begin.seconds_until(Moment(at::kCPU));
   if (bench.probe.are_seen_once())
     denoisers->keep_references(
         bench.probe.family->references_alone(references_of(bench.probe, 0, device)));
   meter.enter(Phase::kDenoise);
-  const auto seconds = evaluate(bench, mesh, *denoisers, device, mine);
+  evaluate(bench, mesh, *denoisers, device, mine);
   meter.finish();
-  mine.seconds = slowest(world, seconds);
+  for (auto& timed : mine.denoisers) timed.seconds = slowest(world, timed.seconds);
   mine.peaks = meter.gather(world, device);
   if (world.rank() == 0) bench.result = std::move(mine);
 }
 
 }  // namespace
 
-double BenchResult::median_seconds() const {
+double TimedDenoiser::median_seconds() const {
   auto sorted = seconds;
   const auto middle = sorted.begin() + std::ptrdiff_t(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
   return sorted.empty() ? 0 : *middle;
 }
 
-BenchResult bench(const BenchOptions& options) {
+const TimedDenoiser& BenchResult::slowest() const {
+  return *std::ranges::max_element(denoisers, {}, &TimedDenoiser::median_seconds);
+}
+
+BenchResult bench(Deployment deployment, const BenchOptions& options) {
   require(options.runs >= 1 && options.runs <= 10'000 && options.warm_ups >= 0 &&
               options.warm_ups <= 10'000,
           "a bench should have 1 to 10000 runs and 0 to 10000 warm-ups");
-  const auto& pipeline = options.probe.pipeline;
-  const auto deployment = deployment_of(options.probe);
+  deployment.options.cache = {};  // which would leave evaluations out
   const auto world = make_world(deployment);
   const auto probe = probe_of(options.probe, deployment);
-  const int threads = threads_per_rank(pipeline, world->ranks_on_these_cores());
-  BenchResult result{.seconds = {},
+  const int threads = threads_per_rank(deployment.options, world->ranks_on_these_cores());
+  BenchResult result{.denoisers = {},
                      .modulations_seconds = 0,
                      .refining_seconds = 0,
                      .load_seconds = 0,
@@ -157,7 +184,7 @@ BenchResult bench(const BenchOptions& options) {
                      .dtype = probe.dtype,
                      .num_ranks = world->size(),
                      .threads = threads};
-  Bench bench{.options = options, .probe = probe, .devices = deployment.devices, .result = result};
+  Bench bench{.options = options, .deployment = deployment, .probe = probe, .result = result};
   world->run([&](const Group& group) {
     const UseThreads use(threads);
     bench_rank(bench, group);

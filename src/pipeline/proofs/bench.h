@@ -13,16 +13,24 @@ struct BenchOptions {
   int runs = 5, warm_ups = 1;  // one warm-up more if graphs are recorded and warm-ups are on
 };
 
-struct BenchResult {
+// The evaluations of one denoiser.
+struct TimedDenoiser {
+  std::string folder;  // its part's
   // Of each timed run, from the moment all ranks begin until all are done: the slowest rank's time,
   // on a GPU by its own clock.
   std::vector<double> seconds;
+
+  double median_seconds() const;
+};
+
+struct BenchResult {
+  std::vector<TimedDenoiser> denoisers;
   // The first rank's, before the first step: not part of the runs. Blocks that see only the text
-  // refine it.
+  // refine it; keeping a prefix counts as that.
   double modulations_seconds, refining_seconds;
   double load_seconds;
   double warm_up_seconds;  // of all evaluations before the timed ones
-  TrafficByAxis traffic;   // of one run: what the first rank sent to the others
+  TrafficByAxis traffic;   // of one run of the first: what the first rank sent to the others
   std::int64_t tokens;     // image, text and reference tokens
   int width, height;       // pixels
   at::ScalarType dtype;
@@ -31,10 +39,11 @@ struct BenchResult {
   TextStream text_stream = TextStream::kShared;  // as it was, whatever was asked for
   std::vector<RankPeaks> peaks = {};  // while loading, and (as denoising) in all evaluations
 
-  double median_seconds() const;
+  const TimedDenoiser& slowest() const;
 };
 
-// On every rank, evaluating as a Pipeline does. Throws InputError as it does.
-BenchResult bench(const BenchOptions& options);
+// On every rank, evaluating as a Pipeline does, one denoiser after another. Throws InputError as it
+// does.
+BenchResult bench(Deployment deployment, const BenchOptions& options = {});
 
 }  // namespace braid

@@ -35,22 +35,20 @@ struct Trace {
 // One of the inputs that a layout divides, from 0 on; named where it is not the first.
 struct Item {
   int picture, branch;
+  const Part* denoiser;  // null: the first one
 
   std::string name_of(const std::string& place) const {
-    return place + (branch == 0 ? "" : text_of(" of branch ", branch + 1)) +
+    return place + (denoiser ? " of " + denoiser->folder : "") +
+           (branch == 0 ? "" : text_of(" of branch ", branch + 1)) +
            (picture == 0 ? "" : text_of(" of picture ", picture + 1));
   }
 };
 
-ProbeOptions probe_options(const VerifyOptions& o) {
-  return {.pipeline = o.pipeline,
-          .deployed = o.deployed,
-          .synthetic = o.synthetic,
-          .blocks = o.blocks,
-          .width = o.width,
-          .height = o.height,
-          .max_sequence_length = o.max_sequence_length,
-          .pictures = o.pictures};
+Item item_of(const Denoisers& denoisers, int picture, const StepInfo& step) {
+  const auto number = denoisers.serving(step);
+  return {.picture = picture,
+          .branch = step.branch,
+          .denoiser = number == 0 ? nullptr : &denoisers.list()[number].part};
 }
 
 // Shows the residuals that blocks receive from ControlNets to the watch of their input.
@@ -76,54 +74,76 @@ Interposed interposed_for(const Mesh& mesh, std::optional<Fault> fault) {
   return interposed;
 }
 
-// One picture under the layout: a step with its branches, as generate_pictures() has it.
-std::vector<Tensor> predict_picture(const VerifyOptions& options, const Probe& probe, int picture,
-                                    const Denoisers& denoisers, at::Device device, Trace& trace) {
-  const auto seed = options.seed + kPictureSeeds * std::uint64_t(picture);
+// What all traces have in common.
+struct Proof {
+  const VerifyOptions& options;
+  Probe probe;
+  int num_pictures, num_branches;
+  std::vector<StepInfo> steps;
+};
+
+// Branches of a step of one picture, as generate_pictures() has them.
+std::vector<DenoiserInput> branches_of(const Proof& proof, int picture, StepInfo step,
+                                       const Denoisers& denoisers, at::Device device,
+                                       Trace& trace) {
+  const auto seed = proof.options.seed + kPictureSeeds * std::uint64_t(picture);
   std::vector<DenoiserInput> branches;
-  for (int branch = 0; branch < options.pipeline.layout.cfg; ++branch) {
-    auto& in = branches.emplace_back(inputs_of(probe, seed, device, branch));
-    in.watch = [&trace, item = Item{picture, branch}](const std::string& where, const Tensor& x) {
+  for (step.branch = 0; step.branch < proof.num_branches; ++step.branch) {
+    auto& in = branches.emplace_back(inputs_of(proof.probe, seed, device, step));
+    in.watch = [&trace, item = item_of(denoisers, picture, step)](const std::string& where,
+                                                                  const Tensor& x) {
       trace.add(item.name_of(where), x);
     };
   }
   trace.image_runs = {branches.front().noise.x_BLC.size(1)};
   for (const auto& reference : branches.front().references)
     trace.image_runs.push_back(reference.x_BLC.size(1));
-  add_modulations(branches, denoisers);
-  refine_texts(branches, denoisers);
-  std::optional<KeptPrefixes> prefixes;
-  if (probe.keeps_prefix) prefixes.emplace(denoisers, branches);
-  return denoisers.predict(branches);
+  modulate_controls(branches, denoisers.controls());
+  return branches;
+}
+
+// The velocities of each step and branch, one after another.
+std::vector<Tensor> predict_picture(const Proof& proof, int picture, const Denoisers& denoisers,
+                                    at::Device device, Trace& trace) {
+  std::vector<std::vector<DenoiserInput>> steps;
+  for (const auto& step : proof.steps)
+    steps.push_back(branches_of(proof, picture, step, denoisers, device, trace));
+  const OncePerPicture once(denoisers, steps, proof.probe.prefix);
+  std::vector<Tensor> velocities;
+  for (const auto& step : steps)
+    for (auto& velocity : once.predict(step)) velocities.push_back(std::move(velocity));
+  return velocities;
 }
 
 // One picture for each data-parallel rank of the layout to prove, and as many branches of each as
 // it has ranks for branches.
-Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mesh,
-               const std::vector<at::Device>& devices, std::optional<Fault> fault) {
-  const auto device = devices[std::size_t(mesh.world.rank())];
+Trace trace_of(const Proof& proof, const Mesh& mesh, const Deployment& deployment,
+               std::optional<Fault> fault) {
+  const auto device = deployment.devices[std::size_t(mesh.world.rank())];
   const c10::DeviceGuard on(device);
-  const auto& layout = options.pipeline.layout;
-  const auto denoisers =
-      denoisers_of(probe_options(options), probe, mesh, devices, interposed_for(mesh, fault));
+  const auto denoisers = denoisers_of(mesh, deployment, interposed_for(mesh, fault));
   mesh.world.await();  // ranks load for unequal times
+  const auto& probe = proof.probe;
   if (probe.are_seen_once())
     denoisers->keep_references(
-        probe.family->references_alone(references_of(probe, options.seed, device)));
+        probe.family->references_alone(references_of(probe, proof.options.seed, device)));
   Trace trace;
-  const auto mine = pictures_of_rank(mesh, layout.dp);
-  std::vector<Tensor> velocities(std::size_t(layout.cfg));
+  const auto mine = pictures_of_rank(mesh, proof.num_pictures);
+  std::vector<Tensor> velocities(proof.steps.size() * std::size_t(proof.num_branches));
   for (auto picture = mine.begin; picture < mine.begin + mine.count; ++picture) {
-    const auto made = predict_picture(options, probe, int(picture), *denoisers, device, trace);
-    for (std::size_t b = 0; b < made.size(); ++b)
-      velocities[b] = velocities[b].defined() ? at::cat({velocities[b], made[b]}) : made[b];
+    const auto made = predict_picture(proof, int(picture), *denoisers, device, trace);
+    for (std::size_t i = 0; i < made.size(); ++i)
+      velocities[i] = velocities[i].defined() ? at::cat({velocities[i], made[i]}) : made[i];
   }
   mesh.world.await();
-  for (int branch = 0; branch < layout.cfg; ++branch) {
-    const auto all = gather_pictures(mesh, velocities[std::size_t(branch)]);
-    for (int picture = 0; picture < layout.dp; ++picture)
-      trace.add(Item{picture, branch}.name_of("velocity"), all.narrow(0, picture, 1));
-  }
+  auto velocity = velocities.begin();
+  for (auto step : proof.steps)
+    for (step.branch = 0; step.branch < proof.num_branches; ++step.branch) {
+      const auto all = gather_pictures(mesh, *velocity++);
+      for (int picture = 0; picture < proof.num_pictures; ++picture)
+        trace.add(item_of(*denoisers, picture, step).name_of("velocity"),
+                  all.narrow(0, picture, 1));
+    }
   return trace;
 }
 
@@ -178,9 +198,10 @@ std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& difference
   return blocks;
 }
 
-// Whether the whole transformer exceeds the device. Its bits do not depend on where it lives.
-bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) {
-  if (o.pipeline.memory.offload.transformer != OffloadMode::kNone) return false;
+// Whether the whole denoisers exceed the device. Their bits do not depend on where they live.
+bool needs_pages(const VerifyOptions& o, const Memory& memory, const Probe& probe,
+                 at::Device device) {
+  if (memory.offload.transformer != OffloadMode::kNone) return false;
   if (o.device_bytes == 0 && device.is_cpu()) return false;
   const auto room = o.device_bytes > 0 ? o.device_bytes : free_memory(device, 1).free_bytes;
   auto job = job_of_family(probe.family);
@@ -192,23 +213,26 @@ bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) 
   job.text_tokens = probe.text_tokens;
   for (const auto& size : probe.references)
     job.pictures.references.push_back(probe.family->num_tokens(size));
-  job.memory = o.pipeline.memory;
+  job.memory = memory;
   job = surveyed(std::move(job));
   const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(job.shape()));
   const auto needs = device.is_cpu() ? kProcessBytes + host_peak(job, bytes) : bytes.peak();
   if (needs <= room) return false;
-  require(!device.is_cpu() || !o.pipeline.memory.offload.folder.empty(),
-          "the whole transformer takes ", readable_bytes(double(needs)),
-          " on one rank, which may take ", readable_bytes(double(room)),
-          ": on a CPU its pages need a folder for their files");
+  require(!device.is_cpu() || !memory.offload.folder.empty(), "the whole transformer takes ",
+          readable_bytes(double(needs)), " on one rank, which may take ",
+          readable_bytes(double(room)), ": on a CPU its pages need a folder for their files");
   return true;
 }
 
-VerifyOptions in_pages(VerifyOptions o) {
-  auto& offload = o.pipeline.memory.offload;
+// The deployment's model on its first rank's device, whole.
+Deployment on_one_rank(Deployment d, bool is_paged) {
+  d.devices.resize(1, at::kCPU);
+  d.places = {};
+  if (!is_paged) return d;
+  auto& offload = d.options.memory.offload;
   offload.transformer = OffloadMode::kBlock;
   offload.pin = Pin::kOnTheFly;  // pinning all does not pay for a single pass
-  return o;
+  return d;
 }
 
 }  // namespace
@@ -219,17 +243,22 @@ const VerifiedBlock* Verdict::first_divergent() const {
   return it == blocks.end() ? nullptr : &*it;
 }
 
-Verdict verify(const VerifyOptions& options) {
-  const auto deployment = deployment_of(probe_options(options));
+Verdict verify(Deployment deployment, const VerifyOptions& options) {
+  deployment.options.cache = {};  // which would leave evaluations out
   const auto degrees = deployment.degrees();
-  const auto& devices = deployment.devices;
   const auto ranks = make_world(deployment);
-  const auto probe = probe_of(probe_options(options), deployment);
-  const bool is_paged = needs_pages(options, probe, devices.front());
+  const auto& family = *deployment.family;
+  const Proof proof{.options = options,
+                    .probe = probe_of(options.probe, deployment),
+                    .num_pictures = degrees.dp,
+                    .num_branches = std::max(degrees.cfg, branches_of(family)),
+                    .steps = steps_of(family)};
+  const auto& probe = proof.probe;
+  const bool is_paged =
+      needs_pages(options, deployment.options.memory, probe, deployment.devices.front());
   Trace whole;
   run_ranks({}, [&](const Group& one) {
-    whole = trace_of(is_paged ? in_pages(options) : options, probe, make_mesh(one, {}),
-                     {devices.front()}, {});
+    whole = trace_of(proof, make_mesh(one, {}), on_one_rank(deployment, is_paged), {});
   });
 
   const double exact = probe.dtype == at::kFloat ? 1e-4 : 0.05;
@@ -239,9 +268,9 @@ Verdict verify(const VerifyOptions& options) {
                   .one_rank_was_paged = is_paged};
   std::mutex mutex;
   ranks->run([&](const Group& world) {
-    world.await();  // each process has evaluated the whole transformer by itself
+    world.await();  // each process has evaluated the whole denoisers by itself
     const auto mesh = make_mesh(world, degrees);
-    const auto mine = trace_of(options, probe, mesh, devices, options.fault);
+    const auto mine = trace_of(proof, mesh, deployment, options.fault);
     auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole.places);
     const std::scoped_lock lock(mutex);
     verdict.blocks = std::move(blocks);  // the same on every rank

@@ -4,21 +4,15 @@
 
 #include "pipeline/deployment.h"
 #include "pipeline/proofs/faults.h"
+#include "pipeline/proofs/probe.h"
 
 namespace braid {
 
 struct VerifyOptions {
-  PipelineOptions pipeline;  // with the layout to prove
-  // Of these options, where it is there already; else they are deployed.
-  std::optional<Deployment> deployed = {};
-  int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
-  PicturesIn pictures = {};                            // only their sizes count
+  ProbeOptions probe = {};
   std::uint64_t seed = 0;
   std::optional<double> tolerance = {};  // unset: 1e-4 in float32, 0.05 in shorter types
   std::optional<Fault> fault = {};
-  // A model known by name: random weights of its shapes instead of files.
-  std::string synthetic = {};
-  std::vector<int> blocks = {};  // for it, one count per kind; 0: all
   // Device memory: a transformer that exceeds it is paged on the single rank. 0: a GPU's free
   // memory, no limit on a CPU.
   std::int64_t device_bytes = 0;
@@ -39,8 +33,8 @@ struct Verdict {
   const VerifiedBlock* first_divergent() const;  // nullptr: the layout is right
 };
 
-// Loads the transformer twice: whole on one rank, block by block if it exceeds the device; and
-// sharded by the layout. Throws InputError as the Pipeline does.
-Verdict verify(const VerifyOptions& options);
+// Loads the denoisers twice: whole on one rank, block by block if they exceed the device; and
+// sharded by the deployment's layout. Throws InputError as the Pipeline does.
+Verdict verify(Deployment deployment, const VerifyOptions& options = {});
 
 }  // namespace braid

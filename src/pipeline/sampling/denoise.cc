@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/solver.h"
 
@@ -29,53 +30,30 @@ double part_done(const ScheduleConfig& config, float way_from, float timestep) {
   return std::clamp((all - timestep) / all, 0.0f, 1.0f);
 }
 
-std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
+// What is evaluated, of a step's branches.
+std::vector<DenoiserInput> guided(std::vector<DenoiserInput> branches, const DenoiseJob& job,
+                                  double done) {
   const bool is_one = done > job.guidance.until && job.unguided == DenoiseJob::Unguided::kOneBranch;
-  return is_one ? std::vector{job.branches.front()} : job.branches;
+  if (is_one) branches.resize(1);
+  return branches;
 }
 
-// Of the levels that are evaluated, in the order of their rows.
-std::vector<float> timesteps_of_rows(const DenoiseJob& job, const Schedule& schedule) {
-  std::vector<float> timesteps;
-  for (const auto& one : evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule))
-    if (one.row == int(timesteps.size())) timesteps.push_back(one.timestep);
-  return timesteps;
-}
-
-// The pictures of a branch, each with the timesteps of all evaluations.
-std::vector<DenoiserInput> with_all_timesteps(const DenoiseJob& job, DenoiserInput branch,
-                                              const Schedule& schedule) {
-  std::vector<Tensor> timesteps;
-  for (const auto timestep : timesteps_of_rows(job, schedule)) {
-    job.set_step(branch, job.latents_BNC, timestep);
-    timesteps.push_back(branch.timestep_B);
-  }
-  const auto timesteps_SB = at::stack(timesteps);
-  std::vector<DenoiserInput> pictures;
-  for (std::int64_t i = 0; i < job.latents_BNC.size(0); ++i) {
-    pictures.push_back(picture_of(branch, i));
-    pictures.back().timestep_B = timesteps_SB.select(1, i);
-  }
-  return pictures;
-}
-
-// Batches of `count` pictures, each [S M] -> [S count M].
-std::vector<Tensor> in_batches(const std::vector<Tensor>& made_SM, std::size_t count) {
-  std::vector<Tensor> batches;
-  for (auto i = made_SM.begin(); i != made_SM.end(); i += std::ptrdiff_t(count))
-    batches.push_back(count == 1 ? i->unsqueeze(1)
-                                 : at::stack(at::TensorList(&*i, count), /*dim=*/1));
-  return batches;
-}
-
-void set_modulations(const DenoiseJob& job, std::vector<DenoiserInput>& branches,
-                     std::int64_t row) {
-  for (std::size_t b = 0; b < branches.size(); ++b) {
-    auto& branch = branches[b];
-    if (!job.modulations_SBM.empty()) branch.modulations_BM = job.modulations_SBM[b][row];
+void set_modulations_of_controls(const DenoiseJob& job, std::vector<DenoiserInput>& branches,
+                                 std::int64_t row) {
+  for (auto& branch : branches)
     for (std::size_t c = 0; c < job.modulations_of_controls_SBM.size(); ++c)
       branch.controls[c].modulations_BM = job.modulations_of_controls_SBM[c][row];
+}
+
+// The branches of evaluation `number` from `latents`; whether guidance is on does not count.
+std::vector<DenoiserInput> branches_of(const DenoiseJob& job, int number, float timestep,
+                                       const Tensor& latents_BNC) {
+  auto branches = job.branches;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    job.set_step(branches[b], latents_BNC, timestep);
+    branches[b].step = {.number = number, .timestep = timestep, .branch = int(b)};
   }
+  return branches;
 }
 
 // Keeps only the controls followed throughout step `i` of `count`, counted as in the reference.
@@ -125,13 +103,10 @@ class Steps {
 Tensor Steps::velocity_at(const Tensor& x) {
   const auto& at = evaluations_[std::size_t(evaluation_)];
   const auto seen = x.to(job_.latents_BNC.scalar_type());
-  for (std::size_t b = 0; b < job_.branches.size(); ++b) {
-    job_.set_step(job_.branches[b], seen, at.timestep);
-    job_.branches[b].step = {.number = evaluation_, .timestep = at.timestep, .branch = int(b)};
-  }
+  job_.branches = branches_of(job_, evaluation_, at.timestep, seen);
   const auto done = part_done(config_, job_.guidance.way_from, at.timestep);
-  auto branches = branches_at(job_, done);
-  set_modulations(job_, branches, at.row);
+  auto branches = guided(job_.branches, job_, done);
+  set_modulations_of_controls(job_, branches, at.row);
   leave_controls(branches, job_, std::size_t(step_), schedule_.timesteps.size());
   auto velocities = predict_(branches);
   for (auto& velocity : velocities) velocity = velocity.narrow(1, 0, x.size(1)).to(x.scalar_type());
@@ -170,36 +145,23 @@ Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
   return level * noise + (1 - level) * clean;
 }
 
-// All pictures of all branches at once, as weights may have to come from disk. Branches share their
-// controls.
-void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
-                    const Controls& controls) {
-  if (!modulate && !controls.modulate) return;
-  const auto batch = std::size_t(job.latents_BNC.size(0));
-  std::vector<DenoiserInput> pictures;
-  for (const auto& branch : job.branches)
-    for (auto& picture : with_all_timesteps(job, branch, schedule)) pictures.push_back(picture);
-  if (modulate) job.modulations_SBM = in_batches(modulate(pictures), batch);
+std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
+                                                                const Schedule& schedule) {
+  std::vector<std::vector<DenoiserInput>> all;
+  for (const auto& one : evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule))
+    all.push_back(branches_of(job, int(all.size()), one.timestep, job.latents_BNC));
+  return all;
+}
+
+// All pictures at once, as weights may have to come from disk. Branches share their controls.
+void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls) {
   if (!controls.modulate) return;
-  pictures.resize(batch);
+  std::vector<DenoiserInput> steps;
+  for (const auto& branches : branches_of_evaluations(job, schedule))
+    steps.push_back(branches.front());
+  const auto pictures = with_all_timesteps(steps);
   for (std::size_t c = 0; c < pictures.front().controls.size(); ++c)
-    job.modulations_of_controls_SBM.push_back(
-        in_batches(controls.modulate(pictures, c), batch).front());
-}
-
-void set_first_step(DenoiseJob& job, const Schedule& schedule) {
-  for (std::size_t b = 0; b < job.branches.size(); ++b) {
-    job.set_step(job.branches[b], job.latents_BNC, schedule.timesteps.front());
-    job.branches[b].step = {.number = 0, .timestep = schedule.timesteps.front(), .branch = int(b)};
-  }
-}
-
-// The latents only show the batch: no step has set them yet.
-void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine) {
-  if (!refine) return;
-  set_first_step(job, schedule);
-  const auto refined = refine(job.branches);
-  for (std::size_t b = 0; b < refined.size(); ++b) job.branches[b].refined_BTC = refined[b];
+    job.modulations_of_controls_SBM.push_back(as_batch(controls.modulate(pictures, c)));
 }
 
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,

@@ -41,9 +41,9 @@ struct DenoiseJob {
     double from, to;
   };
   std::vector<Span> followed = {};
-  // The blocks' modulations at each level, [S B M] for each branch; and those of each control's
-  // ControlNet, by Evaluation::row. Empty: evaluations compute their own.
-  std::vector<Tensor> modulations_SBM = {}, modulations_of_controls_SBM = {};
+  // The modulations of each control's ControlNet at each level, by Evaluation::row. Empty:
+  // evaluations compute their own.
+  std::vector<Tensor> modulations_of_controls_SBM = {};
 };
 
 struct DenoiseResult {
@@ -63,15 +63,14 @@ struct StepTaken {
 // numbers; throws as check_same() does.
 void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica);
 
-// Before the first step: computes the modulations of all evaluations. Collective if `modulate` is.
-void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
-                    const Controls& controls);
+// The branches of all evaluations as denoise() will make them, whether or not guidance is on. The
+// latents only show the batch: no step has set them yet.
+std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
+                                                                const Schedule& schedule);
 
-// Likewise computes the text after the blocks that see only it, with `refine` from refine_over().
-void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine);
-
-// Gives the branches what a step of the first timestep has, for evaluations before it.
-void set_first_step(DenoiseJob& job, const Schedule& schedule);
+// Before the first step: computes the modulations of the ControlNets in all evaluations.
+// Collective if `controls.modulate` is.
+void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls);
 
 // Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop.
 // Steps are computed in float32 (solver.h), the results have the dtype of the job's latents.

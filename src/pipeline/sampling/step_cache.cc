@@ -88,11 +88,14 @@ bool StepCache::decide(Item& item, const Tensor& added_BSC) const {
   return is_same;
 }
 
-const std::vector<int>& StepCache::full_steps(int picture) const {
+bool StepCache::has_seen(int picture) const {
   const auto item = items_.lower_bound({picture, 0});
-  check(item != items_.end() && item->first.first == picture, "the cache has seen no picture ",
-        picture);
-  return item->second.full;
+  return item != items_.end() && item->first.first == picture;
+}
+
+const std::vector<int>& StepCache::full_steps(int picture) const {
+  check(has_seen(picture), "the cache has seen no picture ", picture);
+  return items_.lower_bound({picture, 0})->second.full;
 }
 
 Tensor StepCache::evaluate(const CachedParts& parts, const DenoiserInput& in, const Tensor& state) {

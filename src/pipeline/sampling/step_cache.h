@@ -34,6 +34,7 @@ class StepCache {
   // New pictures begin: forgets the previous ones.
   void begin_pictures() { items_.clear(); }
 
+  bool has_seen(int picture) const;
   // The steps in which a picture of this rank's first branch was evaluated in full, counted from 0.
   const std::vector<int>& full_steps(int picture) const;
 

@@ -62,7 +62,8 @@ std::vector<Entry> in_order(const std::map<std::string, at::Tensor>& tensors) {
   return entries;
 }
 
-// Padded with spaces to a multiple of 8 bytes, so that the data starts aligned.
+// Padded with spaces so that the data starts a cache line: float32 weights are used where they lie
+// in a mapped file, and products over them are fastest, and sum in one order, from there.
 std::string header_of(const std::vector<Entry>& entries) {
   auto header = nlohmann::ordered_json::object();
   std::uint64_t begin = 0;
@@ -74,7 +75,8 @@ std::string header_of(const std::vector<Entry>& entries) {
     begin = end;
   }
   auto text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
+  constexpr std::size_t kLine = 64, kLengthBytes = 8;
+  text.resize((kLengthBytes + text.size() + kLine - 1) / kLine * kLine - kLengthBytes, ' ');
   return text;
 }
 

@@ -35,25 +35,25 @@ TEST(Sweep, IsReadAsTheFlagsThemselvesAre) {
   const auto flags = bench_flags({"--sweep", "quantize=none,int8", "--runs", "7", "--sweep",
                                   "size=64x64,128x64", "--ring", "2"});
   ASSERT_EQ(flags.configurations.size(), 4u);
-  const auto& last = flags.configurations[3].options;
-  EXPECT_EQ(last.probe.pipeline.memory.quantize, Quantize::kInt8);
-  EXPECT_EQ(last.probe.width, 128);
-  EXPECT_EQ(last.runs, 7);
-  EXPECT_EQ(last.probe.pipeline.layout.ring, 2);
-  EXPECT_EQ(flags.configurations[0].options.probe.pipeline.memory.quantize, Quantize::kNone);
+  const auto& last = flags.configurations[3];
+  EXPECT_EQ(last.denoiser.pipeline.memory.quantize, Quantize::kInt8);
+  EXPECT_EQ(last.options.probe.width, 128);
+  EXPECT_EQ(last.options.runs, 7);
+  EXPECT_EQ(last.denoiser.pipeline.layout.ring, 2);
+  EXPECT_EQ(flags.configurations[0].denoiser.pipeline.memory.quantize, Quantize::kNone);
   EXPECT_EQ(flags.configurations[0].options.probe.width, 64);
 }
 
 TEST(Sweep, WinsOverAPresetAsFlagsDo) {
   const auto flags = bench_flags({"--preset", "rx-7800-xt", "--sweep", "offload=none,model"});
   for (const auto& configuration : flags.configurations)
-    EXPECT_TRUE(configuration.stated.transformer && configuration.stated.vae);
+    EXPECT_TRUE(configuration.denoiser.stated.transformer && configuration.denoiser.stated.vae);
 }
 
 TEST(Sweep, LeavesOneConfigurationWithoutIt) {
   const auto flags = bench_flags({"--tp", "2"});
   ASSERT_EQ(flags.configurations.size(), 1u);
-  EXPECT_EQ(flags.configurations[0].options.probe.pipeline.layout.tp, 2);
+  EXPECT_EQ(flags.configurations[0].denoiser.pipeline.layout.tp, 2);
 }
 
 TEST(Sweep, RefusesWhatIsNone) {
@@ -110,7 +110,7 @@ TEST(BenchFlags, SayHowFilesAreRead) {
   const auto flags = bench_flags(
       {"--offload", "block", "--offload-dir", "d", "--sweep", "disk-reads=auto,direct,mapped"});
   std::vector<std::string> configs;
-  for (const auto& c : flags.configurations) configs.push_back(config_of(c.options.probe.pipeline));
+  for (const auto& c : flags.configurations) configs.push_back(config_of(c.denoiser.pipeline));
   EXPECT_THAT(configs,
               testing::ElementsAre("one rank --offload block --offload-dir",
                                    "one rank --offload block --offload-dir --disk-reads direct",

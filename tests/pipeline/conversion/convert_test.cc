@@ -26,14 +26,14 @@ class Convert : public testing::Test {
   static Recording run(PipelineOptions options) {
     options.dtype = Dtype::kBfloat16;
     const Engine engine(options, {});
-    Recording recording;
-    engine.generate({.prompts = {"a red circle on a blue background"},
-                     .width = 64,
-                     .height = 48,
-                     .steps = 1,
-                     .max_sequence_length = 13},
-                    {}, &recording);
-    return recording;
+    return engine
+        .generate({.prompts = {"a red circle on a blue background"},
+                   .width = 64,
+                   .height = 48,
+                   .steps = 1,
+                   .max_sequence_length = 13},
+                  {}, {.record = RecordTensors::kYes})
+        .facts.recording;
   }
   static void expect_same(const Recording& got, const Recording& want) {
     for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})

@@ -6,7 +6,7 @@
 
 #include "comm/thread.h"
 #include "models/vae/model.h"
-#include "pipeline/denoisers/denoisers.h"
+#include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/dry/dry_device.h"
 #include "pipeline/dry/dry_tensors.h"
 #include "pipeline/dry/meta_memory.h"
@@ -41,6 +41,7 @@ class DryModel {
 
   const PlanJob& job_;
   const Mesh& mesh_;
+  Deployment deployment_;
   const ModelFiles* files_;
   std::shared_ptr<DryPageDevice> device_ = std::make_shared<DryPageDevice>();
   std::shared_ptr<OffloadedParts> offloaded_;
@@ -51,11 +52,26 @@ class DryModel {
   std::int64_t read_ = 0, of_dropped_parts_ = 0, loaded_ = 0;
 };
 
+// What a rank would be given, with every rank on the meta device.
+Deployment deployment_of(const PlanJob& job, const Mesh& mesh, const ModelFiles* files) {
+  Deployment deployment{
+      .options = {.model = {}, .graphs = Graphs::kOff, .layout = job.layout, .memory = job.memory},
+      .files = files ? std::make_shared<const ModelFiles>(*files) : nullptr,
+      .family = job.family,
+      .places = {.grid = mesh.degrees, .devices = {}},
+      .devices = {},
+      .dtype = job.dtype,
+      .stated = {}};
+  deployment.devices.assign(std::size_t(mesh.world.size()), at::kMeta);
+  return deployment;
+}
+
 // In the order of Model's constructor.
 DryModel::DryModel(const PlanJob& job, const Mesh& mesh, const ModelFiles* files,
                    const DryMeter& meter)
     : job_(job),
       mesh_(mesh),
+      deployment_(deployment_of(job, mesh, files)),
       files_(files),
       offloaded_(std::make_shared<OffloadedParts>(job.memory.offload, at::kMeta, device_)) {
   if (mesh.world.rank() == 0 || job.layout.decode == DecodeRanks::kAll) load_decoder();
@@ -112,16 +128,17 @@ void DryModel::load_text() {
 }
 
 void DryModel::load_denoisers() {
-  const ModelOptions options{
-      .device = at::kMeta, .layout = job_.layout, .memory = job_.memory, .graphs = Graphs::kOff};
-  denoisers_ = std::make_unique<const Denoisers>(DenoiserSetup{
-      .family = *job_.family,
+  const auto around = [this](std::shared_ptr<TensorSource> tensors, const LoadOptions& load) {
+    if (load.paging.pages) pages_.insert(load.paging.pages);
+    return dry_tensors(std::move(tensors));
+  };
+  const Loading loading{
+      .deployment = deployment_,
       .mesh = mesh_,
-      .options = options,
-      .load = load_options(),
-      .weights = [&](const Part& part,
-                     const LoadOptions& load) { return weights_of(part, load, mesh_.tp.size()); },
-      .offloaded = offloaded_});
+      .weights = std::make_shared<ModelWeights>(deployment_, at::kMeta, Warn(), around),
+      .offloaded = offloaded_,
+      .options = load_options()};
+  denoisers_ = std::make_unique<const Denoisers>(loading);
 }
 
 DryRank DryModel::held() const {
@@ -176,12 +193,6 @@ void see_references_once(const PlanJob& job, const Denoisers& denoisers) {
   denoisers.keep_references(job.family->references_alone(references_of(job, 1, axes)));
 }
 
-std::int64_t bytes_of(const std::vector<Tensor>& tensors) {
-  std::int64_t sum = 0;
-  for (const auto& tensor : tensors) sum += std::int64_t(tensor.nbytes());
-  return sum;
-}
-
 // As generate_pictures() does after the prompts.
 void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter& meter,
           DryRank& rank) {
@@ -191,11 +202,11 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   see_references_once(job, denoisers);
   rank.kept = meter.live() - at_first;
   auto schedule = job.family->schedule(job.steps, job.size(), /*from_noise=*/true);
-  modulate_steps(begun, schedule, denoisers.front().modulate(), denoisers.controls());
-  refine_text(begun, schedule, denoisers.front().refine());
-  rank.modulations = bytes_of(begun.modulations_SBM);
-  for (const auto& branch : begun.branches)
-    if (branch.refined_BTC.defined()) rank.kept += std::int64_t(branch.refined_BTC.nbytes());
+  const OncePerPicture once(denoisers, branches_of_evaluations(begun, schedule),
+                            job.keeps_prefix() ? Prefix::kKept : Prefix::kInEveryStep);
+  modulate_controls(begun, schedule, denoisers.controls());
+  rank.modulations = once.bytes().modulations;
+  rank.kept += once.bytes().text;
 
   schedule.timesteps.resize(kStepsBefore + 1);
   schedule.sigmas.resize(kStepsBefore + 2);
@@ -212,7 +223,7 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
     flops = meter.flops();
     meter.peak_from_here();
   };
-  denoise(std::bind_front(&Denoisers::predict, &denoisers), job.family->description().schedule,
+  denoise(std::bind_front(&OncePerPicture::predict, &once), job.family->description().schedule,
           schedule, std::move(begun), on_step);
   rank.working = meter.peak() - before;
 }

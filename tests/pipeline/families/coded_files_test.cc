@@ -36,14 +36,14 @@ Recording run(PipelineOptions options, Dtype dtype = Dtype::kFloat32) {
   options.dtype = dtype;
   options.threads = 2;
   const Engine engine(options, {});
-  Recording recording;
-  engine.generate({.prompts = {"a red circle on a blue background"},
-                   .width = 64,
-                   .height = 48,
-                   .steps = 2,
-                   .max_sequence_length = 16},
-                  {}, &recording);
-  return recording;
+  return engine
+      .generate({.prompts = {"a red circle on a blue background"},
+                 .width = 64,
+                 .height = 48,
+                 .steps = 2,
+                 .max_sequence_length = 16},
+                {}, {.record = RecordTensors::kYes})
+      .facts.recording;
 }
 
 void expect_same(const Recording& got, const Recording& want, const std::string& what) {

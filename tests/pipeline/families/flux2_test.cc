@@ -42,9 +42,7 @@ PipelineOptions options_of(const std::string& model, const Layout& layout = {},
 }
 
 Recording run(const PipelineOptions& options, const Request& request = kUneven) {
-  Recording recording;
-  Engine(options, {}).generate(request, {}, &recording);
-  return recording;
+  return Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes}).facts.recording;
 }
 
 // The same without weights elsewhere or in codes: once for the tests of a process.
@@ -109,25 +107,23 @@ TEST_P(Flux2Layouts, EqualOneRank) {
 }
 
 TEST_P(Flux2Layouts, AreProven) {
-  const VerifyOptions verified{
-      .pipeline = options(), .width = 112, .height = 80, .max_sequence_length = 21};
-  EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+  const ProbeOptions probe{.width = 112, .height = 80, .max_sequence_length = 21};
+  EXPECT_EQ(verify(deploy(options()), {.probe = probe}).first_divergent(), nullptr);
 }
 
 TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
   auto options = this->options();
   const Engine engine(options, {});
-  TrafficByAxis step;
   auto request = kUneven;
   request.num_images = GetParam().layout.dp;
-  engine.generate(request, {}, nullptr, &step);
+  const auto facts = engine.generate(request, {}).facts;
   const auto job = job_of(deploy(options), request);
   const auto degrees = degrees_of(GetParam().layout);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(),
                     share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
-  EXPECT_EQ(text_of_traffic(step),
+  EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
   const auto files = find_model(options);
   const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
@@ -148,7 +144,7 @@ TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
     const Stage all{.num_blocks = 30, .is_first = true, .is_last = true};
     want += stored_bytes(text, all, degrees.tp) + std::int64_t(table->view().nbytes());
   }
-  EXPECT_EQ(engine.bytes_read().back().all, want);
+  EXPECT_EQ(facts.load.bytes_read.back().all, want);
 }
 
 TEST(Flux2, KeepsItsBitsWhereverItsWeightsAre) {

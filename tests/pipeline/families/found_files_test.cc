@@ -47,8 +47,8 @@ std::vector<std::uint8_t> picture_of(const PipelineOptions& options) {
                  .height = 48,
                  .steps = 1,
                  .max_sequence_length = 16},
-                {}, nullptr)
-      .front()
+                {})
+      .pictures.front()
       .rgb;
 }
 

@@ -60,15 +60,13 @@ TEST_P(JoyLayouts, EqualOneRank) {
 }
 
 TEST_P(JoyLayouts, AreProven) {
-  const VerifyOptions verified{
-      .pipeline = options(), .width = 192, .height = 128, .max_sequence_length = 21};
-  EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+  const ProbeOptions probe{.width = 192, .height = 128, .max_sequence_length = 21};
+  EXPECT_EQ(verify(deploy(options()), {.probe = probe}).first_divergent(), nullptr);
 }
 
 TEST_P(JoyLayouts, MoveWhatIsPredicted) {
   const auto options = this->options();
-  TrafficByAxis step;
-  (void)recorded_latents(options, kPlain, &step);
+  const auto step = denoised(options, kPlain).step_traffic;
   const auto job = job_of(deploy(options), kPlain);
   const auto degrees = degrees_of(GetParam().layout);
   const auto blocks = share_of(job.shape().num_blocks(), 0, degrees.pp);
@@ -101,9 +99,10 @@ TEST(JoyMemory, KeepsItsBitsWhereverItsWeightsAre) {
   const auto memory_of = [](OffloadMode mode) {
     return Memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
   };
-  const auto& [resident, pictures] = joy_drawn_plainly();
+  const auto& [pictures, facts] = joy_drawn_plainly();
+  const auto& resident = facts.recording;
   const auto leaves = joy_drawn(joy_with({}, memory_of(OffloadMode::kLeaf)), joy_request());
-  EXPECT_TRUE(at::equal(leaves.recording.at("latents_final"), resident.at("latents_final")));
+  EXPECT_TRUE(at::equal(leaves.facts.recording.at("latents_final"), resident.at("latents_final")));
   EXPECT_EQ(leaves.pictures.at(0).rgb, pictures.at(0).rgb);
   for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock}) {
     const auto got = recorded_latents(joy_with({}, memory_of(mode)), joy_request());

@@ -64,33 +64,25 @@ inline PipelineOptions joy_with(const Layout& layout = {}, const Memory& memory 
           .memory = memory};
 }
 
-struct JoyDrawn {
-  Recording recording;
-  std::vector<Picture> pictures;
-};
-
-inline JoyDrawn joy_drawn(const PipelineOptions& options, const Request& request) {
-  JoyDrawn drawn;
-  drawn.pictures = Engine(options, {}).generate(request, {}, &drawn.recording);
-  return drawn;
+inline Generated joy_drawn(const PipelineOptions& options, const Request& request) {
+  return Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes});
 }
 
 // joy_request() drawn by one rank with all weights in memory: once per test process.
-inline const JoyDrawn& joy_drawn_plainly() {
+inline const Generated& joy_drawn_plainly() {
   static const auto drawn = joy_drawn(joy_with(), joy_request());
   return drawn;
 }
 
-// Without the picture, which takes longest: the run ends where it would be decoded.
-inline Recording recorded_latents(const PipelineOptions& options, const Request& request,
-                                  TrafficByAxis* step = nullptr) {
-  struct Denoised {};
-  const Hooks hooks{.progress = [](const Progress& progress) {
-    if (progress.phase == Phase::kDecode) throw Denoised();
-  }};
-  Recording recording;
-  EXPECT_THROW(Engine(options, {}).generate(request, hooks, &recording, step), Denoised);
-  return recording;
+// Without the picture, which takes longest.
+inline RunFacts denoised(const PipelineOptions& options, const Request& request) {
+  return Engine(options, {})
+      .generate(request, {}, {.record = RecordTensors::kYes, .until = RunUntil::kLatents})
+      .facts;
+}
+
+inline Recording recorded_latents(const PipelineOptions& options, const Request& request) {
+  return denoised(options, request).recording;
 }
 
 inline double largest_difference(const Tensor& got, const Tensor& want) {

@@ -28,8 +28,9 @@ class JoyFixture {
       : dump_(Checkpoint::open_file(kJoy / (std::string(name) + ".safetensors"))) {}
   Tensor operator[](const std::string& name) const { return dump_.find(name)->view(); }
 
-  void expect_equal(const JoyDrawn& drawn) const {
-    const auto& [got, pictures] = drawn;
+  void expect_equal(const Generated& drawn) const {
+    const auto& [pictures, facts] = drawn;
+    const auto& got = facts.recording;
     // Without vector instructions the last bit of LibTorch's draws differs.
     const double bit = at::get_cpu_capability().starts_with("AVX") ? 0 : 1e-6;
     EXPECT_LE(largest_difference(got.at("latents_initial"), (*this)["latents_initial"]), bit);
@@ -210,7 +211,7 @@ TEST_F(JoyFiles, AreConvertedToTheWeightsThatQuantisationHas) {
   convert({.model = kJoy / "model", .out = out, .dtype = Dtype::kFloat32, .memory = int8});
   const auto converted = recorded_latents(joy_with({}, {}, out), request).at("latents_final");
   EXPECT_TRUE(at::equal(converted, quantised));
-  const auto& exact = joy_drawn_plainly().recording.at("latents_final");
+  const auto& exact = joy_drawn_plainly().facts.recording.at("latents_final");
   EXPECT_GT(largest_difference(quantised, exact), 1e-5);
 }
 

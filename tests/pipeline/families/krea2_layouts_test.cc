@@ -61,10 +61,8 @@ TEST_P(Krea2Layouts, EqualOneRankWithBranchesOfUnequalLengths) {
 
 // The image tokens, six places of the text's fusion, two blocks of two kinds of tokens, the end.
 TEST_P(Krea2Layouts, AreProven) {
-  const auto verdict = verify({.pipeline = krea2_with(GetParam().layout),
-                               .width = 112,
-                               .height = 80,
-                               .max_sequence_length = 40});
+  const auto verdict = verify(deploy(krea2_with(GetParam().layout)),
+                              {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_EQ(verdict.blocks.size(), 1 + 6 + 2 * 2 + 1u);
 }
@@ -73,17 +71,15 @@ TEST_P(Krea2Layouts, MoveAndReadWhatIsPredicted) {
   const auto options = krea2_with(GetParam().layout);
   const auto degrees = degrees_of(GetParam().layout);
   const Engine engine(options, {});
-  TrafficByAxis step;
-  Recording drawn;
-  engine.generate(kKrea2Request, {}, &drawn, &step);
+  const auto facts = engine.generate(kKrea2Request, {}, {.record = RecordTensors::kYes}).facts;
   auto request = kKrea2Request;
-  request.max_sequence_length = int(drawn.at("prompt_embeds").size(1));
+  request.max_sequence_length = int(facts.recording.at("prompt_embeds").size(1));
   const auto job = job_of(deploy(options), request);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(),
                     share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
-  EXPECT_EQ(text_of_traffic(step),
+  EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
   if (GetParam().layout.text == TextRanks::kShared) return;  // the last rank has text, too
   const int last = degrees.product() - 1;
@@ -101,7 +97,7 @@ TEST_P(Krea2Layouts, MoveAndReadWhatIsPredicted) {
       stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
   // Above four ranks plans count more than is read. Of eight, one holds a head of keys for several
   // of its queries, which is read once; why six read less is not known.
-  const auto read = engine.bytes_read().back().all;
+  const auto read = facts.load.bytes_read.back().all;
   if (degrees.tp > 4)
     EXPECT_LE(read, want);
   else

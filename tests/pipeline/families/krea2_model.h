@@ -40,16 +40,16 @@ inline PipelineOptions krea2_with(const Layout& layout = {}, const Memory& memor
 
 struct DrawnKrea2 {
   std::vector<Picture> pictures;
-  Recording recording;
+  RunFacts facts;
 
-  const Tensor& operator[](const std::string& name) const { return recording.at(name); }
+  const Tensor& operator[](const std::string& name) const { return facts.recording.at(name); }
 };
 
 inline DrawnKrea2 drawn_krea2(const PipelineOptions& options,
                               const Request& request = kKrea2Request) {
-  DrawnKrea2 result;
-  result.pictures = Engine(options, {}).generate(request, {}, &result.recording);
-  return result;
+  auto [pictures, facts] =
+      Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes});
+  return {.pictures = std::move(pictures), .facts = std::move(facts)};
 }
 
 inline double krea2_error(const Tensor& got, const Tensor& want) {

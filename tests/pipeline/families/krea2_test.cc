@@ -66,7 +66,7 @@ TEST(Krea2Family, RoundsSizesUp) {
   request.height = 1;
   std::vector<std::string> warnings;
   const Hooks hooks{.warning = [&](const std::string& one) { warnings.push_back(one); }};
-  const auto picture = Engine(krea2_with(), {}).generate(request, hooks).front();
+  const auto picture = Engine(krea2_with(), {}).generate(request, hooks).pictures.front();
   EXPECT_EQ(picture.width, 112);
   EXPECT_EQ(picture.height, 16);
   EXPECT_THAT(warnings, testing::Contains(HasSubstr("width 97 is rounded up to 112")));
@@ -206,11 +206,9 @@ TEST(Krea2Family, IsConvertedToOneFileAndBack) {
 }
 
 TEST(Krea2Family, IsTimed) {
-  const auto timed = bench({.probe = {.pipeline = krea2_with({.tp = 2}),
-                                      .width = 112,
-                                      .height = 80,
-                                      .max_sequence_length = 40},
-                            .runs = 1});
+  const auto timed =
+      bench(deploy(krea2_with({.tp = 2})),
+            {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}, .runs = 1});
   EXPECT_EQ(timed.tokens, 35 + 40);
 }
 

@@ -42,8 +42,8 @@ Picture picture_of(const Files& files) {
                  .height = 48,
                  .steps = 1,
                  .max_sequence_length = 16},
-                {}, nullptr)
-      .front();
+                {})
+      .pictures.front();
 }
 
 // The Black Forest Labs name of a tensor in diffusers' autoencoder.

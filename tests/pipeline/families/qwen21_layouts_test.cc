@@ -65,10 +65,8 @@ TEST_P(Qwen21Layouts, EqualOneRankWithoutKeptPrefixes) {
 
 // The image tokens, two blocks, the end.
 TEST_P(Qwen21Layouts, AreProven) {
-  const auto verdict = verify({.pipeline = qwen21_with(GetParam().layout),
-                               .width = 96,
-                               .height = 64,
-                               .max_sequence_length = 40});
+  const auto verdict = verify(deploy(qwen21_with(GetParam().layout)),
+                              {.probe = {.width = 96, .height = 64, .max_sequence_length = 40}});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_EQ(verdict.blocks.size(), 1 + 2 + 1u);
 }
@@ -77,17 +75,15 @@ TEST_P(Qwen21Layouts, MoveAndReadWhatIsPredicted) {
   const auto options = qwen21_with(GetParam().layout);
   const auto degrees = degrees_of(GetParam().layout);
   const Engine engine(options, {});
-  TrafficByAxis step;
-  Recording drawn;
-  engine.generate(kQwen21Request, {}, &drawn, &step);
+  const auto facts = engine.generate(kQwen21Request, {}, {.record = RecordTensors::kYes}).facts;
   auto request = kQwen21Request;
-  request.max_sequence_length = int(drawn.at("prompt_embeds").size(1));
+  request.max_sequence_length = int(facts.recording.at("prompt_embeds").size(1));
   const auto job = job_of(deploy(options), request);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(),
                     share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
-  EXPECT_EQ(text_of_traffic(step),
+  EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
   if (GetParam().layout.text == TextRanks::kShared) return;  // the last rank has text, too
   const int last = degrees.product() - 1;
@@ -103,7 +99,7 @@ TEST_P(Qwen21Layouts, MoveAndReadWhatIsPredicted) {
   const auto want =
       stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
       stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
-  EXPECT_EQ(engine.bytes_read().back().all, want);
+  EXPECT_EQ(facts.load.bytes_read.back().all, want);
 }
 
 TEST(Qwen21Family, GuidesOnTwoRanksToTheSameBits) {

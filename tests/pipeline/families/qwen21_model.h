@@ -60,16 +60,16 @@ inline PipelineOptions qwen21_with(const Layout& layout = {}, const Memory& memo
 
 struct DrawnQwen21 {
   std::vector<Picture> pictures;
-  Recording recording;
+  RunFacts facts;
 
-  const Tensor& operator[](const std::string& name) const { return recording.at(name); }
+  const Tensor& operator[](const std::string& name) const { return facts.recording.at(name); }
 };
 
 inline DrawnQwen21 drawn_qwen21(const PipelineOptions& options,
                                 const Request& request = kQwen21Request) {
-  DrawnQwen21 result;
-  result.pictures = Engine(options, {}).generate(request, {}, &result.recording);
-  return result;
+  auto [pictures, facts] =
+      Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes});
+  return {.pictures = std::move(pictures), .facts = std::move(facts)};
 }
 
 inline double qwen21_error(const Tensor& got, const Tensor& want) {

@@ -154,11 +154,9 @@ TEST(Qwen21Family, IsConvertedToOneFileAndBack) {
 }
 
 TEST(Qwen21Family, IsTimed) {
-  const auto timed = bench({.probe = {.pipeline = qwen21_with({.tp = 2}),
-                                      .width = 96,
-                                      .height = 64,
-                                      .max_sequence_length = 40},
-                            .runs = 1});
+  const auto timed =
+      bench(deploy(qwen21_with({.tp = 2})),
+            {.probe = {.width = 96, .height = 64, .max_sequence_length = 40}, .runs = 1});
   EXPECT_EQ(timed.num_ranks, 2);
 }
 

@@ -58,10 +58,8 @@ TEST_P(ZImageLayouts, EqualOneRankWithBranchesOfUnequalLengths) {
 }
 
 TEST_P(ZImageLayouts, AreProven) {
-  const auto verdict = verify({.pipeline = zimage_with(GetParam().layout),
-                               .width = 112,
-                               .height = 80,
-                               .max_sequence_length = 40});
+  const auto verdict = verify(deploy(zimage_with(GetParam().layout)),
+                              {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_EQ(verdict.blocks.size(), 2 + 2 + 2 * 2 + 1u);
 }
@@ -70,14 +68,13 @@ TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
   const auto options = zimage_with(GetParam().layout);
   const auto degrees = degrees_of(GetParam().layout);
   const Engine engine(options, {});
-  TrafficByAxis step;
-  engine.generate(kZImageRequest, {}, nullptr, &step);
+  const auto facts = engine.generate(kZImageRequest, {}).facts;
   const auto job = job_of(deploy(options), kZImageRequest);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(),
                     share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
-  EXPECT_EQ(text_of_traffic(step),
+  EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
   const int last = degrees.product() - 1;
   const auto files = find_model(options);
@@ -93,7 +90,7 @@ TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
       stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
       stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
   if (GetParam().layout.text == TextRanks::kShared) return;  // the last rank has text, too
-  EXPECT_EQ(engine.bytes_read().back().all, want);
+  EXPECT_EQ(facts.load.bytes_read.back().all, want);
 }
 
 TEST(ZImageFamily, DrawsTheSameNoiseForStochasticStepsOnAllRanks) {

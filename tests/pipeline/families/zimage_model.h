@@ -41,16 +41,16 @@ inline PipelineOptions zimage_with(const Layout& layout = {}, const Memory& memo
 
 struct DrawnZImage {
   std::vector<Picture> pictures;
-  Recording recording;
+  RunFacts facts;
 
-  const Tensor& operator[](const std::string& name) const { return recording.at(name); }
+  const Tensor& operator[](const std::string& name) const { return facts.recording.at(name); }
 };
 
 inline DrawnZImage drawn_zimage(const PipelineOptions& options,
                                 const Request& request = kZImageRequest) {
-  DrawnZImage result;
-  result.pictures = Engine(options, {}).generate(request, {}, &result.recording);
-  return result;
+  auto [pictures, facts] =
+      Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes});
+  return {.pictures = std::move(pictures), .facts = std::move(facts)};
 }
 
 inline double zimage_error(const Tensor& got, const Tensor& want) {

@@ -170,11 +170,9 @@ TEST(ZImageFamily, IsConvertedToOneFileAndBack) {
 }
 
 TEST(ZImageFamily, IsTimed) {
-  const auto timed = bench({.probe = {.pipeline = zimage_with({.tp = 2}),
-                                      .width = 112,
-                                      .height = 80,
-                                      .max_sequence_length = 40},
-                            .runs = 1});
+  const auto timed =
+      bench(deploy(zimage_with({.tp = 2})),
+            {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}, .runs = 1});
   EXPECT_EQ(timed.tokens, 64 + 64);
 }
 

@@ -37,14 +37,11 @@ void expect_predicted(const Memory& memory, const Layout& layout, const Degrees&
         host_peak(job, predict_transformer_bytes(job, grid, rank, whole_transformer(job.shape())));
   give_back_free_memory();  // from earlier tests
   const auto result = bench(
-      {.probe =
-           {.pipeline = {.model = {}, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory},
-            .synthetic = "flux1-dev",
-            .blocks = {1, 2},
-            .width = 512,
-            .height = 512},
-       .runs = 1,
-       .warm_ups = 0});
+      deploy(
+          {.pipeline = {.model = {}, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory},
+           .synthetic = "flux1-dev",
+           .blocks = {1, 2}}),
+      {.probe = {.width = 512, .height = 512}, .runs = 1, .warm_ups = 0});
   const auto& measured = result.peaks.front().resident;
   expect_near(predicted, std::max(measured[std::size_t(Phase::kLoad)],
                                   measured[std::size_t(Phase::kDenoise)]));

@@ -77,32 +77,6 @@ TEST(Denoise, TellsEachPredictionItsStep) {
   }
 }
 
-// In one call, with each picture separate: whatever has to be read is read once.
-TEST(Denoise, ModulatesAllStepsOfAllPicturesBeforeTheFirst) {
-  auto job = with_negative(job_of(at::kFloat), 1, 2);
-  int calls = 0;
-  const auto of_picture = [](const DenoiserInput& in) {
-    return in.timestep_B.unsqueeze(-1) + in.pooled_BC;
-  };
-  const Modulate modulate = [&](const std::vector<DenoiserInput>& pictures) {
-    ++calls;
-    EXPECT_EQ(pictures.size(), 4u);
-    std::vector<Tensor> made;
-    for (const auto& in : pictures) made.push_back(of_picture(in));
-    return made;
-  };
-  modulate_steps(job, kSchedule, modulate, {});
-  EXPECT_EQ(calls, 1);
-  int evaluations = 0;
-  const Predict watch = [&](const DenoiserInput& in) {
-    ++evaluations;
-    EXPECT_TRUE(at::equal(in.modulations_BM, of_picture(in)));
-    return at::zeros_like(in.noise.x_BLC);
-  };
-  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
-  EXPECT_EQ(evaluations, 6);
-}
-
 // Branches share their controls; a control not followed in a step leaves the others' modulations
 // unchanged.
 TEST(Denoise, ModulatesControlNetsBeforeTheFirstStep) {
@@ -119,7 +93,7 @@ TEST(Denoise, ModulatesControlNetsBeforeTheFirstStep) {
                             for (const auto& in : pictures) made.push_back(of_control(in, c));
                             return made;
                           }};
-  modulate_steps(job, kSchedule, {}, controls);
+  modulate_controls(job, kSchedule, controls);
   std::vector<std::size_t> seen;
   const Predict watch = [&](const DenoiserInput& in) {
     seen.push_back(in.controls.size());
@@ -321,27 +295,30 @@ TEST(Denoise, NumbersEvaluationsAcrossStepsThatTakeTwo) {
   EXPECT_TRUE(at::allclose(result.latents_BNC, job.latents_BNC - 1, 1e-5, 1e-5));
 }
 
-TEST(Denoise, ModulatesTheLevelsBetweenThoseOfTheSchedule) {
-  auto job = job_of(at::kFloat);
-  job.sampler = Sampler::kDpm2;
-  const auto of_picture = [](const DenoiserInput& in) {
-    return in.timestep_B.unsqueeze(-1) + in.pooled_BC;
-  };
-  const Modulate modulate = [&](const std::vector<DenoiserInput>& pictures) {
-    std::vector<Tensor> made;
-    for (const auto& in : pictures) made.push_back(of_picture(in));
-    return made;
-  };
-  modulate_steps(job, kSchedule, modulate, {});
-  EXPECT_EQ(job.modulations_SBM.front().size(0), 5);
-  int evaluations = 0;
-  const Predict watch = [&](const DenoiserInput& in) {
-    ++evaluations;
-    EXPECT_TRUE(at::equal(in.modulations_BM, of_picture(in)));
-    return at::zeros_like(in.noise.x_BLC);
-  };
-  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
-  EXPECT_EQ(evaluations, 5);
+// What is computed before the first step is asked of these.
+TEST(Denoise, KnowsItsEvaluationsBeforeTheFirst) {
+  for (const auto sampler : {Sampler::kEuler, Sampler::kDpm2, Sampler::kHeun}) {
+    auto job = with_negative(job_of(at::kFloat), 1, 2);
+    job.sampler = sampler;
+    const auto known = branches_of_evaluations(job, kSchedule);
+    EXPECT_EQ(known.size(), sampler == Sampler::kEuler ? 3u : 5u);
+    std::size_t evaluation = 0;
+    const PredictAll watch = [&](const std::vector<DenoiserInput>& branches) {
+      std::vector<Tensor> velocities;
+      const auto& want = known.at(evaluation++);
+      EXPECT_EQ(branches.size(), want.size());
+      for (std::size_t b = 0; b < branches.size(); ++b) {
+        EXPECT_EQ(branches[b].step.number, want[b].step.number);
+        EXPECT_EQ(branches[b].step.timestep, want[b].step.timestep);
+        EXPECT_EQ(branches[b].step.branch, want[b].step.branch);
+        EXPECT_TRUE(at::equal(branches[b].timestep_B, want[b].timestep_B));
+        velocities.push_back(at::zeros_like(branches[b].noise.x_BLC));
+      }
+      return velocities;
+    };
+    denoise(watch, {}, kSchedule, job, [](const StepTaken&) {});
+    EXPECT_EQ(evaluation, known.size());
+  }
 }
 
 // Between steps of bfloat16 the latents of a sampler of ours are not rounded.

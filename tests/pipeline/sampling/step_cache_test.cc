@@ -123,16 +123,8 @@ Request request_of(const Layout& layout) {
           .batch_size = 3};
 }
 
-struct Ran {
-  Recording recording;
-  std::vector<std::vector<int>> full_steps;
-};
-
-Ran ran(const Engine& engine, const Request& request) {
-  Ran result;
-  engine.generate(request, {}, &result.recording);
-  result.full_steps = engine.full_steps();
-  return result;
+RunFacts ran(const Engine& engine, const Request& request) {
+  return engine.generate(request, {}, {.record = RecordTensors::kYes}).facts;
 }
 
 PipelineOptions options_of(const CacheOptions& cache, const Layout& layout = {},

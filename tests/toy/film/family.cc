@@ -49,7 +49,7 @@ class FilmFamily : public GridFamily {
     return std::make_shared<const FilmFamily>(c, description().schedule,
                                               description().limits.defaults);
   }
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part&, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override {
     const auto film = std::make_shared<const Film>(c_.film, w, std::move(attend), run);
     return {.predict = [film](const DenoiserInput& in,

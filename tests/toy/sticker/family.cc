@@ -68,7 +68,7 @@ class StickerFamily : public GridFamily {
     return std::make_shared<const StickerFamily>(c, description().schedule,
                                                  description().limits.defaults);
   }
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part&, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override {
     const auto sticker = std::make_shared<const Sticker>(c_.sticker, w, std::move(attend), run);
     return {.predict = [sticker](const DenoiserInput& in, const Tensor& state) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "app/print/readable.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "models/kinds/file_kind.h"
@@ -48,6 +49,11 @@ OrderedJson part_info(const Checkpoint& checkpoint, const OrderedJson& config) {
           {"config", config}};
 }
 
+// Of one of several denoisers; 1 is noise alone.
+OrderedJson noise_levels_of(const Served& serves) {
+  return {{"from", serves.from}, {"to", serves.to}};
+}
+
 OrderedJson request_info(const RequestDefaults& d) {
   return {{"width", d.width},
           {"height", d.height},
@@ -68,7 +74,10 @@ std::string type_words(const OrderedJson& part) {
 }
 
 std::string line_of(const std::string& name, const OrderedJson& part) {
-  const auto type = part.contains("types") ? "  " + type_words(part) : "";
+  auto type = part.contains("types") ? "  " + type_words(part) : "";
+  if (part.contains("noise_levels"))
+    type += text_of("  noise ", part["noise_levels"]["from"].dump(), " to ",
+                    part["noise_levels"]["to"].dump());
   return "  " + left_aligned(name, 18) +
          right_aligned(readable_count(part["parameters"].get<std::int64_t>()), 15) + " parameters" +
          right_aligned(readable_bytes(part["bytes"].get<double>()), 10) + type + "\n";
@@ -106,8 +115,10 @@ OrderedJson model_info(const Deployment& deployment) {
     return info;
   };
   OrderedJson parts;
-  for (const auto& described : family->description().parts)
-    parts[described.folder] = part(described.folder, files.open(described.folder));
+  for (const auto& described : family->description().parts) {
+    auto& info = parts[described.folder] = part(described.folder, files.open(described.folder));
+    if (described.serves != Served()) info["noise_levels"] = noise_levels_of(described.serves);
+  }
   std::int64_t parameters = 0, bytes = 0;
   for (const auto& info : parts) {
     parameters += info["parameters"].get<std::int64_t>();

@@ -30,7 +30,7 @@ class FluxFamily : public PatchFamily {
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   std::shared_ptr<const Family> widened_by(
       const std::vector<AppliedAdapter>& adapters) const override;
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override;
   Controls load_controls(const WeightsOf& weights_of, const Attend& attend) const override {
     return load_controlnets(configs_.controlnets, configs_.flux.num_double,
@@ -104,7 +104,7 @@ Schedule FluxFamily::schedule(int steps, PictureSize size, bool from_noise) cons
   return make_schedule(config, steps, num_tokens(size));
 }
 
-DenoiserPart FluxFamily::load_denoiser(const Weights& w, Attend attend,
+DenoiserPart FluxFamily::load_denoiser(const Part&, const Weights& w, Attend attend,
                                        std::optional<BlockRange> run) const {
   return part_of(std::make_shared<const Flux>(configs_.flux, w, std::move(attend), run));
 }
@@ -139,9 +139,9 @@ void FluxFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float ti
       kTimestepScale;
 }
 
-std::string FluxFamily::config_text(const Part&) const {
+std::string FluxFamily::config_text(const Part& denoiser) const {
   const auto& c = configs_.flux;
-  const nlohmann::ordered_json config = {{"_class_name", part(Part::Role::kDenoiser).class_name},
+  const nlohmann::ordered_json config = {{"_class_name", denoiser.class_name},
                                          {"attention_head_dim", c.head_width},
                                          {"axes_dims_rope", c.axes},
                                          {"guidance_embeds", c.guidance_embeds},
@@ -172,11 +172,12 @@ void check_fit(const FluxConfigs& c) {
 
 std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  FluxConfigs configs{.kind = kind,
-                      .flux = read_transformer(files, read_flux_config, infer_flux_config),
-                      .clip = read_clip_config(config("text_encoder")),
-                      .t5 = read_t5_config(config("text_encoder_2")),
-                      .vae = read_autoencoder(files)};
+  FluxConfigs configs{
+      .kind = kind,
+      .flux = read_denoiser(files, "transformer", read_flux_config, infer_flux_config),
+      .clip = read_clip_config(config("text_encoder")),
+      .t5 = read_t5_config(config("text_encoder_2")),
+      .vae = read_autoencoder(files)};
   check_fit(configs);
   configs.controlnets = read_controlnets(files, configs.flux);
   configs.redux = read_flux_redux(files, configs.flux);

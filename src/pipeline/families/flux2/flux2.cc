@@ -74,7 +74,7 @@ class Flux2Family : public PatchFamily {
       : PatchFamily(describe(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
@@ -126,7 +126,7 @@ std::shared_ptr<const Family> Flux2Family::with_blocks(const std::vector<int>& c
   return make_flux2_family(configs, description().schedule, description().limits.defaults);
 }
 
-DenoiserPart Flux2Family::load_denoiser(const Weights& w, Attend attend,
+DenoiserPart Flux2Family::load_denoiser(const Part&, const Weights& w, Attend attend,
                                         std::optional<BlockRange> run) const {
   const auto flux = std::make_shared<const Flux2>(configs_.flux, w, std::move(attend), run);
   return {.predict = [flux](const DenoiserInput& in, const Tensor& state) {
@@ -218,10 +218,11 @@ void check_fit(const Flux2Configs& c) {
 
 std::shared_ptr<const Family> open_flux2(const ModelFiles& files, Flux2Kind kind) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  const Flux2Configs configs{.kind = kind,
-                             .flux = read_transformer(files, read_flux2_config, infer_flux2_config),
-                             .text = read_causal_lm_config(config("text_encoder")),
-                             .vae = read_autoencoder(files)};
+  const Flux2Configs configs{
+      .kind = kind,
+      .flux = read_denoiser(files, "transformer", read_flux2_config, infer_flux2_config),
+      .text = read_causal_lm_config(config("text_encoder")),
+      .vae = read_autoencoder(files)};
   check_fit(configs);
   return make_flux2_family(configs, read_scheduler(files), read_defaults(files, defaults_of(kind)));
 }

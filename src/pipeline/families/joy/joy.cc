@@ -23,7 +23,7 @@ class JoyFamily : public PatchFamily {
       : PatchFamily(describe_joy(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
@@ -55,7 +55,7 @@ std::shared_ptr<const Family> JoyFamily::with_blocks(const std::vector<int>& cou
   return make_joy_family(configs, description().schedule, description().limits.defaults);
 }
 
-DenoiserPart JoyFamily::load_denoiser(const Weights& w, Attend attend,
+DenoiserPart JoyFamily::load_denoiser(const Part&, const Weights& w, Attend attend,
                                       std::optional<BlockRange> run) const {
   const auto joy = std::make_shared<const Joy>(configs_.joy, w, std::move(attend), run);
   return {.predict = [joy](const DenoiserInput& in, const Tensor& state) {
@@ -149,7 +149,7 @@ std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
   const auto index = read_json_object(files.folder / "model_index.json");
   const JoyConfigs configs{
       .kind = kind,
-      .joy = read_transformer(files, read_joy_config, no_config),
+      .joy = read_denoiser(files, "transformer", read_joy_config, no_config),
       .text = read_qwen3_vl_config(config("text_encoder")),
       .vae = read_autoencoder(files),
       .max_plain_tokens = int(index.integer_or("text_token_max_length", 2048, 1, 1 << 15))};

@@ -26,7 +26,7 @@ class Krea2Family : public PatchFamily {
       : PatchFamily(describe_krea2(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
@@ -61,7 +61,7 @@ std::shared_ptr<const Family> Krea2Family::with_blocks(const std::vector<int>& c
   return make_krea2_family(configs, description().schedule, description().limits.defaults);
 }
 
-DenoiserPart Krea2Family::load_denoiser(const Weights& w, Attend attend,
+DenoiserPart Krea2Family::load_denoiser(const Part&, const Weights& w, Attend attend,
                                         std::optional<BlockRange> run) const {
   const auto krea = std::make_shared<const Krea2>(configs_.krea, w, std::move(attend), run);
   auto part = part_of(krea);
@@ -146,11 +146,12 @@ std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto index = read_json_object(files.folder / "model_index.json");
   (void)index.integer_or("patch_size", 2, 2, 2);
   const auto kind = index.flag_or("is_distilled", false) ? Krea2Kind::kTurbo : Krea2Kind::kRaw;
-  const Krea2Configs configs{.kind = kind,
-                             .krea = read_transformer(files, read_krea2_config, infer_krea2_config),
-                             .text = read_text(read_json_object(files.config_of("text_encoder"))),
-                             .taps = read_taps(index, Krea2Configs().taps),
-                             .vae = read_autoencoder(files)};
+  const Krea2Configs configs{
+      .kind = kind,
+      .krea = read_denoiser(files, "transformer", read_krea2_config, infer_krea2_config),
+      .text = read_text(read_json_object(files.config_of("text_encoder"))),
+      .taps = read_taps(index, Krea2Configs().taps),
+      .vae = read_autoencoder(files)};
   check_fit(configs);
   return make_krea2_family(configs, read_scheduler(files),
                            read_defaults(files, krea2_defaults(kind)));

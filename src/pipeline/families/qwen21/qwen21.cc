@@ -42,7 +42,7 @@ class Qwen21Family : public Family {
       : Family(describe_qwen21(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
@@ -93,7 +93,7 @@ std::shared_ptr<const Family> Qwen21Family::with_blocks(const std::vector<int>& 
   return make_qwen21_family(configs, description().schedule, description().limits.defaults);
 }
 
-DenoiserPart Qwen21Family::load_denoiser(const Weights& w, Attend attend,
+DenoiserPart Qwen21Family::load_denoiser(const Part&, const Weights& w, Attend attend,
                                          std::optional<BlockRange> run) const {
   return part_of(std::make_shared<const Qwen21>(configs_.qwen, w, std::move(attend), run));
 }
@@ -188,7 +188,7 @@ void check_fit(const Qwen21Configs& c) {
 
 std::shared_ptr<const Family> open_qwen21(const ModelFiles& files) {
   const Qwen21Configs configs{
-      .qwen = read_transformer(files, read_qwen21_config, infer_qwen21_config),
+      .qwen = read_denoiser(files, "transformer", read_qwen21_config, infer_qwen21_config),
       .text = read_qwen3_vl_config(read_json_object(files.config_of("text_encoder"))),
       .vae = read_autoencoder(files, read_rgba_vae_config)};
   check_fit(configs);

@@ -39,7 +39,7 @@ class ZImageFamily : public PatchFamily {
       : PatchFamily(describe_zimage(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
@@ -99,7 +99,7 @@ std::shared_ptr<const Family> ZImageFamily::with_blocks(const std::vector<int>& 
 }
 
 // The transformer predicts the negated velocity.
-DenoiserPart ZImageFamily::load_denoiser(const Weights& w, Attend attend,
+DenoiserPart ZImageFamily::load_denoiser(const Part&, const Weights& w, Attend attend,
                                          std::optional<BlockRange> range) const {
   const auto zimage = std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), range);
   auto part = part_of(zimage);
@@ -161,9 +161,9 @@ Schedule ZImageFamily::schedule(int steps, PictureSize size, bool) const {
                                 .levels = {first, first + steps}});
 }
 
-std::string ZImageFamily::config_text(const Part&) const {
+std::string ZImageFamily::config_text(const Part& denoiser) const {
   const auto& c = configs_.zimage;
-  const nlohmann::ordered_json config = {{"_class_name", part(Part::Role::kDenoiser).class_name},
+  const nlohmann::ordered_json config = {{"_class_name", denoiser.class_name},
                                          {"all_f_patch_size", {1}},
                                          {"all_patch_size", {2}},
                                          {"axes_dims", c.axes},
@@ -193,7 +193,7 @@ void check_fit(const ZImageConfigs& c) {
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
   const ZImageConfigs configs{
-      .zimage = read_transformer(files, read_zimage_config, infer_zimage_config),
+      .zimage = read_denoiser(files, "transformer", read_zimage_config, infer_zimage_config),
       .text = read_causal_lm_config(config("text_encoder")),
       .vae = read_autoencoder(files)};
   check_fit(configs);

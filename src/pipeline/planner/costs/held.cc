@@ -101,6 +101,15 @@ std::int64_t PartPages::paged() const {
   return sum;
 }
 
+void PartPages::add(const PartPages& part) {
+  outside += part.outside;
+  widened = std::max(widened, part.widened);
+  decoded = std::max(decoded, part.decoded);
+  panel = std::max(panel, part.panel);
+  largest_tensor = std::max(largest_tensor, part.largest_tensor);
+  groups.insert(groups.end(), part.groups.begin(), part.groups.end());
+}
+
 PartPages pages_of(const PartTensors& part, const PartShare& share, const PartForm& form) {
   PartPages pages;
   std::int64_t current = -1, block = -1;
@@ -162,11 +171,12 @@ std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf 
   return sum;
 }
 
-std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use) {
+std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use,
+                          const GroupRange& range) {
   const auto stay = stays_of(pages, offload);
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < stay.size(); ++i)
-    if (!stay[i] && pages.groups[i].use == use) sum += pages.groups[i].bytes;
+    if (range.has(i) && !stay[i] && pages.groups[i].use == use) sum += pages.groups[i].bytes;
   return sum;
 }
 

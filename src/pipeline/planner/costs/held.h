@@ -22,6 +22,15 @@ struct PartPages {
   std::int64_t largest_tensor = 0;  // as numbers, while it is read
 
   std::int64_t paged() const;
+  // Another part, whose pages use the same slots.
+  void add(const PartPages& part);
+};
+
+// Some of a part's pages.
+struct GroupRange {
+  std::size_t first = 0, count = std::size_t(-1);
+
+  bool has(std::size_t group) const { return group >= first && group - first < count; }
 };
 
 struct PartForm {
@@ -41,7 +50,8 @@ enum class SlotsOf { kDevice, kHost };
 std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where);
 
 // Bytes of pages without a slot to themselves: copied each time the part runs, or once before.
-std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use);
+std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use,
+                          const GroupRange& range = {});
 
 // Bytes of the pages with a slot to themselves.
 std::int64_t resident_bytes(const PartPages& pages, const Offload& offload);

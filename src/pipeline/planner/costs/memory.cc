@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "comm/reduce.h"
-#include "pipeline/planner/costs/held.h"
+#include "pipeline/planner/costs/denoisers.h"
 #include "pipeline/planner/costs/picture_memory.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/costs/widened.h"
@@ -86,10 +86,11 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   return std::max(reduced, traded);
 }
 
-// References have batch 1; a prefix is that of each branch's pictures.
-std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::int64_t blocks) {
+// By one denoiser. References have batch 1; a prefix is that of each branch's pictures.
+std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::int64_t branches,
+                             std::int64_t blocks) {
   const auto kept = share.keys.all() - share.group.all();
-  const auto sets = job.keeps_prefix() ? share.branches * job.batch_size : 1;
+  const auto sets = job.keeps_prefix() ? branches * job.batch_size : 1;
   return 2 * blocks * sets * share.attended.kept_kv() * job.shape().head_width * kept *
          job.element_bytes();
 }
@@ -142,17 +143,9 @@ Quantize text_form(const PlanJob& job, const Part& part) {
 PartPages text_pages(const PlanJob& job, int sharers) {
   const auto& o = job.memory.offload;
   PartPages all;
-  for (const auto* part : job.family->text_parts()) {
-    const auto pages =
-        pages_of(tensors_of(job).of(*part), {.tp = sharers},
-                 {.quantize = text_form(job, *part), .offload = o.text, .blocks = o.blocks});
-    all.outside += pages.outside;
-    all.widened = std::max(all.widened, pages.widened);
-    all.decoded = std::max(all.decoded, pages.decoded);
-    all.panel = std::max(all.panel, pages.panel);
-    all.largest_tensor = std::max(all.largest_tensor, pages.largest_tensor);
-    all.groups.insert(all.groups.end(), pages.groups.begin(), pages.groups.end());
-  }
+  for (const auto* part : job.family->text_parts())
+    all.add(pages_of(tensors_of(job).of(*part), {.tp = sharers},
+                     {.quantize = text_form(job, *part), .offload = o.text, .blocks = o.blocks}));
   return all;
 }
 
@@ -191,31 +184,46 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
   }
 }
 
+void hold_denoisers(const PlanJob& job, const PartShare& share, RankBytes& bytes) {
+  const auto& o = job.memory.offload;
+  const Kept kept{o.transformer, job.memory.quantize, o.resident};
+  if (o.transformer != OffloadMode::kModel) {
+    bytes.transformer = hold(job, pages_of_denoisers(job, share).all, kept, bytes);
+    return;
+  }
+  for (const auto* const part : job.family->denoisers()) {
+    const auto pages = pages_of(tensors_of(job).of(*part), share,
+                                {.quantize = job.memory.quantize, .offload = o.transformer});
+    bytes.transformer += hold(job, pages, kept, bytes);
+  }
+}
+
 void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage,
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
-  const auto& tensors = tensors_of(job).of(Part::Role::kDenoiser);
-  const auto columns =
-      num_modulations(job.shape().blocks, tensors, stage) + job.shape().shared_modulations;
-  bytes.modulations = job.branches * share.batch * job.num_levels() * columns * job.element_bytes();
-  if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
-    bytes.kept = share.branches * share.batch * job.padded_text_tokens() * job.shape().hidden *
-                 job.element_bytes();
+  const auto e = job.element_bytes();
+  for (const auto& served : served_steps(job)) {
+    const auto& tensors = tensors_of(job).of(*served.part);
+    const auto columns =
+        num_modulations(job.shape().blocks, tensors, stage) + job.shape().shared_modulations;
+    bytes.modulations += served.levels * share.batch * columns * e;
+    const bool serves_all = served.part->serves.branches == Served::BranchSet::kAll;
+    const auto branches = serves_all ? share.branches : 1;
+    if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
+      bytes.kept += branches * share.batch * job.padded_text_tokens() * job.shape().hidden * e;
+    bytes.kept += kept_keys_bytes(job, share, branches, stage.num_blocks);
+  }
   share.batch /= items_of_batch(job, grid);
-  const auto& o = job.memory.offload;
-  const auto pages =
-      pages_of(tensors,
-               {.tp = grid.tp,
-                .tp_rank = place_of(grid, rank).tp,
-                .begin = stage.first_block,
-                .count = stage.num_blocks},
-               {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
-  bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes);
+  hold_denoisers(job,
+                 {.tp = grid.tp,
+                  .tp_rank = place_of(grid, rank).tp,
+                  .begin = stage.first_block,
+                  .count = stage.num_blocks},
+                 bytes);
   bytes.activations = activation_bytes(job, grid, share);
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
-  bytes.kept += kept_keys_bytes(job, share, stage.num_blocks);
 }
 
 // NCCL's and RCCL's buffers for each peer that a rank exchanges with, and their kernels.
@@ -225,10 +233,13 @@ std::int64_t link_bytes(const PlanJob& job, const Degrees& grid) {
   return kLibrary + kPeer * std::min<std::int64_t>(kMostPeers, grid.product() - 1);
 }
 
-// What becomes a graph's own memory and stays its own: all that a step works in.
+// What becomes a graph's own memory and stays its own: all that a step works in, of each denoiser.
 void add_recorded(const PlanJob& job, RankBytes& bytes) {
-  if (!job.records_steps() || job.memory.recorded_step == RecordedStep::kDropped) return;
-  bytes.recorded = bytes.activations + bytes.keys_values + bytes.staging;
+  if (!job.records_steps()) return;
+  const auto one = bytes.activations + bytes.keys_values + bytes.staging;
+  const auto all = std::int64_t(job.family->denoisers().size()) * one;
+  bytes.other_steps = all - one;
+  if (job.memory.recorded_step != RecordedStep::kDropped) bytes.recorded = all;
 }
 
 // Pages that stay in host memory: the others are in files, or on the device for good.
@@ -253,7 +264,8 @@ std::int64_t locked_bytes(const PlanJob& job, const RankBytes& b) {
 }  // namespace
 
 std::int64_t RankBytes::peak() const {
-  const auto step = activations + keys_values + modulations + kept + staging + widened;
+  const auto step =
+      activations + keys_values + modulations + kept + staging + widened + other_steps;
   return weights() + link + std::max({recorded + encoding, step, recorded + decoding});
 }
 

@@ -20,7 +20,8 @@ struct RankBytes {
   std::int64_t staging = 0;      // what collectives send and receive
   std::int64_t widened = 0;      // weights in codes, while they multiply
   std::int64_t decoding = 0;     // autoencoder activations, after the last step
-  std::int64_t recorded = 0;     // held by a GPU's recorded step while it does something else
+  std::int64_t recorded = 0;     // held by a GPU's recorded steps while it does something else
+  std::int64_t other_steps = 0;  // held by those of other denoisers while one evaluates
   std::int64_t link = 0;         // buffers of the library that links GPUs
 
   std::int64_t slots = 0;                             // of the weights above

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipeline/planner/costs/held.h"
+#include "pipeline/planner/costs/denoisers.h"
 #include "pipeline/planner/costs/traffic.h"
 
 namespace braid {
@@ -81,6 +81,7 @@ class Step {
   double kernels(const Blocks& blocks) const;
   double kernels() const;
   double weights(const Part& part) const;
+  double weights_of_denoiser() const;  // per evaluation
   double tensor_parallel(const Traffic& t) const;
   double ulysses(const Traffic& t) const;
   double shift(const Traffic& ring) const;
@@ -188,13 +189,17 @@ double Step::weights(const Part& part) const {
   return double(read_bytes(job_.tensors->of(part), {.tp = grid_.tp}, job_.memory.quantize));
 }
 
+double Step::weights_of_denoiser() const {
+  const auto denoisers = job_.family->denoisers();
+  return per_evaluation(job_, [&](std::size_t i) { return weights(*denoisers[i]); });
+}
+
 double Step::memory() const {
-  const auto& denoiser = job_.family->part(Part::Role::kDenoiser);
   const double ends =
       kEndMoves * double(share_.tokens.all()) * hidden() * double(job_.element_bytes());
   const double moved =
       evaluations() * (activations(blocks_, share_.tokens) + merges() + packing() + ends) + sums();
-  const double read = double(share_.branches) * weights(denoiser) / pace_.memory_speed;
+  const double read = double(share_.branches) * weights_of_denoiser() / pace_.memory_speed;
   return moved / pace_.memory_speed +
          std::max(0.0, read - evaluations() * dense(blocks_, share_.tokens));
 }
@@ -247,14 +252,15 @@ double Step::handover(double items) const {
 double Step::copies(const Stage& stage) const {
   const auto& o = job_.memory.offload;
   if (o.transformer == OffloadMode::kNone || o.transformer == OffloadMode::kModel) return 0;
-  const auto pages =
-      pages_of(job_.tensors->of(Part::Role::kDenoiser),
-               {.tp = grid_.tp, .begin = stage.first_block, .count = stage.num_blocks},
-               {.quantize = job_.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
+  const auto pages = pages_of_denoisers(
+      job_, {.tp = grid_.tp, .begin = stage.first_block, .count = stage.num_blocks});
   double speed = INFINITY;
   for (const auto& device : machine_.devices) speed = std::min(speed, host_speed(device));
   if (!o.folder.empty()) speed = kDiskSpeed / std::min(machine_.devices_per_host, grid_.product());
-  return double(copied_bytes(pages, o, PageUse::kRepeated)) / speed;
+  const auto copied = [&](std::size_t i) {
+    return double(copied_bytes(pages.all, o, PageUse::kRepeated, pages.groups[i]));
+  };
+  return per_evaluation(job_, copied) / speed;
 }
 
 double Step::tensor_parallel(const Traffic& t) const {

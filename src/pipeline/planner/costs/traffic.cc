@@ -1,5 +1,7 @@
 #include "pipeline/planner/costs/traffic.h"
 
+#include "pipeline/planner/costs/denoisers.h"
+
 namespace braid {
 namespace {
 
@@ -126,7 +128,7 @@ Terms terms_of(const PlanJob& job, const Degrees& grid, const Stage& stage, cons
           .pictures = s.branches * s.batch,
           .shape = job.shape(),
           .stage = stage,
-          .tensors = &job.tensors->of(Part::Role::kDenoiser),
+          .tensors = &tensors_of_first_step(job),
           .element = job.element_bytes(),
           .has_prefix = job.shape().text == TextTokens::kPrefix && !job.keeps_prefix()};
 }

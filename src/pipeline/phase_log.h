@@ -13,26 +13,25 @@ class PhaseLog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `begin`: when the program started.
-  explicit PhaseLog(Clock::time_point begin) : begin_(begin), entered_(begin) {}
-
   void enter(Phase phase);  // ends the previous phase; no effect if it is the same
   void finish();            // ends the last phase
 
   double seconds(Phase phase) const { return totals_[index(phase)].seconds; }
-  double seconds_to(Phase phase) const;  // from the beginning to the first entry; 0 if none
-  double seconds_so_far() const;
+  // When the phase was entered first; unset if it never was.
+  std::optional<Clock::time_point> began(Phase phase) const { return totals_[index(phase)].began; }
 
  private:
   struct Totals {
     double seconds = 0;
-    std::optional<Clock::time_point> first = {};
+    std::optional<Clock::time_point> began = {};
   };
   static std::size_t index(Phase phase) { return std::size_t(phase); }
 
-  Clock::time_point begin_, entered_;
+  Clock::time_point entered_;
   std::optional<Phase> phase_;
   std::array<Totals, kPhases.size()> totals_;
 };
+
+double seconds_between(PhaseLog::Clock::time_point from, PhaseLog::Clock::time_point to);
 
 }  // namespace braid
