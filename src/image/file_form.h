@@ -23,4 +23,11 @@ std::string content_type_of(const FileForm& form);  // "image/png"
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
                     const PngText& text = {}, std::span<const std::uint8_t> alpha = {});
 
+// What to tell once of pictures whose transparency the format cannot hold.
+inline constexpr const char* kLaidOnWhite =
+    "JPEG has no transparency: pictures are laid on white (PNG and WebP keep it)";
+inline bool is_laid_on_white(const FileForm& form, std::span<const std::uint8_t> alpha) {
+  return form.format == FileForm::Format::kJpeg && !alpha.empty();
+}
+
 }  // namespace braid

@@ -5,12 +5,12 @@
 namespace braid {
 
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes) {
-  const auto options = ids_LA.options().dtype(at::kDouble);
+  const auto options = ids_LA.options().dtype(axes.products);
   std::vector<Tensor> angles;
   for (std::size_t a = 0; a < axes.widths.size(); ++a) {
     const auto exponents = at::arange(0, axes.widths[a], 2, options) / double(axes.widths[a]);
     const auto frequencies = 1.0 / at::pow(axes.theta, exponents);
-    angles.push_back(at::outer(ids_LA.select(1, std::int64_t(a)).to(at::kDouble), frequencies));
+    angles.push_back(at::outer(ids_LA.select(1, std::int64_t(a)).to(axes.products), frequencies));
   }
   const auto angle = at::cat(angles, 1).to(axes.angles).repeat_interleave(2, 1);
   return {.cos = angle.cos().to(at::kFloat), .sin = angle.sin().to(at::kFloat)};

@@ -70,8 +70,8 @@ Condition Encoders::encode_or_recall(const Prompt& prompt, int max_sequence_leng
     };
     const auto made = encode_now(prompt, max_sequence_length, keep_warning);
     if (is_first)
-      encoded.keep(std::move(key),
-                   {.tensors = {made.text_BTC, made.pooled_BC}, .warnings = warnings});
+      encoded.keep(std::move(key), {.tensors = {made.text_BTC, made.pooled_BC, made.places_R},
+                                    .warnings = warnings});
     return made;
   }
   const auto nothing = at::empty({0}, like_);
@@ -79,7 +79,9 @@ Condition Encoders::encode_or_recall(const Prompt& prompt, int max_sequence_leng
   for (const auto& sentence : known->warnings)
     if (warn) warn(sentence);
   const auto here = [&](const Tensor& x) { return x.defined() ? x.to(like_.device()) : x; };
-  return {.text_BTC = here(known->tensors[0]), .pooled_BC = here(known->tensors[1])};
+  return {.text_BTC = here(known->tensors[0]),
+          .pooled_BC = here(known->tensors[1]),
+          .places_R = here(known->tensors[2])};
 }
 
 Condition Encoders::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
@@ -87,6 +89,12 @@ Condition Encoders::encode(const Prompt& prompt, int max_sequence_length, const 
   mesh_.world.await();
   Condition all{.text_BTC = mesh_.world.broadcast(mine.text_BTC, 0), .pooled_BC = {}};
   if (family_->shape().pooled_width > 0) all.pooled_BC = mesh_.world.broadcast(mine.pooled_BC, 0);
+  const bool has_places =
+      family_->shape().text == TextTokens::kPrefix && !prompt.pictures_13HW.empty();
+  if (!has_places) return all;
+  const auto no_places = at::empty({0}, at::TensorOptions(at::kLong).device(like_.device()));
+  all.places_R = mesh_.world.broadcast(
+      mine.places_R.defined() ? mine.places_R.to(like_.device()) : no_places, 0);
   return all;
 }
 

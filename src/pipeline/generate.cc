@@ -151,7 +151,9 @@ Condition Run::condition_of(Batch batch, Batch round) const {
       parts.push_back(of_picture(i).*part);
     return at::cat(parts);
   };
-  return {.text_BTC = joined(&Condition::text_BTC), .pooled_BC = joined(&Condition::pooled_BC)};
+  return {.text_BTC = joined(&Condition::text_BTC),
+          .pooled_BC = joined(&Condition::pooled_BC),
+          .places_R = of_picture(round.first).places_R};
 }
 
 // The same condition for every picture of a batch.
@@ -162,7 +164,8 @@ Condition expanded(const Condition& one, std::int64_t batch) {
     return x.expand(sizes);
   };
   return {.text_BTC = times(one.text_BTC),
-          .pooled_BC = one.pooled_BC.defined() ? times(one.pooled_BC) : Tensor()};
+          .pooled_BC = one.pooled_BC.defined() ? times(one.pooled_BC) : Tensor(),
+          .places_R = one.places_R};
 }
 
 DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_sigma) const {

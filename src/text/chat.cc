@@ -28,6 +28,16 @@ std::string krea2_chat(std::string_view user) {
   return chat;
 }
 
+std::string qwen21_chat(std::string_view user, std::size_t num_pictures) {
+  std::string chat = "<|im_start|>user\n";
+  for (std::size_t i = 1; i <= num_pictures; ++i) {
+    if (i > 1) chat += ' ';
+    chat += "<image" + std::to_string(i) + "><|vision_start|><|image_pad|><|vision_end|>";
+  }
+  chat += user.empty() ? " " : user;
+  return chat;
+}
+
 // The system turn begins with a backslash and an n that were meant to be a line feed.
 std::string joy_chat(std::string_view user, std::size_t num_pictures) {
   std::string chat =

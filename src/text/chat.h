@@ -26,6 +26,14 @@ std::string joy_chat(std::string_view user, std::size_t num_pictures);
 std::string krea2_chat(std::string_view user);
 inline constexpr std::string_view kKrea2ChatEnd = "<|im_end|>\n<|im_start|>assistant\n";
 
+// A user turn preceded by `num_pictures` numbered pictures, each a single <|image_pad|> between its
+// markers, as Qwen-Image-2.1 was trained. It does not end; an empty prompt is a space. The system
+// turn stands before it, the end and the beginning of the assistant's turn behind.
+inline constexpr std::string_view kQwen21System =
+    "<|im_start|>system\nComprehend and analyze the provided prompt.<|im_end|>\n";
+std::string qwen21_chat(std::string_view user, std::size_t num_pictures);
+inline constexpr std::string_view kQwen21ChatEnd = kKrea2ChatEnd;
+
 // The system message FLUX.2 was trained with (black-forest-labs/flux2, system_messages.py).
 inline constexpr std::string_view kFlux2SystemMessage =
     "You are an AI that reasons about image descriptions. You give structured responses focusing "

@@ -60,7 +60,10 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
   const auto denoisers = denoisers_of(alone, deployment);
   std::vector<DenoiserInput> branches = {inputs_of(probe, 3, device)};
   modulate_controls(branches, denoisers->controls());
-  branches = OncePerPicture(*denoisers, {branches}).completed(branches);
+  const OncePerPicture once(
+      *denoisers, {branches},
+      probe.family->keeps_prefix(ReferenceCache::kAuto) ? Prefix::kKept : Prefix::kInEveryStep);
+  branches = once.completed(branches);
   auto& in = branches.front();
   if (batch > 1)
     visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
@@ -116,6 +119,13 @@ TEST_F(KernelsOfABlock, OfJoyAreWhatThePlannerCounts) {
 
 TEST_F(KernelsOfABlock, OfKrea2AreWhatThePlannerCounts) {
   const auto step = step_of(kParity / "krea2/model");
+  expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1");
+}
+
+// Of a step, to which the prefix brings only keys and values.
+TEST_F(KernelsOfABlock, OfQwenImage21AreWhatThePlannerCounts) {
+  const auto step = step_of(kParity / "qwen21/model");
+  EXPECT_EQ(step.text_tokens, 0);
   expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1");
 }
 

@@ -23,6 +23,9 @@
 #include "models/krea2/model.h"
 #include "models/krea2/names.h"
 #include "models/krea2/sharding.h"
+#include "models/qwen21/model.h"
+#include "models/qwen21/names.h"
+#include "models/qwen21/sharding.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
@@ -184,6 +187,24 @@ Base flux3_base() {
       .velocity = same};
 }
 
+Base qwen21_base() {
+  const PartFixture fixture("qwen21");
+  const auto config = config_of(fixture.folder(), read_qwen21_config);
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) {
+    const auto run = run_of(mesh, config.num_layers);
+    return part_of(
+        std::make_shared<const Qwen21>(config, w, attend, BlockRange{run.begin, run.count}));
+  };
+  return {.checkpoint = fixture.weights(),
+          .names = qwen21_names(fixture.weights()),
+          .adapter_names = qwen21_adapter_names(),
+          .shardings =
+              [=](int ranks) { return qwen21_sharding(config, ranks, SharedModulation::kYes); },
+          .load = load,
+          .input = qwen21_input(fixture.dump(), at::kFloat),
+          .velocity = same};
+}
+
 class AdapterParity : public testing::TestWithParam<std::string> {
  protected:
   AdapterParity()
@@ -191,12 +212,13 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         name_(GetParam().substr(GetParam().find('/') + 1)),
         folder_(kParity / "adapters" / family_),
         expected_(Dump(folder_ / "expected.safetensors")[name_]),
-        base_(family_ == "flux"    ? flux_base()
-              : family_ == "flux2" ? flux2_base()
-              : family_ == "joy"   ? joy_base()
-              : family_ == "krea2" ? krea2_base()
-              : family_ == "flux3" ? flux3_base()
-                                   : zimage_base()) {
+        base_(family_ == "flux"     ? flux_base()
+              : family_ == "flux2"  ? flux2_base()
+              : family_ == "flux3"  ? flux3_base()
+              : family_ == "joy"    ? joy_base()
+              : family_ == "krea2"  ? krea2_base()
+              : family_ == "qwen21" ? qwen21_base()
+                                    : zimage_base()) {
     const auto manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
     // peft draws new DoRA magnitudes each time, so its spread was not measured: rslora's stands in.
     spread_ = manifest["float32_spread"].at(name_ == "peft-dora" ? "peft-rslora" : name_);
@@ -278,7 +300,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "krea2/base-model", "krea2/diffusers", "krea2/bare", "krea2/kohya",
                     "krea2/lycoris-dora", "krea2/lokr", "krea2/whole", "flux3/peft",
                     "flux3/comfyui", "flux3/base-model", "flux3/diffusers", "flux3/bare",
-                    "flux3/kohya", "flux3/lycoris-dora", "flux3/lokr"),
+                    "flux3/kohya", "flux3/lycoris-dora", "flux3/lokr", "qwen21/peft",
+                    "qwen21/diffusers", "qwen21/comfyui", "qwen21/bare", "qwen21/kohya",
+                    "qwen21/mixed", "qwen21/joined", "qwen21/lycoris-dora", "qwen21/lokr"),
     [](const auto& test) {
       auto name = test.param;
       std::erase_if(name, [](char c) { return c == '/' || c == '-'; });

@@ -18,6 +18,7 @@
 #include "models/flux3/config.h"
 #include "models/joy/config.h"
 #include "models/krea2/config.h"
+#include "models/qwen21/config.h"
 #include "models/qwen3_vl/config.h"
 #include "models/siglip/model.h"
 #include "models/t5/model.h"
@@ -47,6 +48,7 @@ const Reader kReaders[] = {
     {"tests/data/parity/joy/model/transformer", &read_and_drop<&read_joy_config>},
     {"tests/data/parity/denoisers/flux3", &read_and_drop<&read_flux3_config>},
     {"tests/data/parity/krea2/model/transformer", &read_and_drop<&read_krea2_config>},
+    {"tests/data/parity/denoisers/qwen21", &read_and_drop<&read_qwen21_config>},
     {"models/published/FLUX.1-dev/text_encoder", &read_and_drop<&read_clip_config>},
     {"models/published/FLUX.1-dev/text_encoder_2", &read_and_drop<&read_t5_config>},
     {"models/published/FLUX.2-klein-4B/text_encoder", &read_and_drop<&read_causal_lm_config>},

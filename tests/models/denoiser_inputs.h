@@ -103,6 +103,20 @@ inline DenoiserInput flux3_input(const Dump& dump, at::ScalarType dtype) {
   return in;
 }
 
+// Also with references, each with the span of its picture.
+inline DenoiserInput qwen21_input(const Dump& dump, at::ScalarType dtype) {
+  const auto run = [&](const std::string& name) {
+    Tokens tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
+    if (dump.has(name + "_span")) tokens.span_L2 = dump[name + "_span"];
+    return tokens;
+  };
+  DenoiserInput in{.noise = run("noise"), .text = run("text")};
+  for (int i = 0; dump.has("reference" + std::to_string(i)); ++i)
+    in.references.push_back(run("reference" + std::to_string(i)));
+  in.timestep_B = dump["timestep"].to(dtype);
+  return in;
+}
+
 // The tensor too large for fixtures: tools/parity/make_denoisers.py, left_out().
 inline Tensor left_out() {
   const auto i = at::arange(1024).unsqueeze(1), j = at::arange(256);

@@ -67,9 +67,10 @@ TEST_F(FileKinds, AreArchitecturesThatBraidDoesNotRun) {
       EXPECT_EQ(found.role, FileRole::kModel) << mark;
       EXPECT_EQ(found.family, "") << mark;
       EXPECT_THAT(found.name, HasSubstr(words)) << mark;
-      EXPECT_THAT(misuse_of_file("a.safetensors", found, FileRole::kModel),
-                  AllOf(HasSubstr("a.safetensors is " + found.name), HasSubstr("does not run"),
-                        HasSubstr("FLUX.1, FLUX.2, Z-Image, JoyAI-Image-Edit and Krea 2")));
+      EXPECT_THAT(
+          misuse_of_file("a.safetensors", found, FileRole::kModel),
+          AllOf(HasSubstr("a.safetensors is " + found.name), HasSubstr("does not run"),
+                HasSubstr("FLUX.1, FLUX.2, Z-Image, JoyAI-Image-Edit, Krea 2 and Qwen-Image-2.1")));
     }
 }
 
@@ -95,7 +96,8 @@ TEST_F(FileKinds, AreModelsThatBraidRuns) {
       {"single_stream_modulation.lin.weight", "FLUX.2"},
       {"transformer.single_stream_modulation.linear.weight", "FLUX.2"},
       {"x_pad_token", "Z-Image"},
-      {"double_blocks.0.img_mod.modulate_table", "JoyAI-Image-Edit"}};
+      {"double_blocks.0.img_mod.modulate_table", "JoyAI-Image-Edit"},
+      {"model.diffusion_model.txt_in.text_norm.weight", "Qwen-Image-2.1"}};
   for (const auto& [mark, family] : kMarks) EXPECT_EQ(kind({{mark}}).family, family) << mark;
   EXPECT_EQ(
       kind({{"noise_refiner.0.ffn_norm1.weight"}, {"cap_embedder.1.weight", {3840, 1}}}).family,

@@ -35,7 +35,7 @@ std::optional<std::string> text_or_none(const Json& json) {
 bool is_truly_guided(const fs::path& model) {
   const auto name = read_json(index_of(model))["_class_name"].get<std::string>();
   return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline" ||
-         name == "Flux3ModularPipeline";
+         name == "Flux3ModularPipeline" || name == "QwenImage21Pipeline";
 }
 
 Request request_of(const Json& r, const fs::path& model) {
@@ -60,7 +60,9 @@ Request request_of(const Json& r, const fs::path& model) {
   return request;
 }
 
-Pixels pixels_of(const fs::path& path) { return decode_png(read_file(path), path.string()); }
+Pixels pixels_of(const fs::path& path, Flatten& flatten = over_white) {
+  return decode_png(read_file(path), path.string(), kMaxPixels, flatten);
+}
 
 // The pictures are stored beside the manifest.
 PicturesIn pictures_of(const Json& r, const fs::path& folder) {
@@ -87,7 +89,8 @@ PicturesIn pictures_of(const Json& r, const fs::path& folder) {
   }
   if (has("control")) in.controls = {{.picture = pixels_of(folder / "control.png")}};
   for (std::size_t i = 0; has("references") && i < r["references"].size(); ++i)
-    in.references.push_back(pixels_of(folder / ("reference" + std::to_string(i) + ".png")));
+    in.references.push_back(
+        pixels_of(folder / ("reference" + std::to_string(i) + ".png"), with_alpha));
   return in;
 }
 
@@ -172,7 +175,11 @@ class Whole : public testing::TestWithParam<std::string> {
     ASSERT_EQ(std::int64_t(pictures.size()), want.size(0));
     std::int64_t differ = 0;
     for (std::size_t i = 0; i < pictures.size(); ++i) {
-      const auto got = at::tensor(pictures[i].rgb, at::kByte).view(want[std::int64_t(i)].sizes());
+      const auto& picture = pictures[i];
+      ASSERT_EQ(picture.channels(), want.size(3));
+      const auto values =
+          picture.alpha.empty() ? picture.rgb : joined_rgba(picture.rgb, picture.alpha);
+      const auto got = at::tensor(values, at::kByte).view(want[std::int64_t(i)].sizes());
       const auto error = (got.to(at::kInt) - want[std::int64_t(i)].to(at::kInt)).abs();
       differ += (error > 1).sum().item<std::int64_t>();
     }
@@ -291,5 +298,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("flux3-reference", "flux3-sized", "flux3-references"), [](const auto& info) {
       return std::string(info.index == 0 ? "alone" : info.index == 1 ? "sized" : "several");
     });
+
+// With alpha. Guided, with prompts of unequal lengths; a grid of its own, in tiles; references of
+// unequal sizes, one of them transparent.
+INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, Whole, testing::Values("qwen21", "qwen21-turbo"),
+                         [](const auto& info) { return info.index == 0 ? "plain" : "turbo"; });
+INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, WithPictures, testing::Values("qwen21-references"),
+                         [](const auto&) { return "references"; });
 
 }  // namespace braid::parity_test

@@ -8,6 +8,7 @@ the positive prompt), latents_final (latents are packed: [batch, tokens, channel
 tokens channels are fastest); and image (uint8 BHWC). Input pictures have random colours.
 """
 import argparse
+import dataclasses
 import inspect
 import os
 import warnings
@@ -51,6 +52,7 @@ class Request:
     num_images: int = 1
     vae_tiling: bool = False
     references: tuple = ()          # (width, height) of each
+    transparent: tuple = ()         # which references have alpha
     init: tuple | None = None       # (width, height) of the picture to start from
     strength: float = 0.6
     mask: bool | str = False        # of the size of init; True or a name in MASKS
@@ -115,8 +117,19 @@ def random_picture(place, size):
         0, 256, (height, width, 3), np.uint8))
 
 
+def transparent_picture(place, size):
+    """Random alpha too, with clear and opaque quarters."""
+    picture, (width, height) = random_picture(place, size), size
+    alpha = np.array(random_picture(500 + place, size))[..., 0]
+    alpha[:height // 2, :width // 2] = 0
+    alpha[height // 2:, width // 2:] = 255
+    picture.putalpha(Image.fromarray(alpha))
+    return picture
+
+
 def reference_pictures(request):
-    return [random_picture(i, size) for i, size in enumerate(request.references)]
+    return [(transparent_picture if i in request.transparent else random_picture)(i, size)
+            for i, size in enumerate(request.references)]
 
 
 def followed_pictures(request):
@@ -245,6 +258,7 @@ def with_pictures(pipe, request):
 class Flux:
     """How FluxPipeline is called, and what is kept of its first evaluation."""
     side = 16                       # of a token, in pixels
+    alone = False                   # whether each prompt has a call of its own
 
     def generators(self, request):
         return generators(request)
@@ -424,11 +438,43 @@ class Krea2(Flux):
         return {"prompt_embeds": pad_sequence(real, batch_first=True), "velocity_first": output[0]}
 
 
-FAMILIES = {"JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
+class Qwen21(Flux):
+    """A batch of prompts changes the shorter ones, so each runs alone. Guidance without a negative
+    prompt uses the empty one. Slots of pictures are left out of the text."""
+    alone = True
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "true_cfg_scale": request.true_cfg}
+        if request.true_cfg > 1:
+            given["negative_prompt"] = [request.negative_prompt or ""] * len(request.prompts)
+        return given | ({"image": reference_pictures(request)} if request.references else {})
+
+    def evaluation(self, args, options, output, tokens, count):
+        embeds = options["encoder_hidden_states"]
+        is_slot = options["img_mask"][0, :embeds.shape[1]]
+        return {"prompt_embeds": embeds[:, ~is_slot], "velocity_first": output[0][:, -tokens:]}
+
+
+FAMILIES = {"QwenImage21Pipeline": Qwen21(), "JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
             "FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
             "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(),
             "Flux2KleinKVPipeline": KeptKlein(), "Flux2Pipeline": Dev(),
             "ZImagePipeline": ZImage(), "Krea2Pipeline": Krea2()}
+
+
+def run_each(pipe, request, latents):
+    """run() for each prompt, with its own pictures' seeds; shorter embedded prompts are padded."""
+    count, all_made = request.num_images, []
+    for i, prompt in enumerate(request.prompts):
+        own = dataclasses.replace(request, prompts=(prompt,), seed=request.seed + i * count)
+        all_made.append(run(pipe, own, None if latents is None else
+                            latents[i * count:(i + 1) * count]))
+    made = all_made[0].copy()
+    for name in ("latents_initial", "velocity_first", "latents_final", "image"):
+        made[name] = torch.cat([one[name] for one in all_made])
+    made["prompt_embeds"] = pad_sequence(
+        [row for one in all_made for row in one["prompt_embeds"]], batch_first=True)
+    return made
 
 
 def run(pipe, request, latents=None):
@@ -438,6 +484,8 @@ def run(pipe, request, latents=None):
     if isinstance(pipe, modular_flux3.Pipeline):
         return modular_flux3.run(pipe, request, latents)
     family = FAMILIES[type(pipe).__name__]
+    if family.alone and len(request.prompts) > 1:
+        return run_each(pipe, request, latents)
     arguments = family.arguments(pipe, request)
     if request.looked_at:
         arguments |= redux.embeds(pipe, request, looked_at_pictures(request))
@@ -468,6 +516,8 @@ def run(pipe, request, latents=None):
         kept["latents_final"] = family.packed(tensors["latents"])
         return {}
 
+    takes_length = "max_sequence_length" in inspect.signature(type(pipe).__call__).parameters
+    length = {"max_sequence_length": request.max_sequence_length} if takes_length else {}
     pipe.prepare_latents = prepare_latents
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
     pictures = pipe(
@@ -475,7 +525,7 @@ def run(pipe, request, latents=None):
         num_inference_steps=request.steps,
         **({"num_images_per_prompt": 1} if request.looked_at else family.number(request)),
         generator=noise, latents=None if latents is None else family.latents(latents, request),
-        max_sequence_length=request.max_sequence_length, callback_on_step_end=after_step).images
+        **length, callback_on_step_end=after_step).images
     hook.remove()
     kept |= {"sigmas": pipe.scheduler.sigmas, "timesteps": pipe.scheduler.timesteps}
     tensors = {name: t.float().contiguous() for name, t in kept.items()}

@@ -7,6 +7,7 @@ from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
 from random_joy import JoyShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import NetShape, Shape
+from random_qwen21 import Qwen21Shape, Qwen21TransformerShape, Qwen21VaeShape
 from redux import ReduxShape
 
 BLUE = "a red circle on a blue background"
@@ -23,7 +24,7 @@ FLUX_AXES = {"heads": 2, "head_dim": 128, "axes": (16, 56, 56), "single_blocks":
 @dataclass
 class Case:
     name: str
-    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | Krea2Shape | None
+    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | Krea2Shape | Qwen21Shape | None
     request: Request
     dtype: str = "float32"
     flags: tuple = ()        # further flags of braid, which must not change any number
@@ -424,6 +425,47 @@ KREA2 = [
          flags=("--lora-mode", "beside", "--tp", "2")),
 ]
 
+QWEN21_AXES = {"axes": (16, 56, 56)}
+QWEN21 = [
+    Case("qwen21, guided by an empty prompt", Qwen21Shape(seed=1), ask(cfg=3.5, steps=3, seq=4096)),
+    Case("qwen21, prompts of unequal lengths, size to be rounded down", Qwen21Shape(seed=2),
+         ask(*LENGTHS, size="200x71", n=2, seq=4096)),
+    Case("qwen21, published heads and levels of an autoencoder, ulysses", Qwen21Shape(
+        seed=3, transformer=Qwen21TransformerShape(heads=4, **QWEN21_AXES),
+        vae=Qwen21VaeShape(base=4, decoder_base=6, mult=(1, 2, 4, 8, 8), layers=2)),
+        ask("", ACCENTS, size="64x96", cfg=2.0, negative=ACCENTS, seq=4096),
+        flags=("--ulysses", "2")),
+    Case("qwen21 turbo, tiles", Qwen21Shape(
+        seed=4, scheduler={}, sigmas=(1.0, .978453, .95418, .926626, .89508, .845148, .704534, .414568)),
+        ask(size="320x288", steps=8, seq=4096, vae_tiling=True)),
+    Case("qwen21, references, one of them transparent", Qwen21Shape(seed=5),
+         ask(ACCENTS, size="96x64", cfg=2.0, negative="blurry", seq=4096,
+             references=((60, 44), (40, 90)), transparent=(1,))),
+    Case("qwen21, ten references, nothing kept", Qwen21Shape(
+        seed=6, transformer=Qwen21TransformerShape(heads=2, layers=1)),
+        ask(size="64x64", steps=1, seq=4096, references=((32, 32),) * 9 + ((400, 40),),
+            transparent=(0, 9)), flags=("--reference-cache", "off")),
+    Case("qwen21, reference, ring", Qwen21Shape(seed=7),
+         ask(LONG, size="96x64", seq=4096, references=((90, 40),), transparent=(0,)),
+         flags=("--ring", "2")),
+    Case("qwen21, stochastic, other eps", Qwen21Shape(
+        seed=8, transformer=Qwen21TransformerShape(eps=1e-5),
+        scheduler={"shift": 3.0, "stochastic_sampling": True}), ask(seq=4096, n=2)),
+    Case("qwen21, single file, prefix, layers split", Qwen21Shape(
+        seed=9, transformer=Qwen21TransformerShape(heads=2, **QWEN21_AXES)),
+        ask(cfg=2.0, seq=4096), single_file="model.diffusion_model.",
+        flags=("--layer-split", "2")),
+    Case("qwen21, bfloat16", Qwen21Shape(seed=10, dtype="bfloat16"), ask(cfg=2.0, n=2, seq=4096),
+         "bfloat16"),
+    Case("qwen21 with a LoRA of kohya", Qwen21Shape(
+        seed=11, transformer=Qwen21TransformerShape(layers=3)), ask(seq=4096), lora="kohya"),
+    Case("qwen21 with a LoRA, beside, tp", Qwen21Shape(
+        seed=12, transformer=Qwen21TransformerShape(layers=3)), ask(seq=4096), lora="bare",
+        flags=("--lora-mode", "beside", "--tp", "2")),
+    Case("qwen21, int8", Qwen21Shape(seed=13), ask(cfg=2.0, seq=4096), int8="base",
+         flags=("--quantize", "int8")),
+]
+
 CONTROL_LORAS = [
     Case("control LoRA", shape(heads=4), ask(size="96x64", guidance=10.0, control=(96, 64)),
          control_lora=True),
@@ -572,4 +614,4 @@ LORAS_OVER_CODES = [
          single_file="", coded="comfy float8", control_lora=True, converted=True),
 ]
 CASES = (FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + TOOLS_IN_FILES +
-         CODED + LORAS + LORAS_OVER_CODES + JOY + KREA2)
+         CODED + LORAS + LORAS_OVER_CODES + JOY + KREA2 + QWEN21)

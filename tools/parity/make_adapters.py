@@ -112,12 +112,21 @@ def run_flux3(model, given):
                  image_cond_ids=given["reference0_ids"]).sample
 
 
+def run_qwen21(model, given):
+    """Of a case without references."""
+    rows = int(given["noise_ids"][:, 1].unique().numel())
+    count, text = given["noise"].shape[1], given["text"].shape[1]
+    return model(given["noise"], given["text"], given["timestep"], [[(1, rows, count // rows)]],
+                 torch.tensor([[False] * text + [True] * (count // 4)])).sample[:, -count:]
+
+
 BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux),
          "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
          "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage),
          "joy": (PARITY / "joy", PARITY / "joy/model/transformer", run_joy),
          "krea2": (PARITY / "denoisers/krea2", PARITY / "denoisers/krea2", run_krea2),
-         "flux3": (PARITY / "denoisers/flux3", PARITY / "denoisers/flux3", run_flux3)}
+         "flux3": (PARITY / "denoisers/flux3", PARITY / "denoisers/flux3", run_flux3),
+         "qwen21": (PARITY / "denoisers/qwen21", PARITY / "denoisers/qwen21", run_qwen21)}
 
 # The single-file module -> the diffusers modules that its rows come from.
 D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
@@ -226,6 +235,17 @@ FLUX3 = FLUX3_BLOCKS | {
     "single_stream_modulations.image_cond.lin": ["single_stream_modulations.image_cond.linear"],
     "final_layer.image.linear": ["proj_out"],
     "final_layer.image.adaLN_modulation.1": ["norm_out.linear"]}
+# Their own names; some train an MLP's gate and value as one layer.
+QWEN21 = {n: [n] for n in (
+    "img_in", "proj_out", "modulation.1", "norm_out.linear", "txt_in.in_layer", "txt_in.out_layer",
+    "time_text_embed.timestep_embedder.linear_1",
+    *(f"transformer_blocks.{i}.{layer}" for i in (0, 2) for layer in (
+        "attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0", "img_mlp.gate_layer",
+        "img_mlp.proj", "img_mlp.out")))}
+JOINED_QWEN21 = {
+    "transformer_blocks.1.attn.to_out": ["transformer_blocks.1.attn.to_out.0"],
+    "transformer_blocks.1.img_mlp.gate_up": [
+        "transformer_blocks.1.img_mlp.gate_layer", "transformer_blocks.1.img_mlp.proj"]}
 SWAPPED = "norm_out.linear"  # diffusers has [scale | shift], single files [shift | scale]
 
 
@@ -454,7 +474,10 @@ PEFT_CONFIGS = {
         "to_q", "to_k", "to_v", "to_gate", "to_out.0", "ff.gate", "ff.down", "time_mod_proj"]}},
     "flux3": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
         "to_q", "to_k", "to_v", "to_out.0", "linear_in", "linear_out", "norm_out.linear",
-        "context_embedder"]}}}
+        "context_embedder"]}},
+    "qwen21": {"peft": {"r": 3, "lora_alpha": 6, "target_modules": [
+        "to_q", "to_k", "to_v", "to_out.0", "img_mlp.gate_layer", "img_mlp.proj", "img_mlp.out",
+        "modulation.1"]}}}
 
 
 def files_of(name, base):
@@ -501,6 +524,17 @@ def files_of(name, base):
                 "kohya": spelled(base, 4400, FLUX3, underscored("lora_unet_"), **KOHYA),
                 "lycoris-dora": lycoris_dora(base, 4500, FLUX3),
                 "lokr": lokr(base, 4600, FLUX3_BLOCKS, "lycoris_")}
+    if name == "qwen21":
+        blocks = {s: m for s, m in QWEN21.items() if "blocks." in s}
+        return {"diffusers": spelled(base, 4000, QWEN21, dotted("transformer."), False, **PEFT),
+                "comfyui": spelled(base, 4100, QWEN21, dotted("diffusion_model."), False, **PEFT),
+                "bare": spelled(base, 4200, QWEN21, dotted(""), False, **PEFT),
+                "kohya": spelled(base, 4300, QWEN21, underscored("lora_unet_"), False, **KOHYA),
+                "mixed": spelled(base, 4400, QWEN21, underscored("lora_transformer_"), False,
+                                 **KOHYA),
+                "joined": spelled(base, 4500, JOINED_QWEN21, dotted("diffusion_model."), **PEFT),
+                "lycoris-dora": lycoris_dora(base, 4600, QWEN21),
+                "lokr": lokr(base, 4700, blocks, "lycoris_")}
     if name == "joy":
         def in_block(module):
             return module.replace(".attn.", ".")

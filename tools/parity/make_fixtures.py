@@ -30,6 +30,7 @@ from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
 from random_flux3 import Flux3Shape, Flux3TransformerShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import DEMO, NetShape, Shape
+from random_qwen21 import Qwen21Shape, Qwen21TransformerShape, Qwen21VaeShape
 from redux import ReduxShape
 from safetensors.torch import save_file
 
@@ -88,6 +89,15 @@ SHAPES = {
                                           sinusoid=64, layerwise_blocks=1, refiner_blocks=3,
                                           eps=1e-4),
         dtype="bfloat16"),
+    "qwen21": Qwen21Shape(
+        seed=38, transformer=Qwen21TransformerShape(heads=4, axes=(2, 4, 2)), dtype="bfloat16"),
+    # Its own grid, which nothing shifts.
+    "qwen21-turbo": Qwen21Shape(
+        seed=39, sigmas=(1.0, 0.93, 0.7, 0.41), scheduler={},
+        transformer=Qwen21TransformerShape(heads=3, axes=(4, 2, 6), layers=3, mlp_ratio=2,
+                                           text_width=18),
+        vae=Qwen21VaeShape(base=3, decoder_base=None, latent_channels=6, layers=2),
+        text_heads=2, text_kv_heads=1, text_head_dim=8, sections=(2, 1, 1), dtype="bfloat16"),
 }
 SHAPES |= {
     "flux3": Flux3Shape(seed=38, dtype="bfloat16"),
@@ -132,6 +142,11 @@ CASES = {
                      negative_prompt="blurry, two stars"),
     "flux3-map": Request(PROMPTS[:1], width=80, height=64, steps=4, max_sequence_length=8192,
                          seed=41, num_images=2, vae_tiling=True),
+    # Prompts of unequal lengths, one without a word; a size that is rounded down.
+    "qwen21": Request((*PROMPTS, "猫と 🎨", ""), width=100, height=64, steps=3,
+                      max_sequence_length=4096, seed=40, true_cfg=2.5),
+    "qwen21-turbo": Request(PROMPTS[:1], width=320, height=288, steps=4, max_sequence_length=4096,
+                            seed=41, num_images=2, vae_tiling=True),
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 
@@ -154,6 +169,7 @@ MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "control-lora": Path("../basic/model"),
            "flux3-reference": Path("../flux3/model"), "flux3-references": Path("../flux3-map/model"),
            "flux3-sized": Path("../flux3/model"),
+           "qwen21-references": Path("../qwen21/model"),
            "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
 WITH_PICTURES = {
     "init": Request(PROMPTS[:1], width=80, steps=5, max_sequence_length=16, seed=21, num_images=2,
@@ -162,6 +178,11 @@ WITH_PICTURES = {
                     negative_prompt="blurry", init=(64, 64), mask=True, strength=0.7),
     "references": Request(PROMPTS[:1], width=80, max_sequence_length=64, seed=23, num_images=2,
                           references=((75, 66), (64, 80))),
+    # Of unequal sizes, one of them transparent.
+    "qwen21-references": Request((PROMPTS[0], "猫と 🎨"), width=96, height=64, steps=3,
+                                 max_sequence_length=4096, seed=42, true_cfg=2.0,
+                                 negative_prompt="blurry, two stars",
+                                 references=((60, 44), (40, 90)), transparent=(1,)),
     "zimage-mask": Request(PROMPTS[:1], height=80, steps=3, max_sequence_length=64, seed=24,
                            true_cfg=2.0, init=(40, 50), mask=True, strength=0.8),
     "zimage-stochastic": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=64, seed=33,

@@ -11,6 +11,7 @@ from random_families import KleinShape, ZImagePipelineShape
 from random_joy import JoyShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import Shape
+from random_qwen21 import DYNAMIC, Qwen21Shape, Qwen21TransformerShape, Qwen21VaeShape
 
 LAYOUTS = [(), (), ("--tp", 2), ("--ring", 2), ("--ulysses", 2), ("--layer-split", 2),
            ("--tp", 2, "--ring", 2), ("--ring", 2, "--ring-form", "gather")]
@@ -77,11 +78,27 @@ def krea2(draw, seed):
             layerwise_blocks=draw.randint(0, 2), refiner_blocks=draw.randint(0, 2)))
 
 
+def qwen21(draw, seed):
+    is_turbo = draw.random() < 0.3
+    sigmas = sorted((draw.uniform(0.05, 0.99) for _ in range(draw.randint(1, 4))), reverse=True)
+    return Qwen21Shape(
+        seed=seed, sigmas=tuple(sigmas) if is_turbo else (),
+        scheduler={} if is_turbo else DYNAMIC | draw.choice([{}, {"shift_terminal": 0.1}]),
+        text_layers=draw.randint(3, 5), text_kv_heads=draw.choice([2, 4]),
+        vae=Qwen21VaeShape(base=draw.choice([3, 4]), decoder_base=draw.choice([None, 4, 6]),
+                           mult=draw.choice([(1, 2, 2, 4, 4), (1, 2, 4, 8, 8), (1, 1, 2, 2, 2)]),
+                           layers=draw.randint(1, 2), latent_channels=draw.choice([4, 8, 16])),
+        transformer=Qwen21TransformerShape(
+            heads=draw.choice([2, 4]), axes=axes(draw, 3, draw.choice([8, 16, 32])),
+            layers=draw.randint(1, 3), mlp_ratio=draw.randint(1, 4),
+            text_width=draw.choice([24, 48]), eps=draw.choice([1e-6, 1e-6, 1e-5])))
+
+
 SPELLINGS = {  # as make_adapters.py names them
     flux: ["kohya", "comfyui", "comfyui-down", "mixed", "fal", "xlabs", "lokr", "loha"],
     klein: ["kohya", "comfyui", "base-model", "cut", "lokr"],
     zimage: ["comfyui", "kohya", "default", "lokr"]}
-# make_adapters.py changes blocks that not every Krea 2 shape has.
+# make_adapters.py changes blocks that not every Krea 2 or Qwen-Image-2.1 shape has.
 
 
 def request(draw, family, has_control):
@@ -89,6 +106,17 @@ def request(draw, family, has_control):
                "n": draw.randint(1, 2), "seed": draw.randint(0, 2**40), "steps": draw.randint(1, 3)}
     if family is zimage:
         return ask(draw.choice(LENGTHS), seq=64, cfg=draw.choice([0.0, 3.0]), **options)
+    if family is qwen21:
+        options["size"] = f"{draw.randint(32, 150)}x{draw.randint(32, 150)}"
+        options["seq"] = 4096
+        options["cfg"] = draw.choice([1.0, 1.5, 4.0])
+        if draw.random() < 0.3:
+            count = draw.randint(1, 3)
+            options |= {"n": 1, "references": tuple(
+                (draw.randint(20, 100), draw.randint(20, 100)) for _ in range(count)),
+                "transparent": tuple(i for i in range(count) if draw.random() < 0.5)}
+        negative = draw.choice([None, ACCENTS]) if options["cfg"] > 1 else None
+        return ask(*draw.sample(LENGTHS, draw.randint(1, 2)), negative=negative, **options)
     if family is krea2:
         options["size"] = f"{draw.randint(30, 150)}x{draw.randint(30, 150)}"
         return ask(*draw.sample(LENGTHS, draw.randint(1, 2)), seq=draw.choice([60, 120]),
@@ -137,23 +165,24 @@ def draw_joy(seed):
     return Case(", ".join(word for word in words if word), shape, asked, flags=flags)
 
 
-def draw_krea2(seed):
+def draw_guided(family, off, seed):
+    """`off` is the scale that turns guidance off."""
     draw = random.Random(seed)
-    shape, asked = krea2(draw, seed), request(draw, krea2, False)
+    shape, asked = family(draw, seed), request(draw, family, False)
     fields = {} if draw.random() < 0.6 else {"int8": "base"}
     flags = (*draw.choice(LAYOUTS), *draw.choice(MEMORY))
-    if asked.true_cfg > 0 and draw.random() < 0.3:
+    if asked.true_cfg > off and draw.random() < 0.3:
         flags = ("--cfg-parallel", 2)
-    words = [f"random {seed}", "krea2", "int8" if fields else "", " ".join(str(f) for f in flags)]
+    words = [f"random {seed}", family.__name__, "int8" if fields else "", " ".join(str(f) for f in flags)]
     flags += ("--quantize", "int8") if fields else ()
     return Case(", ".join(word for word in words if word), shape, asked, flags=flags, **fields)
 
 
 def draw_case(seed):
     draw = random.Random(seed)
-    family = draw.choice([flux, flux, flux, klein, zimage, zimage, joy, krea2])
-    if family is krea2:
-        return draw_krea2(seed)
+    family = draw.choice([flux, flux, flux, klein, zimage, zimage, joy, krea2, qwen21])
+    if family in (krea2, qwen21):
+        return draw_guided(family, 0 if family is krea2 else 1, seed)
     if family is joy:
         return draw_joy(seed)
     coding = draw.choice(CODINGS)

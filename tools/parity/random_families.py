@@ -11,6 +11,7 @@ import random_flux3
 import random_joy
 import random_krea2
 import random_pipeline
+import random_qwen21
 import tiny_tokenizers
 import torch
 from diffusers import FlowMatchEulerDiscreteScheduler
@@ -168,6 +169,9 @@ def make(out, s, link=False):
         return
     if isinstance(s, random_flux3.Flux3Shape):
         random_flux3.make(out, s)
+        return
+    if isinstance(s, random_qwen21.Qwen21Shape):
+        random_qwen21.make(out, s)
         return
     out.mkdir(parents=True)
     transformer, vae = matched(s)

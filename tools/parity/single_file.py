@@ -160,6 +160,14 @@ def convert_flux3(tensors):
     return out
 
 
+def convert_qwen21(tensors):
+    """Fuses the two inputs of an MLP, the gate first."""
+    return {name.replace("gate_layer", "gate_up"): torch.cat(
+                [tensor, tensors[name.replace("gate_layer", "proj")]])
+            if ".gate_layer." in name else tensor
+            for name, tensor in tensors.items() if ".img_mlp.proj." not in name}
+
+
 def swap_halves(tensors, name):
     scale, shift = tensors[name].chunk(2)
     tensors[name] = torch.cat([shift, scale])
@@ -199,7 +207,8 @@ def convert(tensors):
 CONVERTERS = {"FluxTransformer2DModel": convert, "Flux2Transformer2DModel": convert_flux2,
               "ZImageTransformer2DModel": convert_zimage,
               "Krea2Transformer2DModel": convert_krea2,
-              "Flux3Transformer2DModel": convert_flux3}
+              "Flux3Transformer2DModel": convert_flux3,
+              "QwenImage21Transformer2DModel": convert_qwen21}
 
 
 def converter_of(folder):

@@ -33,6 +33,14 @@ QWEN_CHAT = (
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}"
     "{%- if enable_thinking is defined and enable_thinking is false %}"
     "{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}{%- endif %}")
+# The same for messages of parts, each a text.
+QWEN_PARTS_CHAT = (
+    "{%- for message in messages %}"
+    "{{- '<|im_start|>' + message.role + '\\n' }}"
+    "{%- for part in message.content %}{{- part.text }}{%- endfor %}"
+    "{{- '<|im_end|>\\n' }}"
+    "{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}")
 MISTRAL_CHAT = (
     "{{- bos_token }}"
     "{%- for message in messages %}"
@@ -66,7 +74,8 @@ def write(folder, tokenizer, config, chat, chat_in_config):
     return tokenizer.get_vocab_size()
 
 
-def write_qwen(folder, chat_in_config=False, size=400, more=(), fields=None, added=()):
+def write_qwen(folder, chat_in_config=False, size=400, more=(), fields=None, added=(),
+               chat=QWEN_CHAT):
     """Returns the number of tokens; `more` are further special ones, `added` arguments of others, `fields`
     further ones of tokenizer_config.json."""
     tokenizer = trained(QWEN, (), size)
@@ -78,7 +87,7 @@ def write_qwen(folder, chat_in_config=False, size=400, more=(), fields=None, add
               "eos_token": "<|im_end|>", "unk_token": None, "bos_token": None,
               "add_bos_token": False, "model_max_length": 131072, "errors": "replace",
               "split_special_tokens": False} | (fields or {})
-    return write(folder, tokenizer, config, QWEN_CHAT, chat_in_config)
+    return write(folder, tokenizer, config, chat, chat_in_config)
 
 
 def write_mistral(folder, size=420):

@@ -184,6 +184,7 @@ void GenerateRun::share_seed(const Engine& engine) {
 
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
+  if (number == 0 && is_laid_on_white(files_->form(), picture.alpha)) warn(kLaidOnWhite);
   const auto file = encoded(files_->form(), picture.width, picture.height, picture.rgb,
                             text_of_picture(picture, settings_.prompt_of(number / settings_.frames),
                                             settings_, options(), inputs_),

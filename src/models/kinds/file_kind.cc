@@ -11,7 +11,8 @@
 namespace braid {
 namespace {
 
-constexpr const char* kOwnFamilies = "FLUX.1, FLUX.2, Z-Image, JoyAI-Image-Edit and Krea 2";
+constexpr const char* kOwnFamilies =
+    "FLUX.1, FLUX.2, Z-Image, JoyAI-Image-Edit, Krea 2 and Qwen-Image-2.1";
 
 // What tools put before a denoiser's or a part's names; the longer first.
 constexpr std::array kUsualPrefixes = {"model.diffusion_model.",
@@ -176,6 +177,8 @@ std::string adapted_model(const Checkpoint& checkpoint) {
       {"text_fusion", "a Krea 2 model"},
       {"attn.wq", "a Krea 2 model"},
       {"attn_wq", "a Krea 2 model"},
+      {"img_mlp.gate", "a Qwen-Image-2.1 model"},
+      {"img_mlp_gate", "a Qwen-Image-2.1 model"},
       {"noise_refiner", "a Z-Image or Lumina 2 model"},
       {"adaLN_modulation", "a Z-Image or Lumina 2 model"},
   });

@@ -54,6 +54,7 @@ void add_own_models(std::vector<FileMarks>& rows) {
        own("JoyAI-Image-Edit", "a JoyAI-Image-Edit transformer",
            {"img_mod.modulate_table", "txt_mod.modulate_table"}),
        own("Krea 2", "a Krea 2 transformer", {"^txtfusion.", "^text_fusion."}),
+       own("Qwen-Image-2.1", "a Qwen-Image-2.1 transformer", {"txt_in.text_norm."}),
        model("a Z-Image Omni transformer",
              {"siglip_embedder.", "siglip_refiner.", "siglip_pad_token"}),
        own("Z-Image", "a Z-Image transformer", {"x_pad_token", "cap_pad_token"})});

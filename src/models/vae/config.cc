@@ -75,29 +75,30 @@ void check_wan_latents(const VaeConfig& c, const std::string& source) {
 }
 
 // Rejects values that would mean another network.
-void check_wan_kind(const JsonObject& json) {
-  require(!json.flag_or("is_residual", false), json.source(), ": 'is_residual' should be false");
+void check_wan_kind(const JsonObject& json, bool is_residual) {
+  require(json.flag_or("is_residual", is_residual) == is_residual, json.source(),
+          ": 'is_residual' should be ", is_residual ? "true" : "false");
   require(!json.has("patch_size"), json.source(), ": 'patch_size' should be null");
   require(!json.has("attn_scales") || json.at("attn_scales").empty(), json.source(),
           ": 'attn_scales' should be empty");
 }
 
-VaeConfig read_wan_config(const JsonObject& json) {
-  check_wan_kind(json);
-  auto c = wan_vae_config();
-  for (const char* const key : {"in_channels", "out_channels", "input_channels"})
-    (void)json.integer_or(key, 3, 3, 3);
+// Fields that mean the same to Wan's and Qwen-Image-2.1's.
+void read_wan_fields(const JsonObject& json, VaeConfig& c, std::int64_t decoder_base,
+                     const std::vector<std::int64_t>& default_multiples) {
   const auto base = json.integer_or("base_dim", c.widths.front(), 1, kMaxWidth);
-  const auto decoder_base = json.integer_or("decoder_base_dim", base, 1, kMaxWidth);
-  const auto multiples = json.integers_or("dim_mult", {1, 2, 4, 4}, 1, 1024);
+  const auto own_base =
+      json.integer_or("decoder_base_dim", decoder_base > 0 ? decoder_base : base, 1, kMaxWidth);
+  const auto multiples = json.integers_or("dim_mult", default_multiples, 1, 1024);
   require(!multiples.empty() && multiples.size() <= 8, json.source(),
           ": 'dim_mult' should have 1 to 8 levels, it has ", multiples.size());
   require(multiples.front() == 1, json.source(),
           ": 'dim_mult' should begin with 1, it begins with ", multiples.front());
   c.widths.clear();
+  c.own_decoder_widths.clear();
   for (const auto multiple : multiples) {
     c.widths.push_back(base * multiple);
-    if (decoder_base != base) c.own_decoder_widths.push_back(decoder_base * multiple);
+    if (own_base != base) c.own_decoder_widths.push_back(own_base * multiple);
   }
   c.latent_channels = json.integer_or("z_dim", c.latent_channels, 1, kMaxWidth);
   c.layers_per_block = json.integer_or("num_res_blocks", c.layers_per_block, 1, 100);
@@ -105,6 +106,57 @@ VaeConfig read_wan_config(const JsonObject& json) {
   c.latents_std = numbers_or(json, "latents_std", c.latents_std);
   check_wan_latents(c, json.source());
   json.integer_or("scale_factor_spatial", c.downscale(), c.downscale(), c.downscale());
+}
+
+VaeConfig read_wan_config(const JsonObject& json) {
+  check_wan_kind(json, /*is_residual=*/false);
+  auto c = wan_vae_config();
+  for (const char* const key : {"in_channels", "out_channels", "input_channels"})
+    (void)json.integer_or(key, 3, 3, 3);
+  read_wan_fields(json, c, /*decoder_base=*/0, {1, 2, 4, 4});
+  return c;
+}
+
+std::vector<bool> read_flags(const JsonObject& json, const char* key, std::vector<bool> otherwise) {
+  if (!json.has(key)) return otherwise;
+  const auto& list = json.at(key);
+  const bool are_flags = list.is_array() && std::all_of(list.begin(), list.end(),
+                                                        [](auto& x) { return x.is_boolean(); });
+  require(are_flags, json.source(), ": '", key, "' should be a list of true and false");
+  return list.get<std::vector<bool>>();
+}
+
+// A shortcut's channels are made of equally many of its level's.
+void check_shortcuts(const VaeConfig& c, const std::string& source) {
+  constexpr std::int64_t kPixels = 4;
+  const auto& of_decoder = c.decoder_widths();
+  for (std::size_t i = 0; i < c.widths.size(); ++i) {
+    const bool is_coarsest = i + 1 == c.widths.size();
+    const auto cell = is_coarsest ? 1 : kPixels * (c.temporal[i] ? 2 : 1);
+    const auto above = i == 0 ? c.widths[0] : c.widths[i - 1];
+    bool fits = above * cell % c.widths[i] == 0;
+    if (i > 0) {  // the decoder's level that doubles to the size of level i - 1
+      const auto below = is_coarsest ? of_decoder[i] : of_decoder[i + 1];
+      fits = fits && of_decoder[i] * kPixels * (c.temporal[i - 1] ? 2 : 1) % below == 0;
+    }
+    require(fits, source, ": 'dim_mult' does not let channels of level ", i,
+            " be shared by its shortcut");
+  }
+}
+
+// Absent fields are the reference class's: a null decoder_base_dim is the encoder's.
+VaeConfig read_qwen21_config(const JsonObject& json) {
+  check_wan_kind(json, /*is_residual=*/true);
+  auto c = qwen21_vae_config();
+  c.image_channels = json.integer_or("in_channels", c.image_channels, 3, 4);
+  json.integer_or("out_channels", c.image_channels, c.image_channels, c.image_channels);
+  const bool has_null = json.json().contains("decoder_base_dim") && !json.has("decoder_base_dim");
+  read_wan_fields(json, c, has_null ? 0 : 144, {1, 2, 4, 8, 8});
+  c.temporal = read_flags(json, "temperal_downsample", c.temporal);
+  require(c.temporal.size() + 1 == c.widths.size() && c.widths.size() > 1, json.source(),
+          ": 'temperal_downsample' should have an entry for each of the ", c.widths.size(),
+          " levels of 'dim_mult' but the last, it has ", c.temporal.size());
+  check_shortcuts(c, json.source());
   return c;
 }
 
@@ -131,6 +183,34 @@ VaeConfig wan_vae_config() {
                           2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160}};
 }
 
+VaeConfig qwen21_vae_config() {
+  return {.image_channels = 4,
+          .latent_channels = 64,
+          .widths = {96, 192, 384, 768, 768},
+          .own_decoder_widths = {144, 288, 576, 1152, 1152},
+          .norm_groups = 1,
+          .sample_size = 256,
+          .quant_conv = true,
+          .post_quant_conv = true,
+          .latents_mean = {0.5126,  0.7721,  -0.0631, 1.3506,  -0.7855, -2.1025, -0.3458, 1.3722,
+                           1.8873,  -1.7177, -0.651,  0.2732,  0.7562,  -0.6163, -1.0277, 3.8363,
+                           2.021,   0.0472,  0.932,   2.0087,  2.4954,  -0.1391, -1.4249, 1.8464,
+                           -0.5236, 1.2826,  3.7046,  -1.3035, 2.7286,  -1.4518, -1.9036, -1.9955,
+                           -0.0342, -1.0265, -0.7636, 3.0555,  0.0746,  -3.0751, -0.1076, 1.7376,
+                           -1.0914, -1.9435, -0.2784, -1.368,  0.4809,  -0.4433, 0.3764,  0.5729,
+                           -2.0595, 1.096,   -1.326,  -2.0211, -5.0179, 0.5275,  4.0162,  1.8505,
+                           0.3026,  1.9373,  1.4937,  0.2632,  0.5547,  -1.7121, -0.1562, 0.0304},
+          .latents_std = {3.2001, 3.2936, 3.4321, 3.0091, 3.1061, 4.0379, 4.0705, 3.791,
+                          3.0785, 3.65,   3.9308, 3.0904, 2.8778, 3.7675, 3.732,  5.0756,
+                          3.2864, 4.0397, 3.1317, 4.0443, 2.9249, 3.9454, 3.0988, 4.2489,
+                          3.4896, 3.8513, 3.9323, 3.4719, 3.7498, 4.283,  3.5694, 4.2467,
+                          3.9037, 3.2947, 5.077,  3.5075, 3.27,   3.4767, 2.8063, 5.1125,
+                          3.5327, 4.7833, 3.1286, 4.1819, 3.8527, 3.8312, 3.5605, 4.3875,
+                          3.9624, 4.0168, 3.5643, 4.055,  5.5614, 4.2963, 4.408,  3.4959,
+                          3.8747, 3.7608, 3.5735, 3.149,  3.7662, 3.6746, 3.4563, 3.8161},
+          .temporal = {false, true, true, true}};
+}
+
 namespace {
 
 VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
@@ -138,6 +218,8 @@ VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
   // Qwen-Image's is Wan's with other weights in its decoder.
   if (class_name == "AutoencoderKLWan" || class_name == "AutoencoderKLQwenImage")
     return read_wan_config(json);
+  if (class_name == "AutoencoderKLQwenImage21" && most_channels == 4)
+    return read_qwen21_config(json);
   const bool is_flux2 = class_name == "AutoencoderKLFlux2";
   require(class_name == "AutoencoderKL" || is_flux2, json.source(),
           " should describe an AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan or ",

@@ -1,5 +1,5 @@
-// The sizes of an AutoencoderKL, an AutoencoderKLFlux2 or, for single pictures, an AutoencoderKLWan
-// or AutoencoderKLQwenImage.
+// The sizes of an AutoencoderKL, an AutoencoderKLFlux2 or, for single pictures, an
+// AutoencoderKLWan, AutoencoderKLQwenImage or AutoencoderKLQwenImage21.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,12 @@ struct VaeConfig {
   // Wan: each channel of latents has a mean and a deviation, instead of scaling.
   std::vector<double> latents_mean = {}, latents_std = {};
 
-  bool is_wan() const { return !latents_mean.empty(); }
+  // Qwen-Image-2.1: levels have shortcuts beside them. For each resampling from the finest on,
+  // whether a video's frames would be resampled, too.
+  std::vector<bool> temporal = {};
+
+  bool is_wan() const { return !latents_mean.empty(); }  // or Qwen-Image-2.1's
+  bool is_residual() const { return !temporal.empty(); }
   const std::vector<std::int64_t>& decoder_widths() const {
     return own_decoder_widths.empty() ? widths : own_decoder_widths;
   }
@@ -39,8 +44,10 @@ struct VaeConfig {
 VaeConfig read_vae_config(const JsonObject& json);       // of pictures with three channels
 VaeConfig read_rgba_vae_config(const JsonObject& json);  // with three, or with alpha four
 
-// The published config of Wan 2.1.
+// The published configs of Wan 2.1 and Qwen-Image-2.1.
 VaeConfig wan_vae_config();
+VaeConfig qwen21_vae_config();
+
 VaeConfig flux2_vae_config();  // of FLUX.2 and FLUX.3
 
 }  // namespace braid

@@ -126,6 +126,10 @@ Vae::Vae(const VaeConfig& c, const Weights& w, Parts parts) : config_(c) {
 }
 
 void Vae::load_decoder(const Weights& w) {
+  if (config_.is_residual()) {
+    residual_decoder_.emplace(w, config_);
+    return;
+  }
   if (config_.is_wan()) {
     wan_decoder_.emplace(w, config_);
     return;
@@ -136,6 +140,10 @@ void Vae::load_decoder(const Weights& w) {
 }
 
 void Vae::load_encoder(const Weights& w) {
+  if (config_.is_residual()) {
+    residual_encoder_.emplace(w, config_);
+    return;
+  }
   if (config_.is_wan()) {
     wan_encoder_.emplace(w, config_);
     return;
@@ -145,12 +153,15 @@ void Vae::load_encoder(const Weights& w) {
 }
 
 Tensor Vae::decode_tile(const Tensor& latents) const {
-  check(decoder_ || wan_decoder_, "this autoencoder was loaded without its decoder");
+  check(decoder_ || wan_decoder_ || residual_decoder_,
+        "this autoencoder was loaded without its decoder");
+  if (residual_decoder_) return (*residual_decoder_)(latents);
   if (wan_decoder_) return (*wan_decoder_)(latents);
   return (*decoder_)(post_quant_ ? (*post_quant_)(latents) : latents);
 }
 
 Tensor Vae::encode_tile(const Tensor& picture) const {
+  if (residual_encoder_) return (*residual_encoder_)(picture);
   if (wan_encoder_) return (*wan_encoder_)(picture);
   const auto moments = (*encoder_)(picture);
   return quant_ ? (*quant_)(moments) : moments;
@@ -181,7 +192,8 @@ Tensor Vae::join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const
 }
 
 VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
-  check(encoder_ || wan_encoder_, "this autoencoder was loaded without its encoder");
+  check(encoder_ || wan_encoder_ || residual_encoder_,
+        "this autoencoder was loaded without its encoder");
   const KeepFreedMemory keep;  // a level's blocks repeat its sizes
   const auto [latents, pixels] = decoder_tiling(config_);
   const Tiling tiling{.in_size = pixels, .out_size = latents};

@@ -1,12 +1,12 @@
 // The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers' AutoencoderKL,
-// AutoencoderKLFlux2 and AutoencoderKLWan), written for one device.
+// AutoencoderKLFlux2, AutoencoderKLWan and AutoencoderKLQwenImage21), written for one device.
 //
 // Pictures are [B 3 H W], with alpha [B 4 H W], in -1 .. 1; latents [B Z H/8 W/8] for four levels.
 #pragma once
 
 #include "models/vae/layers.h"
 #include "models/vae/names.h"
-#include "models/vae/wan.h"
+#include "models/vae/residual_wan.h"
 
 namespace braid {
 
@@ -86,6 +86,8 @@ class Vae {
   std::optional<Conv2d> quant_, post_quant_;
   std::optional<WanDecoder> wan_decoder_;  // replaces the members above, depending on the config
   std::optional<WanEncoder> wan_encoder_;
+  std::optional<ResidualWanDecoder> residual_decoder_;
+  std::optional<ResidualWanEncoder> residual_encoder_;
   std::optional<StoredNorm> packed_norm_;
 };
 

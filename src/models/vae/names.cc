@@ -35,6 +35,49 @@ std::vector<KeyRule> spellings_in_one_file(const Checkpoint& checkpoint,
   return spellings;
 }
 
+// Wan's own names of a residual block, of ours in diffusers' order.
+void add_wan_resnet(std::vector<KeyRule>& spellings, const std::string& ours,
+                    const std::string& theirs) {
+  for (const auto& [layer, place] :
+       {std::pair{"norm1", "0"}, {"conv1", "2"}, {"norm2", "3"}, {"conv2", "6"}})
+    spellings.push_back({ours + "." + layer, {theirs + ".residual." + place}});
+  spellings.push_back({ours + ".conv_shortcut", {theirs + ".shortcut"}});
+}
+
+// Wan 2.2's names, in which a level's resampling layer follows its blocks: Qwen-Image-2.1's
+// autoencoder in one file.
+Names wan_names_in_one_file(const Checkpoint& checkpoint) {
+  std::vector<KeyRule> spellings = {{"quant_conv", {"conv1"}}, {"post_quant_conv", {"conv2"}}};
+  const auto add_half = [&](const std::string& half, const std::string& levels,
+                            const std::string& theirs, const std::string& resample) {
+    const auto layer = [&](int level, int number) {
+      return half + theirs + "." + std::to_string(level) + theirs + "." + std::to_string(number);
+    };
+    for (int i = 0; checkpoint.find(layer(i, 0) + ".residual.0.gamma"); ++i) {
+      const auto ours = half + levels + std::to_string(i);
+      int blocks = 0;
+      while (checkpoint.find(layer(i, blocks) + ".residual.0.gamma")) ++blocks;
+      for (int k = 0; k < blocks; ++k)
+        add_wan_resnet(spellings, ours + ".resnets." + std::to_string(k), layer(i, k));
+      spellings.push_back({ours + resample + ".resample.1", {layer(i, blocks) + ".resample.1"}});
+    }
+    add_wan_resnet(spellings, half + ".mid_block.resnets.0", half + ".middle.0");
+    add_wan_resnet(spellings, half + ".mid_block.resnets.1", half + ".middle.2");
+    for (const auto& [name, stored] : {std::pair{".conv_in", ".conv1"},
+                                       {".norm_out", ".head.0"},
+                                       {".conv_out", ".head.2"},
+                                       {".mid_block.attentions.0.norm", ".middle.1.norm"},
+                                       {".mid_block.attentions.0.to_qkv", ".middle.1.to_qkv"},
+                                       {".mid_block.attentions.0.proj", ".middle.1.proj"}})
+      spellings.push_back({half + name, {half + stored}});
+  };
+  add_half("encoder", ".down_blocks.", ".downsamples", ".downsampler");
+  add_half("decoder", ".up_blocks.", ".upsamples", ".upsampler");
+  return {.spellings = std::move(spellings),
+          .ignored = {"encoder.downsamples.*.downsamples.*.time_conv.*",
+                      "decoder.upsamples.*.upsamples.*.time_conv.*"}};
+}
+
 }  // namespace
 
 Names vae_names(const Checkpoint& checkpoint) {
@@ -43,9 +86,13 @@ Names vae_names(const Checkpoint& checkpoint) {
       return {.spellings = spellings_in_one_file(checkpoint, prefix),
               .prefix = prefix,
               .ignored = {prefix + "bn.num_batches_tracked"}};
+  if (checkpoint.find("decoder.upsamples.0.upsamples.0.residual.0.gamma"))
+    return wan_names_in_one_file(checkpoint);
   if (checkpoint.find("decoder.norm_out.gamma"))  // Wan's; one picture needs no time convolutions
     return {.ignored = {"encoder.down_blocks.*.time_conv.*",
-                        "decoder.up_blocks.*.upsamplers.0.time_conv.*"}};
+                        "decoder.up_blocks.*.upsamplers.0.time_conv.*",
+                        "encoder.down_blocks.*.downsampler.time_conv.*",
+                        "decoder.up_blocks.*.upsampler.time_conv.*"}};
   Names names{.ignored = {"bn.num_batches_tracked"}};
   const std::string attention = "*.mid_block.attentions.0.";
   // published before diffusers renamed its attention layers

@@ -7,7 +7,8 @@
 
 namespace braid {
 
-// Read off the checkpoint: diffusers' names, older or newer, or Black Forest Labs'.
+// Read off the checkpoint: diffusers' names, older or newer, Black Forest Labs' or, of
+// Qwen-Image-2.1's, Wan's.
 Names vae_names(const Checkpoint& checkpoint);
 
 // Takes over the widths of the decoder's levels from a checkpoint whose decoder has others than the

@@ -24,7 +24,7 @@ std::vector<WanLevel> encoder_levels(const Weights& list, const VaeConfig& c) {
   for (std::size_t i = 0; i < c.widths.size(); ++i) {
     auto& level = levels.emplace_back();
     for (std::int64_t k = 0; k < c.layers_per_block; ++k) {
-      level.resnets.emplace_back(list / next++, width, c.widths[i]);
+      level.resnets.emplace_back(list / next++, width, c.widths[i], WanTime::kStored);
       width = c.widths[i];
     }
     if (i + 1 < c.widths.size())
@@ -44,7 +44,8 @@ std::vector<WanLevel> decoder_levels(const Weights& list, const VaeConfig& c) {
     const auto w = list / std::int64_t(i);
     auto& level = levels.emplace_back();
     for (std::int64_t k = 0; k <= c.layers_per_block; ++k)
-      level.resnets.emplace_back(w / "resnets" / k, k == 0 ? in : widths[i], widths[i]);
+      level.resnets.emplace_back(w / "resnets" / k, k == 0 ? in : widths[i], widths[i],
+                                 WanTime::kStored);
     in = widths[i] / 2;
     if (i + 1 < widths.size())
       level.resample.emplace(w / "upsamplers" / 0 / "resample" / 1,
@@ -56,12 +57,14 @@ std::vector<WanLevel> decoder_levels(const Weights& list, const VaeConfig& c) {
 }  // namespace
 
 // A paged weight has no values yet and keeps all its slices.
-WanConv::WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel) {
+WanConv::WanConv(const Weights& scope, Shape shape) {
   const auto w = scope.paged(PageLevel::kLeaf);
-  weight_ = w.tensor("weight", {out, in, kernel, kernel, kernel});
-  bias_O_ = w.tensor("bias", {out});
+  std::vector<std::int64_t> extents = {shape.out, shape.in, shape.kernel, shape.kernel};
+  if (shape.time == WanTime::kStored) extents.push_back(shape.kernel);
+  weight_ = w.tensor("weight", extents);
+  bias_O_ = w.tensor("bias", {shape.out});
   page_ = w.page();
-  if (weight_.defined() && weight_.numel() > 0) weight_ = last_slice(weight_);
+  if (weight_.defined() && weight_.dim() == 5 && weight_.numel() > 0) weight_ = last_slice(weight_);
 }
 
 Convolution WanConv::conv() const {
@@ -85,12 +88,14 @@ WanNorm::WanNorm(const Weights& w, std::int64_t channels, Of of)
 
 Tensor WanNorm::operator()(const Tensor& x) const { return ops::pixel_norm(x, parts_); }
 
-WanResnet::WanResnet(const Weights& w, std::int64_t in, std::int64_t out)
+WanResnet::WanResnet(const Weights& w, std::int64_t in, std::int64_t out, WanTime time)
     : norm1_(w / "norm1", in),
       norm2_(w / "norm2", out),
-      conv1_(w / "conv1", in, out),
-      conv2_(w / "conv2", out, out) {
-  if (in != out) shortcut_.emplace(w / "conv_shortcut", in, out, /*kernel=*/1);
+      conv1_(w / "conv1", {.in = in, .out = out, .time = time}),
+      conv2_(w / "conv2", {.in = out, .out = out, .time = time}) {
+  if (in != out)
+    shortcut_.emplace(w / "conv_shortcut",
+                      WanConv::Shape{.in = in, .out = out, .kernel = 1, .time = time});
 }
 
 Tensor WanResnet::operator()(const Tensor& x) const {
@@ -121,18 +126,19 @@ Tensor WanAttention::operator()(const Tensor& x) const {
   return proj_(attended.transpose(1, 2).reshape(x.sizes())) + x;
 }
 
-WanMidBlock::WanMidBlock(const Weights& w, std::int64_t channels)
-    : first_(w / "resnets" / 0, channels, channels),
+WanMidBlock::WanMidBlock(const Weights& w, std::int64_t channels, WanTime time)
+    : first_(w / "resnets" / 0, channels, channels, time),
       attention_(w / "attentions" / 0, channels),
-      second_(w / "resnets" / 1, channels, channels) {}
+      second_(w / "resnets" / 1, channels, channels, time) {}
 
 WanEncoder::WanEncoder(const Weights& w, const VaeConfig& c)
-    : in_(w / "encoder" / "conv_in", c.image_channels, c.widths.front()),
+    : in_(w / "encoder" / "conv_in", {.in = c.image_channels, .out = c.widths.front()}),
       levels_(encoder_levels(w / "encoder" / "down_blocks", c)),
-      mid_(w / "encoder" / "mid_block", c.widths.back()),
+      mid_(w / "encoder" / "mid_block", c.widths.back(), WanTime::kStored),
       norm_(w / "encoder" / "norm_out", c.widths.back()),
-      out_(w / "encoder" / "conv_out", c.widths.back(), 2 * c.latent_channels),
-      quant_(w / "quant_conv", 2 * c.latent_channels, 2 * c.latent_channels, /*kernel=*/1) {}
+      out_(w / "encoder" / "conv_out", {.in = c.widths.back(), .out = 2 * c.latent_channels}),
+      quant_(w / "quant_conv",
+             {.in = 2 * c.latent_channels, .out = 2 * c.latent_channels, .kernel = 1}) {}
 
 Tensor WanEncoder::operator()(const Tensor& picture) const {
   auto x = in_(picture);
@@ -144,12 +150,14 @@ Tensor WanEncoder::operator()(const Tensor& picture) const {
 }
 
 WanDecoder::WanDecoder(const Weights& w, const VaeConfig& c)
-    : post_quant_(w / "post_quant_conv", c.latent_channels, c.latent_channels, /*kernel=*/1),
-      in_(w / "decoder" / "conv_in", c.latent_channels, c.decoder_widths().back()),
-      mid_(w / "decoder" / "mid_block", c.decoder_widths().back()),
+    : post_quant_(w / "post_quant_conv",
+                  {.in = c.latent_channels, .out = c.latent_channels, .kernel = 1}),
+      in_(w / "decoder" / "conv_in", {.in = c.latent_channels, .out = c.decoder_widths().back()}),
+      mid_(w / "decoder" / "mid_block", c.decoder_widths().back(), WanTime::kStored),
       levels_(decoder_levels(w / "decoder" / "up_blocks", c)),
       norm_(w / "decoder" / "norm_out", c.decoder_widths().front()),
-      out_(w / "decoder" / "conv_out", c.decoder_widths().front(), c.image_channels) {}
+      out_(w / "decoder" / "conv_out",
+           {.in = c.decoder_widths().front(), .out = c.image_channels}) {}
 
 Tensor WanDecoder::operator()(const Tensor& latents) const {
   auto x = mid_(in_(post_quant_(latents)));

@@ -19,10 +19,17 @@ class WanNorm {
   PixelNormParts parts_;
 };
 
-// Keeps the last time slice [O I K K] of a stored weight [O I K K K].
+// Whether the kernels of convolutions are stored with an extent in time.
+enum class WanTime { kStored, kNone };
+
+// Keeps the last time slice [O I K K] of a weight that is stored as [O I K K K].
 class WanConv {
  public:
-  WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel = 3);
+  struct Shape {
+    std::int64_t in, out, kernel = 3;
+    WanTime time = WanTime::kStored;
+  };
+  WanConv(const Weights& scope, Shape shape);
   Tensor operator()(const Tensor& x) const;
   Tensor of_normed(Tensor x, const WanNorm& norm,  // silu(norm(x))
                    const std::optional<ImageResidual>& residual = {}) const;
@@ -38,7 +45,7 @@ class WanConv {
 // x + conv(silu(norm(conv(silu(norm(x)))))); a 1x1 convolution on the shortcut if widths differ.
 class WanResnet {
  public:
-  WanResnet(const Weights& w, std::int64_t in, std::int64_t out);
+  WanResnet(const Weights& w, std::int64_t in, std::int64_t out, WanTime time);
   Tensor operator()(const Tensor& x) const;
   Tensor in_place(const Tensor& x) const;  // the result may take the memory of x
 
@@ -63,7 +70,7 @@ class WanAttention {
 
 class WanMidBlock {
  public:
-  WanMidBlock(const Weights& w, std::int64_t channels);
+  WanMidBlock(const Weights& w, std::int64_t channels, WanTime time);
   Tensor operator()(const Tensor& x) const { return second_(attention_(first_(x))); }
 
  private:

@@ -58,8 +58,7 @@ struct Part {
   std::function<void(const Weights&)> make = {};  // builds and drops the network: for surveys
   std::vector<BlockCost> costs = {};              // blocks of a ControlNet
   Served serves = {};                             // by a denoiser
-  // Set for a text encoder: counts the most numbers live at once while `tokens` pass, with so many
-  // ranks.
+  // A text encoder counts the most numbers live at once while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
 };
 

@@ -6,6 +6,7 @@
 #include "pipeline/families/flux3/flux3.h"
 #include "pipeline/families/joy/joy.h"
 #include "pipeline/families/krea2/krea2.h"
+#include "pipeline/families/qwen21/qwen21.h"
 #include "pipeline/families/zimage/zimage.h"
 
 namespace braid {
@@ -24,6 +25,7 @@ const std::vector<FamilyEntry>& known_families() {
       joy_family(JoyKind::kEdit),
       joy_family(JoyKind::kPlus),
       krea2_family(),
+      qwen21_family(),
   };
   return kFamilies;
 }

@@ -19,6 +19,16 @@ const std::vector<UsualFile>& usual_files() {
       {"Krea 2", "vae", {"qwenimagevae"}, {"layered"}, "qwen_image_vae.safetensors"},
       {"FLUX.3", "text_encoder", {"qwen3vl4b"}, {"thinking", "instruct"}, "qwen3vl_4b.safetensors"},
       {"FLUX.3", "vae", {"flux2vae", "flux2ae"}, {"small", "tiny"}, "flux2-vae.safetensors"},
+      {"Qwen-Image-2.1",
+       "text_encoder",
+       {"qwen3vl8b"},
+       {"thinking", "instruct"},
+       "qwen3vl_8b.safetensors"},
+      {"Qwen-Image-2.1",
+       "vae",
+       {"qwenimage21vae", "qwenimage2vae"},
+       {"layered"},
+       "qwen_image_2.1_vae.safetensors"},
       {"FLUX.2", "text_encoder", {"qwen3", "mistral"}, kOtherLms, "qwen_3_8b.safetensors"},
       {"FLUX.2", "vae", {"flux2vae", "flux2ae"}, {"small", "tiny"}, "flux2-vae.safetensors"}};
   return kRows;

@@ -1,6 +1,8 @@
 #include "pipeline/families/parts.h"
 
 #include "models/causal_lm/names.h"
+#include "models/qwen3_vl/model.h"
+#include "models/qwen3_vl/names.h"
 #include "models/vae/model.h"
 #include "models/vae/names.h"
 
@@ -15,9 +17,9 @@ Part autoencoder_part(const VaeConfig& config) {
           .make = [=](const Weights& w) { (void)Vae(config, w, Vae::Parts::kDecoder); }};
 }
 
-VaeConfig read_autoencoder(const ModelFiles& files) {
+VaeConfig read_autoencoder(const ModelFiles& files, ReadVae read) {
   const auto path = files.config_of("vae");
-  auto config = read_vae_config(read_json_object(path));
+  auto config = read(read_json_object(path));
   const auto file = files.part_files.find("vae");
   const bool is_other = file != files.part_files.end() && path.parent_path() != file->second.path;
   if (is_other) adopt_decoder_widths(config, files.open("vae"));
@@ -46,6 +48,28 @@ Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
           .sharding = [=](const Sharing& s) { return causal_lm_sharding(config, s.ranks); },
           .adapters = causal_lm_adapter_names(),
           .make = [=](const Weights& w) { (void)CausalLm(config, states, w); },
+          .live = live};
+}
+
+Part qwen3_vl_part(const Qwen3VlConfig& c) {
+  // This counts as for a language model alone; a picture token is merged from several patches,
+  // whose hidden activations live one block at a time.
+  const auto live = [=](std::int64_t tokens, int ranks) {
+    const auto of_text = 3 * c.text.mlp_hidden / ranks + 3 * c.text.hidden;
+    const auto patches = c.vision.merge * c.vision.merge;
+    const auto of_pictures = patches * (4 * c.vision.hidden + 2 * c.vision.mlp_hidden);
+    return tokens * std::max(of_text, of_pictures);
+  };
+  return {.role = Part::Role::kText,
+          .folder = "text_encoder",
+          .label = "the text encoder",
+          .num_heads = c.text.num_heads,
+          .num_kv_heads = c.text.num_kv_heads,
+          .lists = {"visual.blocks", "language_model.layers"},
+          .names = qwen3_vl_names,
+          .sharding = [=](const Sharing& s) { return qwen3_vl_sharding(c, s.ranks); },
+          .adapters = qwen3_vl_adapter_names(),
+          .make = [=](const Weights& w) { (void)Qwen3Vl(c, w); },
           .live = live};
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "models/causal_lm/model.h"
+#include "models/qwen3_vl/config.h"
 #include "pipeline/families/description.h"
 #include "pipeline/files/model_files.h"
 
@@ -18,6 +19,9 @@ CausalLmConfig read_qwen3_vl_language_model(const JsonObject& json);
 // A language model with `states` as the embedded prompt.
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
 
+// A Qwen3-VL that looks at pictures.
+Part qwen3_vl_part(const Qwen3VlConfig& config);
+
 // A denoiser's configuration: read(json) from its config.json or, for a single file without
 // one, infer(checkpoint) from the shapes. A single file beside another denoiser's config.json
 // has its own numbers of blocks, and maybe no guidance.
@@ -32,8 +36,9 @@ auto read_denoiser(const ModelFiles& files, const std::string& folder, Read read
   return config;
 }
 
-// The autoencoder's configuration. The decoder's widths are those of a file that stands in for the
-// directory's.
-VaeConfig read_autoencoder(const ModelFiles& files);
+// The autoencoder's configuration, by `read` for families whose pictures have alpha. The decoder's
+// widths are those of a file that stands in for the directory's.
+using ReadVae = VaeConfig (*)(const JsonObject&);
+VaeConfig read_autoencoder(const ModelFiles& files, ReadVae read = read_vae_config);
 
 }  // namespace braid

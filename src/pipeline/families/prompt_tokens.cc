@@ -15,6 +15,7 @@ class ReadPrompt {
  public:
   ReadPrompt(const PromptReader& reader, const Tokenizer& tokenizer)
       : reader_(reader), tokenizer_(tokenizer) {
+    unseen_ = reader.unseen_text.empty() ? reader.unseen : length_of(reader.unseen_text);
     if (!reader.chat) return;
     const std::string mark = "\x01";
     const auto chat = reader.chat(mark);
@@ -23,7 +24,7 @@ class ReadPrompt {
 
   std::int64_t tokens(const std::string& prompt) const {
     const auto length = length_of(reader_.chat ? reader_.chat(prompt) : prompt);
-    return length - reader_.unseen + reader_.behind;
+    return length - unseen_ + reader_.behind;
   }
   // Tokens of the chat that stand behind the prompt: they are cut before it is.
   std::int64_t behind() const { return behind_; }
@@ -35,7 +36,7 @@ class ReadPrompt {
 
   const PromptReader& reader_;
   const Tokenizer& tokenizer_;
-  std::int64_t behind_ = 0;
+  std::int64_t behind_ = 0, unseen_ = 0;
 };
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }

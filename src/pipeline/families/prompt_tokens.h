@@ -22,8 +22,9 @@ struct PromptReader {
   std::function<std::string(const std::string& prompt)> chat =
       {};                   // around the prompt; empty: none
   std::int64_t unseen = 0;  // tokens at the beginning of the chat that the transformer does not see
-  std::int64_t behind = 0;  // tokens that follow the chat, whatever of it is cut
-  std::int64_t most = 0;    // a limit of the encoder's own; 0: none
+  std::string unseen_text = {};  // the same as text, where it is counted by the tokenizer
+  std::int64_t behind = 0;       // tokens that follow the chat, whatever of it is cut
+  std::int64_t most = 0;         // a limit of the encoder's own; 0: none
   enum class Keeps { kBeginning, kEnd } keeps = Keeps::kBeginning;
 };
 

@@ -25,6 +25,9 @@ struct Prompt {
 // Embedded prompts. A family that lacks one of them leaves it undefined.
 struct Condition {
   Tensor text_BTC, pooled_BC;
+  // int64 [R], for models that see references within the text: how many of its tokens stand before
+  // each. The same for all prompts of a request.
+  Tensor places_R = {};
 };
 
 // A picture [1 3 H W], -1 .. 1, as text to append to the prompt: [1 L C].

@@ -29,6 +29,9 @@ Hooks PictureRun::hooks(const Backend& backend) {
   Hooks hooks{.progress = [this](const Progress& at) { advance(at); },
               .picture =
                   [this, &backend](Picture& picture) {
+                    if (is_laid_on_white(job_.order().form, picture.alpha) && !is_told_of_white_)
+                      job_.warn(kLaidOnWhite);
+                    is_told_of_white_ = true;
                     auto file = file_of(backend, picture);
                     job_.add({.seed = picture.seed,
                               .width = picture.width,

@@ -42,6 +42,7 @@ class PictureRun {
   Clock::time_point began_ = Clock::now(), entered_ = began_, stepped_ = began_;
   std::optional<Phase> phase_;
   double seconds_of_steps_ = 0, seconds_of_load_ = 0;
+  bool is_told_of_white_ = false;  // of formats without transparency
   int rounds_ = 0;
 };
 

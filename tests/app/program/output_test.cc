@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "image/picture_file.h"
 #include "workplace.h"
 
 namespace braid::output_test {
@@ -190,6 +191,25 @@ TEST_F(Output, ABrokenPipeIsAnError) {
   const auto finished = running.finish();
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_THAT(finished.err, HasSubstr("cannot write to standard output: Broken pipe"));
+}
+
+// PNG and WebP hold the same transparency; a JPEG has the picture on white, which is said once.
+TEST_F(Output, KeepsTheTransparencyOfPicturesWhereTheFormatHasIt) {
+  const auto made = [&](const std::string& name) {
+    const auto finished =
+        braid({"generate", "a", "-m", BRAID_SOURCE_DIR "/tests/data/parity/qwen21/model", "--size",
+               "64x32", "--steps", "1", "--seed", "3", "-n", "2", "-o", name, "--quality", "100"});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    const auto said = finished.err.find("pictures are laid on white");
+    EXPECT_EQ(said != std::string::npos, name == "a.jpg");
+    EXPECT_EQ(finished.err.find("pictures are laid on white", said + 1), std::string::npos);
+    const auto file = finished.out.substr(0, finished.out.find('\n'));
+    return decode_picture(read_file(folder_ / file), file, kMaxPixels, with_alpha);
+  };
+  const auto png = made("a.png");
+  EXPECT_EQ(png.channels(), 4);
+  EXPECT_EQ(made("a.webp").alpha, png.alpha);
+  EXPECT_EQ(made("a.jpg").channels(), 3);
 }
 
 }  // namespace braid::output_test

@@ -3,8 +3,6 @@
 #include "models/joy/model.h"
 #include "models/joy/names.h"
 #include "models/joy/sharding.h"
-#include "models/qwen3_vl/model.h"
-#include "models/qwen3_vl/names.h"
 #include "pipeline/families/joy/sizes.h"
 #include "pipeline/families/parts.h"
 
@@ -14,28 +12,6 @@ namespace {
 constexpr int kMostJoyTokens = 4096;
 
 constexpr int kMostJoyReferences = 10;  // more than Edit-Plus was reportedly trained with
-
-Part text_part(const Qwen3VlConfig& c) {
-  // This counts as for a language model (families/parts); a picture token is merged from several
-  // patches, whose hidden activations live one block at a time.
-  const auto live = [=](std::int64_t tokens, int ranks) {
-    const auto of_text = 3 * c.text.mlp_hidden / ranks + 3 * c.text.hidden;
-    const auto patches = c.vision.merge * c.vision.merge;
-    const auto of_pictures = patches * (4 * c.vision.hidden + 2 * c.vision.mlp_hidden);
-    return tokens * std::max(of_text, of_pictures);
-  };
-  return {.role = Part::Role::kText,
-          .folder = "text_encoder",
-          .label = "the text encoder",
-          .num_heads = c.text.num_heads,
-          .num_kv_heads = c.text.num_kv_heads,
-          .lists = {"visual.blocks", "language_model.layers"},
-          .names = qwen3_vl_names,
-          .sharding = [=](const Sharing& s) { return qwen3_vl_sharding(c, s.ranks); },
-          .adapters = qwen3_vl_adapter_names(),
-          .make = [=](const Weights& w) { (void)Qwen3Vl(c, w); },
-          .live = live};
-}
 
 std::vector<Part> parts_of(const JoyConfigs& c) {
   const Part joy{
@@ -50,7 +26,7 @@ std::vector<Part> parts_of(const JoyConfigs& c) {
       .sharding = [=](const Sharing& s) { return joy_sharding(c.joy, s.ranks, s.modulation); },
       .adapters = joy_adapter_names(),
       .make = [=](const Weights& w) { (void)Joy(c.joy, w); }};
-  return {text_part(c.text), joy, autoencoder_part(c.vae)};
+  return {qwen3_vl_part(c.text), joy, autoencoder_part(c.vae)};
 }
 
 PicturesTaken pictures_of(JoyKind kind) {

@@ -3,8 +3,8 @@
 
 #include "models/qwen3_vl/model.h"
 #include "pipeline/families/joy/joy.h"
-#include "pipeline/families/joy/processor.h"
 #include "pipeline/families/paged.h"
+#include "pipeline/families/picture_processor.h"
 #include "text/tokenizer.h"
 
 namespace braid {

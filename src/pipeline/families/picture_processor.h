@@ -1,4 +1,4 @@
-// How JoyAI-Image-Edit's text encoder is shown a picture: transformers' Qwen2VLImageProcessor.
+// How a Qwen3-VL is shown a picture: transformers' Qwen2VLImageProcessor.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // How JoyAI-Image-Edit's text encoder is shown pictures, against transformers'
 // Qwen2VLImageProcessor.
-#include "pipeline/families/joy/processor.h"
+#include "pipeline/families/picture_processor.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "temporary_folder.h"
 
-namespace braid::joy_processor_test {
+namespace braid::picture_processor_test {
 
 class JoyProcessor : public testing::Test {
  protected:
@@ -67,4 +67,4 @@ TEST_F(JoyProcessor, ResizesAndNormalisesLikeTransformers) {
   }
 }
 
-}  // namespace braid::joy_processor_test
+}  // namespace braid::picture_processor_test

@@ -1,4 +1,4 @@
-#include "pipeline/families/joy/processor.h"
+#include "pipeline/families/picture_processor.h"
 
 #include <ATen/ATen.h>
 

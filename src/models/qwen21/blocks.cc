@@ -1,0 +1,82 @@
+#include "models/qwen21/blocks.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+
+namespace braid {
+namespace {
+
+constexpr double kEpsOfOps = 1e-6;  // ops::modulated_norm's
+
+using OfRun = Modulation Qwen21Modulation::*;
+
+// of_run(tokens, modulation) of the prefix and of the image.
+template <class Of>
+Tensor by_run(const Tensor& x_BLC, const Qwen21Runs& runs, OfRun layer, const Of& of_run) {
+  const auto prefix = runs.num_prefix, all = x_BLC.size(1);
+  if (prefix == 0) return of_run(0, all, runs.image.*layer);
+  if (prefix == all) return of_run(0, all, runs.prefix.*layer);
+  return at::cat(
+      {of_run(0, prefix, runs.prefix.*layer), of_run(prefix, all - prefix, runs.image.*layer)}, 1);
+}
+
+Tensor normed_runs(const Tensor& x_BLC, const Qwen21Runs& runs, OfRun layer, double eps) {
+  return by_run(x_BLC, runs, layer,
+                [&](std::int64_t begin, std::int64_t count, const Modulation& m) {
+                  return qwen21_norm(x_BLC.narrow(1, begin, count), m, eps);
+                });
+}
+
+Tensor plus_gated(const Tensor& x_BLC, const Tensor& y_BLC, const Qwen21Runs& runs, OfRun layer) {
+  return by_run(x_BLC, runs, layer,
+                [&](std::int64_t begin, std::int64_t count, const Modulation& m) {
+                  return ops::gated_residual(x_BLC.narrow(1, begin, count), m.gate,
+                                             y_BLC.narrow(1, begin, count));
+                });
+}
+
+}  // namespace
+
+Tensor qwen21_norm(const Tensor& x_BLC, const Modulation& m, double eps) {
+  if (eps == kEpsOfOps) return ops::modulated_norm(x_BLC, m);
+  return at::layer_norm(x_BLC, {x_BLC.size(-1)}, {}, {}, eps) * (1 + m.scale);
+}
+
+Qwen21Attention::Qwen21Attention(const Weights& w, const Qwen21Config& c)
+    : qkv_(w / "qkv", {.in = c.hidden, .out = 3 * c.hidden, .bias = Bias::kNo}),
+      q_norm_D_((w / "norm_q").tensor("weight", {c.head_width()})),
+      k_norm_D_((w / "norm_k").tensor("weight", {c.head_width()})),
+      out_(w / "out", {.in = c.hidden, .out = c.hidden, .bias = Bias::kNo}),
+      head_width_(c.head_width()),
+      norm_eps_(c.norm_eps) {}
+
+Tensor Qwen21Attention::operator()(const Tensor& x_BLC, const Rope& rope, const Tensor& span_P2,
+                                   const Attend& attend) const {
+  const auto parts = qkv_(x_BLC).chunk(3, -1);
+  const auto normed = [&](const Tensor& part, const Tensor& weight_D) {
+    return ops::normed_rotated(
+        std::array{ops::NormedHeads{split_heads(part, head_width_), weight_D}}, norm_eps_, rope);
+  };
+  const auto q = normed(parts[0], q_norm_D_), k = normed(parts[1], k_norm_D_);
+  return out_(attend_behind_prefix(attend, q, k, split_heads(parts[2], head_width_), span_P2));
+}
+
+Qwen21Block::Qwen21Block(const Weights& w, const Qwen21Config& c)
+    : attention_(w / "attn", c),
+      gate_up_(w / "img_mlp" / "gate_up",
+               {.in = c.hidden, .out = 2 * c.mlp_hidden, .bias = Bias::kNo}),
+      out_(w / "img_mlp" / "out", {.in = c.mlp_hidden, .out = c.hidden, .bias = Bias::kNo}),
+      norm_eps_(c.norm_eps) {}
+
+Tensor Qwen21Block::operator()(const Tensor& x_BLC, const Qwen21Runs& runs, const Rope& rope,
+                               const Tensor& span_P2, const Attend& attend) const {
+  const auto y = attention_(normed_runs(x_BLC, runs, &Qwen21Modulation::attention, norm_eps_), rope,
+                            span_P2, attend);
+  const auto x = plus_gated(x_BLC, y, runs, &Qwen21Modulation::attention);
+  const auto halves =
+      gate_up_(normed_runs(x, runs, &Qwen21Modulation::mlp, norm_eps_)).chunk(2, -1);
+  return plus_gated(x, out_(ops::swiglu(halves[0], halves[1])), runs, &Qwen21Modulation::mlp);
+}
+
+}  // namespace braid

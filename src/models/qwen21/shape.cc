@@ -1,0 +1,33 @@
+#include "models/qwen21/config.h"
+#include "models/qwen21/ends.h"
+
+namespace braid {
+
+// The widest place is the MLP: the tokens and their norm, [gate | value] and their product.
+DenoiserShape qwen21_shape(const Qwen21Config& c) {
+  const auto h = double(c.hidden), m = double(c.mlp_hidden);
+  const BlockCost blocks{.name = "blocks",
+                         .count = c.num_layers,
+                         .dense_flops = 2 * h * (4 * h + 3 * m),
+                         .all_reduces = 2,
+                         .peak_elements = {.whole = 2 * h, .shared = 3 * m},
+                         .widest_output = 2 * m,
+                         .kernels = 26,
+                         .layers = 4,
+                         // whole: two modulated norms 2 each, two gated residuals 3 each; shared: q
+                         // and k normed and rotated 4 each, SwiGLU 3
+                         .traffic_elements = {.whole = 10 * h, .shared = 8 * h + 3 * m},
+                         .inputs = {.whole = 2 * h, .shared = h + m}};
+  return {.hidden = c.hidden,
+          .num_heads = c.num_heads,
+          .num_kv_heads = c.num_heads,
+          .head_width = c.head_width(),
+          .in_width = c.token_width,
+          .out_width = c.token_width,
+          .text_width = c.text_width,
+          .shared_modulations = kQwen21Vectors * c.hidden,
+          .text = TextTokens::kPrefix,
+          .blocks = {blocks}};
+}
+
+}  // namespace braid

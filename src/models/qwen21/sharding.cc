@@ -1,0 +1,32 @@
+#include "models/qwen21/sharding.h"
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kTogether = 16;  // columns; products of other widths waste part of a vector
+
+}  // namespace
+
+ShardingTable qwen21_sharding(const Qwen21Config& c, int size, SharedModulation modulation) {
+  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the transformer evenly");
+  const auto h = c.hidden, m = c.mlp_hidden;
+  require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
+          " channels of the transformer's MLPs");
+  const auto columns = m % kTogether == 0 && m / kTogether >= size ? kTogether : 1;
+  ShardingTable shardings = {
+      {"transformer_blocks.*.attn.qkv", column_parallel({h, h, h})},
+      {"transformer_blocks.*.attn.out", row_parallel()},
+      {"transformer_blocks.*.img_mlp.gate_up", column_parallel({m, m}, columns)},
+      {"transformer_blocks.*.img_mlp.out", row_parallel({}, columns)},
+  };
+  if (modulation == SharedModulation::kYes) {
+    shardings.push_back({"modulation", column_parallel_gathered()});
+    shardings.push_back({"norm_out.linear", column_parallel_gathered()});
+  }
+  return shardings;
+}
+
+}  // namespace braid

@@ -1,0 +1,13 @@
+// The Qwen-Image-2.1 transformer's sharding under tensor parallelism.
+#pragma once
+
+#include "models/qwen21/config.h"
+#include "weights/sharding.h"
+
+namespace braid {
+
+// Throws InputError unless `size` devices can share the heads evenly. Two layers make the
+// modulations of all blocks; if they are split too, they need a gather each per picture.
+ShardingTable qwen21_sharding(const Qwen21Config& config, int size, SharedModulation modulation);
+
+}  // namespace braid

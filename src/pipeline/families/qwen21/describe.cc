@@ -1,0 +1,74 @@
+#include "pipeline/families/qwen21/describe.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "image/resize.h"
+#include "models/qwen21/model.h"
+#include "models/qwen21/names.h"
+#include "models/qwen21/sharding.h"
+#include "pipeline/families/parts.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMostQwen21Tokens = 4096;
+constexpr int kMostQwen21References = 10;  // as the model was reportedly trained
+// Of the pipeline: a latent is 16 pixels wide, and the text encoder sees 2 x 2 of them as a token.
+constexpr double kReferenceSide = 1024;
+constexpr int kReferenceMultiple = 32;
+
+std::vector<Part> parts_of(const Qwen21Configs& c) {
+  const Part qwen{
+      .role = Part::Role::kDenoiser,
+      .folder = "transformer",
+      .label = "the transformer",
+      .class_name = "QwenImage21Transformer2DModel",
+      .num_heads = c.qwen.num_heads,
+      .lists = {"transformer_blocks"},
+      .names = qwen21_names,
+      .sharding = [=](const Sharing& s) { return qwen21_sharding(c.qwen, s.ranks, s.modulation); },
+      .adapters = qwen21_adapter_names(),
+      .make = [=](const Weights& w) { (void)Qwen21(c.qwen, w); }};
+  return {qwen3_vl_part(c.text), qwen, autoencoder_part(c.vae)};
+}
+
+// Python's round(): to even where it is halfway.
+int reference_side(double pixels) {
+  return int(std::nearbyint(pixels / kReferenceMultiple)) * kReferenceMultiple;
+}
+
+}  // namespace
+
+RequestDefaults qwen21_defaults() {
+  return {.steps = 40, .guidance = 1, .max_sequence_length = kMostQwen21Tokens};
+}
+
+Pixels fit_qwen21_reference(const Pixels& picture) {
+  const double ratio = double(picture.width) / picture.height;
+  const double width = std::sqrt(kReferenceSide * kReferenceSide * ratio);
+  const auto columns = reference_side(width), rows = reference_side(width / ratio);
+  require(columns > 0 && rows > 0, "a reference of ", picture.width, "x", picture.height,
+          " pixels is too narrow: at a megapixel it is less than ", kReferenceMultiple / 2,
+          " pixels wide");
+  return resized(picture, columns, rows, Resampling::kLanczos);
+}
+
+Description describe_qwen21(const Qwen21Configs& c, const ScheduleConfig& schedule,
+                            const RequestDefaults& defaults) {
+  return {.family = "Qwen-Image-2.1",
+          .parts = parts_of(c),
+          .shape = qwen21_shape(c.qwen),
+          .limits = {.defaults = defaults,
+                     .size_multiple = int(2 * c.vae.downscale()),
+                     .max_text_tokens = kMostQwen21Tokens,
+                     .guidance = GuidanceKind::kTrue,
+                     .pictures = {.most_references = kMostQwen21References,
+                                  .channels = int(c.vae.image_channels),
+                                  .fit_reference = fit_qwen21_reference,
+                                  .size_from = PicturesTaken::SizeFrom::kLast}},
+          .schedule = schedule,
+          .vae = c.vae};
+}
+
+}  // namespace braid

@@ -1,0 +1,118 @@
+#include "pipeline/families/qwen21/text.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "pipeline/families/chat_tokens.h"
+#include "text/chat.h"
+#include "text/tokenizer_files.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kLongestTurn = 1 << 10;  // tokens of a turn that is no prompt
+
+const ChatTokens kQwen21Chat{
+    .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
+    .template_says = {}};
+
+std::string whole_chat(const std::string& prompt, std::size_t num_pictures) {
+  return std::string(kQwen21System) + qwen21_chat(prompt, num_pictures);
+}
+
+std::vector<std::int64_t> ids_in(const Encoding& encoding) {
+  const auto first = encoding.ids.begin() + encoding.begin;
+  return {first, first + encoding.length};
+}
+
+// Where rows of pictures and of text are, among all: each picture's token stands for its whole
+// grid.
+struct Rows {
+  std::vector<std::int64_t> text;
+  std::vector<std::int64_t> places;  // how many rows of text stand before each picture
+};
+
+Rows rows_of(const std::vector<std::int64_t>& ids, std::int64_t image_token,
+             std::int64_t num_system, const std::vector<EncodedPictures::Grid>& grids) {
+  Rows rows;
+  std::int64_t next = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == image_token) {
+      const auto& grid = grids[rows.places.size()];
+      rows.places.push_back(std::int64_t(rows.text.size()));
+      next += grid.rows * grid.columns;
+      continue;
+    }
+    if (std::int64_t(i) >= num_system) rows.text.push_back(next);
+    ++next;
+  }
+  return rows;
+}
+
+}  // namespace
+
+// Without pictures: how many tokens those have is not known before they are prepared.
+std::vector<PromptReader> qwen21_prompt_readers() {
+  return {{.tokenizer = "processor",
+           .chat =
+               [](const std::string& prompt) {
+                 return whole_chat(prompt, 0) + std::string(kQwen21ChatEnd);
+               },
+           .unseen_text = std::string(kQwen21System)}};
+}
+
+Qwen21Text::Qwen21Text(const Qwen3VlConfig& config, const fs::path& folder, at::Device device,
+                       Paged<Qwen3Vl> model)
+    : image_token_(config.image_token),
+      device_(device),
+      tokenizer_(load_tokenizer(folder)),
+      num_system_(tokenizer_->encode(std::string(kQwen21System), kLongestTurn).length),
+      process_(folder, config.vision),
+      model_(std::move(model)) {
+  check_chat_tokens(*tokenizer_, kQwen21Chat, folder);
+}
+
+// The reference reads prompts of any length. Here the end of a very long one is cut, not that of
+// its chat.
+std::vector<std::int64_t> Qwen21Text::ids_of(const Prompt& prompt, int max_sequence_length,
+                                             const Warn& warn) const {
+  const auto end = ids_in(tokenizer_->encode(std::string(kQwen21ChatEnd), kLongestTurn));
+  const auto pictures = std::int64_t(prompt.pictures_13HW.size());
+  const auto most = max_sequence_length - std::int64_t(end.size());
+  const auto read = tokenizer_->encode(whole_chat(prompt.text, prompt.pictures_13HW.size()),
+                                       num_system_ + pictures + most);
+  if (read.truncated && warn)
+    warn(text_of("the prompt is longer than the ", most,
+                 " tokens that the text encoder reads: its end is ignored"));
+  auto ids = ids_in(read);
+  ids.insert(ids.end(), end.begin(), end.end());
+  return ids;
+}
+
+// Computed once for all prompts of a request, which look at the same pictures.
+EncodedPictures Qwen21Text::encode_pictures(const Prompt& prompt) const {
+  if (const auto* const seen = std::any_cast<EncodedPictures>(prompt.seen.get())) return *seen;
+  std::vector<Tensor> pictures;
+  for (const auto& picture : prompt.pictures_13HW)
+    pictures.push_back(process_(picture).to(device_));
+  auto seen = model_.network.encode(pictures);
+  if (prompt.seen) *prompt.seen = seen;
+  return seen;
+}
+
+Condition Qwen21Text::encode(const Prompt& prompt, int max_sequence_length,
+                             const Warn& warn) const {
+  const auto ids = ids_of(prompt, max_sequence_length, warn);
+  const auto in_use = model_.page.use();
+  const auto pictures = encode_pictures(prompt);
+  const auto states = model_.network(ids, pictures);
+  const auto rows = rows_of(ids, image_token_, num_system_, pictures.grids);
+  Condition made{.text_BTC = states.index_select(1, at::tensor(rows.text).to(device_)),
+                 .pooled_BC = {}};
+  if (!rows.places.empty()) made.places_R = at::tensor(rows.places);
+  return made;
+}
+
+}  // namespace braid

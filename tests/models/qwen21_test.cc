@@ -1,0 +1,225 @@
+// Qwen-Image-2.1's transformer against diffusers' results, its files against their expected
+// contents, and its parts against the whole.
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+
+#include "denoiser_inputs.h"
+#include "message_of.h"
+#include "models/qwen21/model.h"
+#include "models/qwen21/names.h"
+#include "models/qwen21/sharding.h"
+#include "parallel/reference_kv_cache.h"
+
+namespace braid::qwen21_test {
+
+using testing::HasSubstr;
+
+Qwen21 load_qwen21(const PartFixture& fixture, const Checkpoint& checkpoint, at::ScalarType dtype,
+                   std::optional<BlockRange> run = {}, Attend attend = attention_here) {
+  return {config_of(fixture.folder(), read_qwen21_config),
+          Weights(checkpoint, qwen21_names(checkpoint), {.dtype = dtype}), std::move(attend), run};
+}
+
+// Those that come before the noise, and the noise alone.
+Tokens none_of(Tokens tokens) {
+  tokens.x_BLC = tokens.x_BLC.narrow(1, 0, 0);
+  tokens.ids_LA = tokens.ids_LA.narrow(0, 0, 0);
+  if (tokens.span_L2.defined()) tokens.span_L2 = tokens.span_L2.narrow(0, 0, 0);
+  return tokens;
+}
+
+class Qwen21Parity : public testing::TestWithParam<std::string> {
+ protected:
+  Qwen21 load(at::ScalarType dtype, std::optional<BlockRange> run = {}) const {
+    return load_qwen21(fixture_, fixture_.weights(), dtype, run);
+  }
+  Tensor output(at::ScalarType dtype) const {
+    return load(dtype)(qwen21_input(fixture_.dump(), dtype));
+  }
+
+  const c10::InferenceMode no_autograd_;
+  const PartFixture fixture_{GetParam()};
+};
+
+TEST_P(Qwen21Parity, EqualsTheReference) { fixture_.expect_equal(output(at::kFloat), "velocity"); }
+
+TEST_P(Qwen21Parity, Bfloat16IsAsExactAsTheReferences) {
+  fixture_.expect_as_exact_as_reference(output(at::kBFloat16), "velocity");
+}
+
+TEST_P(Qwen21Parity, Float16RunsAndIsClose) {
+  EXPECT_LT(relative_error(output(at::kHalf), fixture_.dump()["velocity"]), 0.02);
+}
+
+TEST_P(Qwen21Parity, TwoPartsMakeTheSameBitsAsOne) {
+  const auto in = qwen21_input(fixture_.dump(), at::kFloat);
+  const auto want = load(at::kFloat)(in);
+  const auto all = config_of(fixture_.folder(), read_qwen21_config).num_layers;
+  for (std::int64_t cut = 1; cut < all; ++cut) {
+    const auto first = load(at::kFloat, BlockRange{0, cut});
+    const auto second = load(at::kFloat, BlockRange{cut, all - cut});
+    auto of_first = in, of_second = in;
+    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
+    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
+    const auto state = first.advance(of_first, {});
+    EXPECT_TRUE(at::equal(second.advance(of_second, state), want)) << "cut before block " << cut;
+  }
+}
+
+// Every token's keys and values depend on nothing behind it, so that later steps need only the
+// image.
+TEST_P(Qwen21Parity, KeepsKeysAndValuesOfThePrefix) {
+  const auto in = qwen21_input(fixture_.dump(), at::kFloat);
+  ReferenceKvCache cache;
+  const auto model =
+      load_qwen21(fixture_, fixture_.weights(), at::kFloat, {}, cache.around(attention_here));
+  const auto part = cache.counted(
+      [&](const DenoiserInput& input, const Tensor& state) { return model.advance(input, state); });
+  auto step = in;
+  step.modulations_BM = model.modulations({model.condition(in)}).front();
+  const auto whole = part(step, {});
+  auto prefix = step;
+  prefix.noise = none_of(step.noise);
+  cache.set_use(ReferenceKvCache::Use::kKeep, ReferenceKvCache::Of::kPrefix);
+  (void)part(prefix, {});
+  cache.set_use(ReferenceKvCache::Use::kAttend, ReferenceKvCache::Of::kPrefix);
+  auto image = step;
+  image.text = none_of(step.text);
+  image.references.clear();
+  EXPECT_LT(largest_error(part(image, {}), whole), 1e-6);
+}
+
+TEST_P(Qwen21Parity, ModulatesAllStepsOfAPictureAtOnce) {
+  const auto model = load(at::kFloat);
+  auto in = qwen21_input(fixture_.dump(), at::kFloat);
+  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * at::tensor({1.f, 0.7f, 0.2f});
+  const auto condition = model.condition(in);
+  const auto made = model.modulations({condition, condition * 2});
+  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
+  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    auto step = in;
+    step.timestep_B = in.timestep_B.narrow(0, i, 1);
+    const auto alone = model.modulations({model.condition(step)}).front();
+    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen21Parity,
+                         testing::Values("qwen21", "qwen21-references", "qwen21-eps"),
+                         [](const auto& info) {
+                           auto name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+class Qwen21SingleFile : public Qwen21Parity {};
+
+TEST_P(Qwen21SingleFile, IsTheSameTransformerUnderOtherNames) {
+  const auto file = fixture_.single_file();
+  const bool is_prefixed = file.find("model.diffusion_model.img_in.weight") != nullptr;
+  EXPECT_EQ(is_prefixed, GetParam() == "qwen21-references");
+  const auto gate_up = "transformer_blocks.0.img_mlp.gate_up.weight";
+  EXPECT_TRUE(file.find((is_prefixed ? "model.diffusion_model." : "") + std::string(gate_up)));
+  const auto model = load_qwen21(fixture_, file, at::kFloat);
+  EXPECT_TRUE(at::equal(model(qwen21_input(fixture_.dump(), at::kFloat)), output(at::kFloat)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen21SingleFile, testing::Values("qwen21", "qwen21-references"),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "bare" : "prefixed");
+                         });
+
+class Qwen21Files : public testing::Test {
+ protected:
+  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
+    auto tensors = tensors_of(fixture_.weights());
+    change(tensors);
+    const auto checkpoint = checkpoint_of(tensors);
+    const auto said = message_of([&] { load_qwen21(fixture_, checkpoint, at::kFloat); });
+    return said.empty() ? "accepted" : said;
+  }
+
+  const PartFixture fixture_{"qwen21"};
+};
+
+TEST_F(Qwen21Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
+  EXPECT_EQ(refusal([](auto&) {}), "accepted");
+  for (const std::string name :
+       {"txt_in.text_norm.weight", "modulation.1.weight", "norm_out.linear.weight",
+        "transformer_blocks.1.img_mlp.proj.weight", "transformer_blocks.2.attn.norm_k.weight"})
+    EXPECT_THAT(refusal([&](auto& tensors) { tensors.erase(name); }), HasSubstr(name)) << name;
+  const std::string wide = "transformer_blocks.1.img_mlp.out.weight";
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors[wide] = tensors[wide].t().contiguous(); }),
+              HasSubstr("transformer_blocks.1.img_mlp"));
+  EXPECT_THAT(refusal([&](auto& tensors) {
+                tensors["transformer_blocks.0.attn.to_q.bias"] = at::zeros({32});
+              }),
+              HasSubstr("transformer_blocks.0.attn.to_q.bias"));
+}
+
+TEST_F(Qwen21Files, AConfigFollowsFromTheShapesOfASingleFile) {
+  auto tensors = tensors_of(fixture_.single_file());
+  EXPECT_THAT(message_of([&] { infer_qwen21_config(checkpoint_of(tensors)); }),
+              HasSubstr("should sum to the width of a head, 8, it sums to 128"));
+  for (const std::string block : {"0", "1", "2"})
+    tensors["transformer_blocks." + block + ".attn.norm_q.weight"] = at::zeros({128});
+  tensors["img_in.weight"] = at::zeros({256, 8});
+  const auto c = infer_qwen21_config(checkpoint_of(tensors));
+  EXPECT_EQ(c.num_layers, 3);
+  EXPECT_EQ(c.hidden, 256);
+  EXPECT_EQ(c.num_heads, 2);
+  EXPECT_EQ(c.token_width, 8);
+  EXPECT_EQ(c.text_width, 24);
+  EXPECT_EQ(c.mlp_hidden, 96);
+  EXPECT_THROW(infer_qwen21_config(checkpoint_of({})), InputError);
+}
+
+TEST(Qwen21Config, HasTheDefaultsOfTheReferenceClass) {
+  const auto json = parse_json("{}", "f");
+  const auto c = read_qwen21_config(JsonObject(json, "f"));
+  EXPECT_EQ(c.hidden, 4096);
+  EXPECT_EQ(c.head_width(), 128);
+  EXPECT_EQ(c.mlp_hidden, 12288);
+  EXPECT_EQ(c.num_layers, 32);
+  EXPECT_EQ(c.text_width, 4096);
+}
+
+TEST(Qwen21Config, RefusesWhatItDoesNotImplement) {
+  const auto refusal = [](const char* text) {
+    const auto json = parse_json(text, "f");
+    return message_of([&] { read_qwen21_config(JsonObject(json, "f")); });
+  };
+  EXPECT_THAT(refusal(R"({"causal_condition": false})"),
+              HasSubstr("'causal_condition' should be true"));
+  EXPECT_THAT(refusal(R"({"patch_size": 2})"), HasSubstr("'patch_size'"));
+  EXPECT_THAT(refusal(R"({"out_channels": 32})"), HasSubstr("'out_channels'"));
+  EXPECT_THAT(refusal(R"({"axes_dims_rope": [16, 56, 32]})"),
+              HasSubstr("'axes_dims_rope' should sum to the width of a head, 128"));
+  EXPECT_THAT(refusal(R"({"axes_dims_rope": [15, 57, 56]})"), HasSubstr("even numbers"));
+  EXPECT_THAT(refusal(R"({"_class_name": "QwenImageTransformer2DModel"})"),
+              HasSubstr("should describe a QwenImage21Transformer2DModel"));
+}
+
+TEST(Qwen21Config, OfThePublishedModelHasItsNumberOfParameters) {
+  EXPECT_EQ(parameters_of([](const Weights& w) { (void)Qwen21({}, w); }), 7'115'124'736);
+}
+
+TEST(Qwen21Sharding, RefusesDevicesThatCannotShareTheHeads) {
+  for (const int size : {2, 4, 8, 16, 32})
+    EXPECT_NO_THROW(qwen21_sharding({}, size, SharedModulation::kYes)) << size;
+  for (const int size : {3, 5, 6})
+    EXPECT_THAT(message_of([&] { qwen21_sharding({}, size, SharedModulation::kYes); }),
+                HasSubstr("cannot share the 32 heads"))
+        << size;
+}
+
+// A block's dense layers have four matrices of attention and three of the MLP.
+TEST(Qwen21Shape, CountsTheFlopsOfItsWeights) {
+  const auto shape = qwen21_shape({});
+  EXPECT_EQ(shape.num_blocks(), 32);
+  EXPECT_EQ(shape.blocks.front().dense_flops, 2.0 * 13 * 4096 * 4096);
+  EXPECT_EQ(shape.text, TextTokens::kPrefix);
+}
+
+}  // namespace braid::qwen21_test
