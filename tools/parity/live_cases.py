@@ -433,7 +433,7 @@ QWEN21 = [
     Case("qwen21, published heads and levels of an autoencoder, ulysses", Qwen21Shape(
         seed=3, transformer=Qwen21TransformerShape(heads=4, **QWEN21_AXES),
         vae=Qwen21VaeShape(base=4, decoder_base=6, mult=(1, 2, 4, 8, 8), layers=2)),
-        ask("", ACCENTS, size="64x96", cfg=2.0, negative=ACCENTS, seq=4096),
+        ask("a star", ACCENTS, size="64x96", cfg=2.0, negative=ACCENTS, seq=4096),
         flags=("--ulysses", "2")),
     Case("qwen21 turbo, tiles", Qwen21Shape(
         seed=4, scheduler={}, sigmas=(1.0, .978453, .95418, .926626, .89508, .845148, .704534, .414568)),
@@ -443,7 +443,7 @@ QWEN21 = [
              references=((60, 44), (40, 90)), transparent=(1,))),
     Case("qwen21, ten references, nothing kept", Qwen21Shape(
         seed=6, transformer=Qwen21TransformerShape(heads=2, layers=1)),
-        ask(size="64x64", steps=1, seq=4096, references=((32, 32),) * 9 + ((400, 40),),
+        ask(size="64x64", steps=2, seq=4096, references=((32, 32),) * 9 + ((400, 40),),
             transparent=(0, 9)), flags=("--reference-cache", "off")),
     Case("qwen21, reference, ring", Qwen21Shape(seed=7),
          ask(LONG, size="96x64", seq=4096, references=((90, 40),), transparent=(0,)),

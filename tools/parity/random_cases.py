@@ -84,7 +84,7 @@ def qwen21(draw, seed):
     return Qwen21Shape(
         seed=seed, sigmas=tuple(sigmas) if is_turbo else (),
         scheduler={} if is_turbo else DYNAMIC | draw.choice([{}, {"shift_terminal": 0.1}]),
-        text_layers=draw.randint(3, 5), text_kv_heads=draw.choice([2, 4]),
+        text_layers=draw.randint(4, 6), text_kv_heads=draw.choice([2, 4]),
         vae=Qwen21VaeShape(base=draw.choice([3, 4]), decoder_base=draw.choice([None, 4, 6]),
                            mult=draw.choice([(1, 2, 2, 4, 4), (1, 2, 4, 8, 8), (1, 1, 2, 2, 2)]),
                            layers=draw.randint(1, 2), latent_channels=draw.choice([4, 8, 16])),
@@ -109,6 +109,7 @@ def request(draw, family, has_control):
     if family is qwen21:
         options["size"] = f"{draw.randint(32, 150)}x{draw.randint(32, 150)}"
         options["seq"] = 4096
+        options["steps"] = draw.randint(2, 3)  # a terminal level needs two
         options["cfg"] = draw.choice([1.0, 1.5, 4.0])
         if draw.random() < 0.3:
             count = draw.randint(1, 3)
