@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/error.h"
 #include "pipeline/sampling/noise.h"
 
@@ -278,10 +280,12 @@ TEST(Denoise, AStochasticStepAddsTheNoiseDrawnForIt) {
 TEST(Denoise, NumbersEvaluationsAcrossStepsThatTakeTwo) {
   auto job = with_negative(job_of(at::kFloat), 1, 2);
   job.sampler = Sampler::kHeun;
+  const std::map<float, float> leads_to = {{1000, 750}, {750, 250}, {250, 0}};
   std::vector<std::tuple<int, float, int>> seen;
   const Predict watch = [&](const DenoiserInput& in) {
     seen.emplace_back(in.step.number, in.step.timestep, in.step.branch);
     EXPECT_EQ(in.timestep_B[0].item<float>() * 1000, in.step.timestep);
+    EXPECT_EQ(in.step.next, leads_to.at(in.step.timestep));
     return at::ones_like(in.noise.x_BLC);
   };
   std::vector<int> done;
@@ -310,6 +314,7 @@ TEST(Denoise, KnowsItsEvaluationsBeforeTheFirst) {
       for (std::size_t b = 0; b < branches.size(); ++b) {
         EXPECT_EQ(branches[b].step.number, want[b].step.number);
         EXPECT_EQ(branches[b].step.timestep, want[b].step.timestep);
+        EXPECT_EQ(branches[b].step.next, want[b].step.next);
         EXPECT_EQ(branches[b].step.branch, want[b].step.branch);
         EXPECT_TRUE(at::equal(branches[b].timestep_B, want[b].timestep_B));
         velocities.push_back(at::zeros_like(branches[b].noise.x_BLC));
