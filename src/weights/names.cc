@@ -45,7 +45,7 @@ std::vector<Origin> origins_of(const Names& names, std::string_view path) {
   for (const auto& spelling : names.spellings) {
     const auto ours = segments_of(spelling.name);
     if (ours.size() > wanted.size() || !match_segments(ours, wanted, ours.size())) continue;
-    Origin origin{.tensors = {}, .order = spelling.order};
+    Origin origin{.tensors = {}, .order = spelling.order, .parts = spelling.parts};
     for (const auto& theirs : spelling.stored)
       origin.tensors.push_back(names.prefix + carry_over(theirs, ours, wanted));
     origins.push_back(std::move(origin));

@@ -26,6 +26,9 @@ struct KeyRule {
   std::string name;
   std::vector<std::string> stored;
   Order order = {};
+  // How many of the parts that sharding cuts by themselves each of `stored` has. Empty: one each,
+  // and the first one has those that are left over.
+  std::vector<int> parts = {};
 };
 
 struct Names {
@@ -40,6 +43,7 @@ struct Names {
 struct Origin {
   std::vector<std::string> tensors;
   Order order = {};
+  std::vector<int> parts = {};  // as KeyRule's
 };
 
 // All possible origins of `path` ("double_blocks.3.img_attn.qkv.weight"), best first, never empty.

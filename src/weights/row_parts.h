@@ -9,9 +9,11 @@
 
 namespace braid {
 
-// Divides the `rows` of `layer` among `count` tensors: by the sharding's parts, with surplus parts
-// going to the first tensor, otherwise evenly. Throws Error if that is impossible.
+// Divides the `rows` of `layer` among `count` tensors: by the sharding's parts, of which each
+// tensor has as many as `parts` says (KeyRule::parts), otherwise evenly. Throws Error if that is
+// impossible.
 std::vector<std::int64_t> row_parts(const std::string& layer, std::int64_t rows, std::size_t count,
-                                    const ShardingTable& shardings);
+                                    const ShardingTable& shardings,
+                                    const std::vector<int>& parts = {});
 
 }  // namespace braid

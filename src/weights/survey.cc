@@ -44,7 +44,8 @@ std::vector<SpelledTensor> spelled(const TensorRequest& request, const Matrix& m
       return;
     }
     const auto rows = whole.dim() == 0 ? 1 : whole.size(0);
-    const auto parts = whole.split_with_sizes(row_parts(request.layer, rows, count, shardings), 0);
+    const auto parts =
+        whole.split_with_sizes(row_parts(request.layer, rows, count, shardings, origin.parts), 0);
     for (std::size_t i = 0; i < count; ++i) out.push_back({origin.tensors[i] + suffix, parts[i]});
   };
   check(!matrix.is_packed(), request.path(), " is written as numbers, not as it is packed");

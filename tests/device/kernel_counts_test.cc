@@ -18,6 +18,8 @@ using fake_gpu::CountsKernels;
 const std::filesystem::path kDemo = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 const std::filesystem::path kParity = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
 
+constexpr int kTextTokens = 16;
+
 // What was started between two places that a watch tells of.
 struct Block {
   std::int64_t kernels = 0, bytes = 0;
@@ -36,15 +38,14 @@ class KernelsOfABlock : public OnGpu {
                std::int64_t batch = 1) const;
   // The last of a kind: what precedes a first one may belong to the embedders.
   static void expect_costs(const Step& step, const BlockCost& kind, const std::string& place,
-                           std::int64_t more_kernels = 0) {
+                           std::int64_t more_kernels = 0, std::int64_t more_bytes = 0) {
     ASSERT_TRUE(step.blocks.contains(place)) << place;
     const auto& block = step.blocks.at(place);
     const auto tokens =
         kind.scope == TokenScope::kImage ? step.image_tokens : step.image_tokens + step.text_tokens;
     EXPECT_EQ(block.kernels, kind.kernels + more_kernels) << place << block.names;
-    EXPECT_EQ(block.bytes,
-              std::int64_t(kind.traffic_elements.of_heads(1, 1)) * tokens * step.element_bytes)
-        << place << block.names;
+    const auto own = std::int64_t(kind.traffic_elements.of_heads(1, 1));
+    EXPECT_EQ(block.bytes, own * tokens * step.element_bytes + more_bytes) << place << block.names;
   }
 };
 
@@ -55,7 +56,8 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
   auto deployment = deploy({.model = model, .dtype = Dtype::kBfloat16, .memory = memory});
   const auto device = find_device("cuda:0");
   deployment.devices = {device};
-  const auto probe = probe_of({.width = 64, .height = 64, .max_sequence_length = 16}, deployment);
+  const auto probe =
+      probe_of({.width = 64, .height = 64, .max_sequence_length = kTextTokens}, deployment);
   const Mesh alone;
   const auto denoisers = denoisers_of(alone, deployment);
   std::vector<DenoiserInput> branches = {inputs_of(probe, 3, device)};
@@ -122,11 +124,13 @@ TEST_F(KernelsOfABlock, OfKrea2AreWhatThePlannerCounts) {
   expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1");
 }
 
-// Of a step, to which the prefix brings only keys and values.
+// The prefix brings only keys and values to a step, which are copied beside those of its tokens.
 TEST_F(KernelsOfABlock, OfQwenImage21AreWhatThePlannerCounts) {
   const auto step = step_of(kParity / "qwen21/model");
   EXPECT_EQ(step.text_tokens, 0);
-  expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1");
+  const auto kept = 2 * kTextTokens * step.family->shape().hidden;
+  expect_costs(step, kind_named(step, "blocks"), "transformer_blocks.1", /*more_kernels=*/0,
+               2 * kept * step.element_bytes);
 }
 
 TEST_F(KernelsOfABlock, OfZImageAreWhatThePlannerCounts) {

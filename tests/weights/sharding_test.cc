@@ -111,6 +111,7 @@ TEST(RowsOfStoredTensors, AreThoseOfThePartsFromTheLastOn) {
   EXPECT_THAT(row_parts("in", 21, 1, table), ElementsAre(21));
   EXPECT_THAT(row_parts("in", 21, 2, table), ElementsAre(9, 12));
   EXPECT_THAT(row_parts("in", 21, 4, table), ElementsAre(3, 3, 3, 12));
+  EXPECT_THAT(row_parts("in", 21, 3, table, {1, 2, 1}), ElementsAre(3, 6, 12));
 }
 
 // Parts of a row-parallel layer are of its columns: its rows are cut evenly, as those of a layer

@@ -14,12 +14,17 @@ const Lists kListsOfDiffusers[] = {{"txt_mode_blocks.*.", "txt_mode_blocks.*."},
                                    {"content_mode_blocks.*.*.", "mode_blocks.*.*."},
                                    {"single_blocks.*.", "single_transformer_blocks.*."}};
 
+// The parts of [q k v gate value] in files that keep the layers apart.
+const std::vector<int> kAlone = {1, 1, 1, 2};
+
 std::vector<KeyRule> black_forest_labs() {
   std::vector<KeyRule> rows;
   for (const auto& [ours, theirs] : kOwnLists)
     rows.insert(rows.end(),
                 {{ours + "linear1",
-                  {theirs + "q_proj", theirs + "k_proj", theirs + "v_proj", theirs + "mlp_in"}},
+                  {theirs + "q_proj", theirs + "k_proj", theirs + "v_proj", theirs + "mlp_in"},
+                  {},
+                  kAlone},
                  {ours + "norm.query_norm.weight", {theirs + "norm.query_norm.scale"}},
                  {ours + "norm.key_norm.weight", {theirs + "norm.key_norm.scale"}}});
   return rows;
@@ -41,7 +46,9 @@ std::vector<KeyRule> diffusers() {
   for (const auto& [ours, theirs] : kListsOfDiffusers) {
     const auto attn = theirs + "attn.", ff = theirs + "ff.";
     rows.insert(rows.end(), {{ours + "linear1",
-                              {attn + "to_q", attn + "to_k", attn + "to_v", ff + "linear_in"}},
+                              {attn + "to_q", attn + "to_k", attn + "to_v", ff + "linear_in"},
+                              {},
+                              kAlone},
                              {ours + "norm.query_norm", {attn + "norm_q"}},
                              {ours + "norm.key_norm", {attn + "norm_k"}},
                              {ours + "attn_out", {attn + "to_out.0"}},
@@ -54,8 +61,9 @@ std::vector<KeyRule> diffusers() {
 std::vector<KeyRule> other_diffusers() {
   std::vector<KeyRule> rows;
   for (const auto& [ours, theirs] : kListsOfDiffusers)
-    rows.insert(rows.end(), {{ours + "linear1", {theirs + "attn.to_qkv", theirs + "ff.linear_in"}},
-                             {ours + "attn_out", {theirs + "attn.to_out"}}});
+    rows.insert(rows.end(),
+                {{ours + "linear1", {theirs + "attn.to_qkv", theirs + "ff.linear_in"}, {}, {3, 2}},
+                 {ours + "attn_out", {theirs + "attn.to_out"}}});
   return rows;
 }
 

@@ -12,11 +12,12 @@ DenoiserShape qwen21_shape(const Qwen21Config& c) {
                          .all_reduces = 2,
                          .peak_elements = {.whole = 2 * h, .shared = 3 * m},
                          .widest_output = 2 * m,
-                         .kernels = 26,
+                         .kernels = 15,
                          .layers = 4,
                          // whole: two modulated norms 2 each, two gated residuals 3 each; shared: q
-                         // and k normed and rotated 4 each, SwiGLU 3
-                         .traffic_elements = {.whole = 10 * h, .shared = 8 * h + 3 * m},
+                         // and k normed and rotated 2 each, k and v copied behind the prefix's 2
+                         // each, SwiGLU in two passes
+                         .traffic_elements = {.whole = 10 * h, .shared = 8 * h + 5 * m},
                          .inputs = {.whole = 2 * h, .shared = h + m}};
   return {.hidden = c.hidden,
           .num_heads = c.num_heads,

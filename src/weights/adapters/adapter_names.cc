@@ -65,7 +65,8 @@ std::vector<AdapterTarget> targets_of(const AdapterNames& names, const ShardingT
   std::vector<AdapterTarget> targets;
   for (const auto& table : names.tables)
     for (const auto& origin : origins_of(table, layer + ".weight")) {
-      const auto widths = row_parts(layer, num_rows, origin.tensors.size(), shardings);
+      const auto widths =
+          row_parts(layer, num_rows, origin.tensors.size(), shardings, origin.parts);
       std::int64_t begin = 0;
       for (std::size_t i = 0; i < origin.tensors.size(); begin += widths[i++])
         for (const auto& prefix : names.prefixes) {
