@@ -1,5 +1,6 @@
 """LoRAs of a pipeline, by name, as diffusers keeps them."""
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ class Adapters:
     scales: dict[str, float] = field(default_factory=dict)  # of the active ones
 
     def add(self, file: str, name: str | None) -> str:
-        name = name or f"default_{len(self.files)}"
+        name = name or next(n for n in map("default_{}".format, itertools.count()) if n not in self.files)
         if name in self.files:
             raise ValueError(f"there is already an adapter {name!r}: give another adapter_name")
         self.files[name] = file

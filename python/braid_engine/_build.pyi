@@ -1,4 +1,3 @@
 GPU: str
 LIBTORCH: str
 LIBTORCH_VERSION: str
-VERSION: str

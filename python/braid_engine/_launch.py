@@ -1,14 +1,21 @@
-"""Whether a launcher started this process as one of several."""
+"""Whether a launcher started this process as one of several, as src/comm/launch.cc finds it."""
 
 import os
 
-SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+# Each launcher by the variables that it sets, the last of which is the number of processes.
+LAUNCHERS = (
+    ("RANK", "MASTER_ADDR", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_SIZE",),
+    ("SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"),
+    ("PMI_SIZE",),
+)
 
 
 def is_launched() -> bool:
     if os.environ.get("BRAID_LAUNCHER") == "none":
         return False
-    sizes = [os.environ[name] for name in SIZES if name in os.environ]
-    if "SLURM_STEP_ID" in os.environ:
-        sizes.append(os.environ.get("SLURM_STEP_NUM_TASKS", "1"))
-    return any(size.isdigit() and int(size) > 1 for size in sizes)
+    for names in LAUNCHERS:
+        if all(name in os.environ for name in names):
+            size = os.environ[names[-1]]
+            return size.isdigit() and int(size) > 1
+    return False

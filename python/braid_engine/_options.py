@@ -119,6 +119,8 @@ def memory_of(
     memory: object, host_memory: object, quantization: object, text_quantization: object, offload: object
 ) -> _core.Memory:
     if isinstance(memory, _core.Memory):
+        if any(given is not None for given in (host_memory, quantization, text_quantization, offload)):
+            raise ValueError("memory is a Memory, which has host_memory, quantization and offload: set them there")
         return memory
     result = _core.Memory()
     result.fit = _core.Fit.auto
@@ -129,8 +131,10 @@ def memory_of(
         budget.device = bytes_of("memory", memory)
     if host_memory is not None:
         budget.host = bytes_of("host_memory", host_memory)
-    budget.may_quantize = quantization == "auto"
-    budget.may_quantize_text = text_quantization == "auto"
+    if quantization == "auto":
+        budget.may_quantize = True
+    if text_quantization == "auto":
+        budget.may_quantize_text = True
     if quantization not in (None, "auto"):
         result.quantize = word(_core.Quantize, "quantization", quantization)
     if text_quantization not in (None, "auto"):

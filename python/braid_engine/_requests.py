@@ -53,6 +53,7 @@ class Call:
     max_sequence_length: int | None = None
     joint_attention_kwargs: Mapping[str, Any] | None = None
     # Braid's own.
+    boxes: str = ""
     batch_size: int = 1
     mask_blur: float = 0.0
     guidance_rescale: float = 0.0
@@ -164,6 +165,7 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     request.prompts_2 = texts_of("prompt_2", call.prompt_2)
     request.negative_prompt = one_text("negative_prompt", call.negative_prompt)
     request.negative_prompt_2 = one_text("negative_prompt_2", call.negative_prompt_2)
+    request.boxes = call.boxes
     if call.true_cfg_scale is not None:
         request.true_cfg = float(call.true_cfg_scale)
     request.guidance_rescale = float(call.guidance_rescale)

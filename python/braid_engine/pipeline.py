@@ -141,7 +141,7 @@ class Pipeline:
         image, image_reference, mask_image, strength, padding_mask_crop, control_image and what goes with it,
         generator (a seed, a torch.Generator or a list of these), output_type ("pil", "np", "pt", "latent"),
         return_dict, joint_attention_kwargs={"scale": ...}, callback_on_step_end and its tensor inputs ("latents").
-        Braid's own: batch_size, mask_blur, guidance_rescale, cfg_norm_cap, cfg_until, reference_scales, preview.
+        Braid's own: boxes (a JSON array, for FLUX.3), batch_size, mask_blur, guidance_rescale, cfg_norm_cap, cfg_until, reference_scales, preview.
 
         Unset arguments take the model's defaults. Raises InputError (a ValueError); an exception of a callback and
         Ctrl-C end the call within a step.
@@ -218,7 +218,7 @@ class Pipeline:
     # LoRAs.
 
     def load_lora_weights(
-        self, source: Any, *, weight_name: str | None = None, adapter_name: str | None = None, **kwargs: Any
+        self, source: Any, *, weight_name: str | None = None, adapter_name: str | None = None
     ) -> None:
         """Adds a LoRA and its kin: a file, or a folder with `weight_name`. It stays unmerged; the weights are
         loaded again the first time unless adapter_mode="unmerged" was asked for."""
@@ -226,12 +226,13 @@ class Pipeline:
         name = self._adapters.add(file, adapter_name)
         before = self._options.adapter_mode
         try:
+            self._check_adapters()
             if before != _core.AdapterMode.unmerged:
                 self._options.adapter_mode = _core.AdapterMode.unmerged
                 self._load()
-            self._check_adapters()
         except BaseException:
             self._adapters.remove([name])
+            self._options.adapter_mode = before
             raise
 
     def _check_adapters(self) -> None:
@@ -288,9 +289,11 @@ class Pipeline:
         num_blocks_per_group: int = 1,
         offload_to_disk_path: str | os.PathLike[str] | None = None,
         low_cpu_mem_usage: bool = False,
-        **kwargs: Any,
+        use_stream: bool = False,
+        record_stream: bool = False,
+        non_blocking: bool = False,
     ) -> None:
-        """Some blocks or layers at a time on the device. Loads the model again, as enable_model_cpu_offload()."""
+        """Some blocks or layers at a time on the device, always copied by a stream of its own. Loads the model again, as enable_model_cpu_offload()."""
         modes = {"block_level": _core.OffloadMode.block, "leaf_level": _core.OffloadMode.leaf}
         if offload_type not in modes:
             raise ValueError(f"offload_type should be 'block_level' or 'leaf_level', it is {offload_type!r}")

@@ -66,6 +66,7 @@ void bind_request(nb::module_& m) {
       .def_rw("prompts_2", &Request::prompts_2)
       .def_rw("negative_prompt", &Request::negative_prompt, nb::arg().none())
       .def_rw("negative_prompt_2", &Request::negative_prompt_2, nb::arg().none())
+      .def_rw("boxes", &Request::boxes)
       .def_rw("true_cfg", &Request::true_cfg)
       .def_rw("guidance_rescale", &Request::guidance_rescale)
       .def_rw("cfg_norm_cap", &Request::cfg_norm_cap)

@@ -34,6 +34,13 @@ class Loras(unittest.TestCase):
         )
         return np.asarray(Image.open(output))
 
+    def test_get_names_that_are_free(self) -> None:
+        for file in self.files:
+            self.pipe.load_lora_weights(file)
+        self.pipe.delete_adapters("default_0")
+        self.pipe.load_lora_weights(self.files[0])
+        self.assertEqual(self.pipe.get_list_adapters(), {"transformer": ["default_1", "default_0"]})
+
     def test_are_added_weighed_and_removed(self) -> None:
         plain = self.drawn()
         self.pipe.load_lora_weights(self.files[0], adapter_name="a")

@@ -183,7 +183,7 @@ std::string Engine::share(const std::string& text) const {
 
 Request Engine::complete(const Request& request, const Hooks& hooks) const {
   const auto settings = settle(request, hooks);
-  if (request.latents) check_latents(*request.latents, latent_shapes(settings, model().family()));
+  check_initial_latents(request, settings, model().family());
   return completed(request, settings);
 }
 
@@ -222,7 +222,7 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
   std::vector<std::string> warnings;
   const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
   const auto settings = settle(request, {.warning = keep});
-  if (request.latents) check_latents(*request.latents, latent_shapes(settings, model().family()));
+  check_initial_latents(request, settings, model().family());
   const BroughtAlong brought{
       .latents = request.latents,
       .pictures = prepare_pictures(request.pictures, settings.size(),

@@ -7,6 +7,7 @@
 #include "image/resize.h"
 #include "parallel/layout.h"
 #include "pipeline/denoisers/once_per_picture.h"
+#include "pipeline/latents.h"
 #include "pipeline/pictures/finished.h"
 #include "pipeline/pictures/start.h"
 #include "pipeline/previews.h"
@@ -42,7 +43,7 @@ class Run {
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
-  Picture picture_of(const Tensor& decoded, int number, int frame) const;
+  Picture picture_of(const Tensor& whole, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
   void note_full_steps(Batch mine, int evaluations);
   void end_step(int step, float timestep, Batch round, Tensor& mine_BNC) const;
@@ -133,13 +134,6 @@ Batch Run::round_from(int first) const {
   return {.first = first, .count = count};
 }
 
-// A copy in float32.
-Latents values_of(const Tensor& x) {
-  const auto copy = x.to(at::kCPU, at::kFloat).contiguous();
-  const auto* const data = copy.const_data_ptr<float>();
-  return {.shape = copy.sizes().vec(), .values = {data, data + copy.numel()}};
-}
-
 // Each picture's own prompt, for the pictures of a round, one after another.
 Condition Run::condition_of(Batch batch, Batch round) const {
   const auto of_picture = [&](int i) { return prompts_[std::size_t(i / settings_.num_images)]; };
@@ -181,7 +175,7 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
                  .guidance = settings_.true_guidance,
                  .unguided = model_.mesh().cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
                                                           : DenoiseJob::Unguided::kOneBranch,
-                 .sampler = settings_.sampling.sampler};
+                 .sampler = *settings_.sampling.sampler};
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
@@ -190,17 +184,12 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
-void cut(Picture& picture, const Region& part) {
-  auto pixels = cropped({picture.width, picture.height, std::move(picture.rgb)}, part.left,
-                        part.top, part.width, part.height);
-  picture.width = pixels.width;
-  picture.height = pixels.height;
-  picture.rgb = std::move(pixels.rgb);
-}
-
-Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
-  if (const auto sentence = why_not_finite(decoded, number); sentence && hooks_.warning)
+Picture Run::picture_of(const Tensor& whole, int number, int frame) const {
+  if (const auto sentence = why_not_finite(whole, number); sentence && hooks_.warning)
     hooks_.warning(*sentence);
+  auto decoded = whole;
+  if (const auto& part = settings_.returned)
+    decoded = whole.narrow(1, part->top, part->height).narrow(2, part->left, part->width);
   auto bytes = bytes_of_decoded(decoded);
   const auto& frames = model_.family().description().limits.frames;
   Picture picture{.width = bytes.width,
@@ -212,10 +201,9 @@ Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
                   .frame = frame,
                   .num_frames = settings_.frames,
                   .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
-  if (settings_.returned) cut(picture, *settings_.returned);
   if (put_back_) picture = (*put_back_)(std::move(picture));
   if (settings_.output == Output::kValues)
-    picture.values = values_of(put_back_ ? unit_values(picture) : unit_values(decoded));
+    picture.values = latents_of(put_back_ ? unit_values(picture) : unit_values(decoded));
   return picture;
 }
 
@@ -229,7 +217,7 @@ std::vector<Picture> Run::undecoded(Batch batch, const Tensor& latents_BNC) cons
                         .rgb = {},
                         .prompt = settings_.prompt_of(number).text,
                         .seed = settings_.seed + std::uint64_t(number),
-                        .values = values_of(latents_BNC[i])});
+                        .values = latents_of(latents_BNC[i])});
     if (hooks_.picture) hooks_.picture(pictures.back());
   }
   return pictures;
@@ -273,9 +261,10 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   std::optional<OncePerPicture> once;
   if (has_pictures) {
     const bool keeps_prefix = model_.family().keeps_prefix(settings_.reference_cache);
-    once.emplace(model_.denoisers(), branches_of_evaluations(job, schedule),
+    const auto evaluations = branches_of_evaluations(job, schedule);
+    once.emplace(model_.denoisers(), evaluations,
                  keeps_prefix ? Prefix::kKept : Prefix::kInEveryStep);
-    modulate_controls(job, schedule, model_.denoisers().controls());
+    modulate_controls(job, evaluations, model_.denoisers().controls());
   }
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
@@ -286,10 +275,10 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
     previews.show(taken);
     progress.done = taken.done;
     report(progress);
-    if (taken.next_BNC.defined()) next = taken.next_BNC;
-    end_step(taken.done, schedule.timesteps[std::size_t(taken.done - 1)], round, next);
     if (facts_.step_traffic.empty())
       facts_.step_traffic = traffic_between(before, traffic_of(model_.mesh()));
+    if (taken.next_BNC.defined()) next = taken.next_BNC;
+    end_step(taken.done, schedule.timesteps[std::size_t(taken.done - 1)], round, next);
   };
   if (has_pictures)
     return denoise(std::bind_front(&OncePerPicture::predict, &*once),
@@ -304,13 +293,13 @@ void Run::end_step(int step, float timestep, Batch round, Tensor& mine_BNC) cons
   if (!observers_.step_ends) return;
   auto all = gather_pictures(model_.mesh(), mine_BNC.to(at::kFloat)).to(at::kCPU).contiguous();
   const auto& world = model_.mesh().world;
-  if (hooks_.step_end && world.rank() == 0) {
+  if (hooks_.step_end) {
     StepEnd end{.step = step,
                 .timestep = timestep,
                 .first_picture = round.first,
-                .latents = values_of(all)};
+                .latents = latents_of(all)};
     hooks_.step_end(end);
-    check_latents(end.latents, {.packed = all.sizes().vec(), .unpacked = all.sizes().vec()});
+    check_latents("the latents after a step", end.latents, {all.sizes()});
     all = at::tensor(end.latents.values).view(all.sizes());
   }
   world.await();  // a callback takes as long as it likes

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "pipeline/latents.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/sampling/named_sampling.h"
 
@@ -307,13 +308,10 @@ LatentShapes latent_shapes(const Settings& settings, const Family& family) {
   return shapes;
 }
 
-void check_latents(const Latents& latents, const LatentShapes& wanted) {
-  require(latents.shape == wanted.packed || latents.shape == wanted.unpacked,
-          "the initial latents should have the shape ", at::IntArrayRef(wanted.packed), " or ",
-          at::IntArrayRef(wanted.unpacked), ", they have ", at::IntArrayRef(latents.shape));
-  const auto count = std::int64_t(latents.values.size());
-  require(count == c10::multiply_integers(latents.shape), "the initial latents should have ",
-          c10::multiply_integers(latents.shape), " values, they have ", count);
+void check_initial_latents(const Request& request, const Settings& settings, const Family& family) {
+  if (!request.latents) return;
+  const auto shapes = latent_shapes(settings, family);
+  check_latents("the initial latents", *request.latents, {shapes.packed, shapes.unpacked});
 }
 
 }  // namespace braid

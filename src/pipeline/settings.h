@@ -77,7 +77,7 @@ struct LatentShapes {
   std::vector<std::int64_t> packed, unpacked;  // [pictures, tokens, width]; [pictures, ...]
 };
 LatentShapes latent_shapes(const Settings& settings, const Family& family);
-// Throws InputError unless they have one of these shapes and a matching number of values.
-void check_latents(const Latents& latents, const LatentShapes& wanted);
+// Throws InputError if the request has initial latents, but of neither shape.
+void check_initial_latents(const Request& request, const Settings& settings, const Family& family);
 
 }  // namespace braid

@@ -9,8 +9,9 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/engine.h"
-#include "pipeline/proofs/probe.h"
+#include "pipeline/latents.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
@@ -42,12 +43,6 @@ Tensor per_picture(const char* name, const std::vector<float>& values, std::int6
 
 void check_width(const char* name, const Tensor& x, std::int64_t width) {
   require(x.size(-1) == width, name, " should be ", width, " wide, they are ", x.size(-1));
-}
-
-Latents values_in(const Tensor& x) {
-  const auto copy = x.to(at::kCPU, at::kFloat).contiguous();
-  const auto* const data = copy.const_data_ptr<float>();
-  return {.shape = copy.sizes().vec(), .values = {data, data + copy.numel()}};
 }
 
 InputTensors tensors_of_input(const TransformerInput& e, const Family& family) {
@@ -106,23 +101,34 @@ DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarTy
   return in;
 }
 
+// A caller brings one branch at a time, and does not say which evaluations follow each other.
+Deployment deployed_alone(const PipelineOptions& options, const Warn& warn) {
+  auto deployment = deploy(options, warn);
+  require(deployment.degrees().cfg == 1,
+          "a transformer alone evaluates one branch of guidance at a time: its layout should have "
+          "no CFG parallelism, it has a degree of ",
+          deployment.degrees().cfg);
+  deployment.options.cache = {};
+  return deployment;
+}
+
 }  // namespace
 
 class Transformer::State {
  public:
   State(const PipelineOptions& options, const Hooks& hooks)
-      : deployment_(deploy(options, hooks.warning)),
+      : deployment_(deployed_alone(options, hooks.warning)),
         world_(make_world(deployment_, hooks.warning)),
         threads_(threads_per_rank(deployment_.options, world_->ranks_on_these_cores())),
-        meshes_(std::size_t(world_->size())),
         denoisers_(std::size_t(world_->size())) {
     world_->on_failed_run([this](int rank) {
+      const c10::DeviceGuard on(deployment_.devices[std::size_t(rank)]);
       if (const auto& mine = denoisers_[std::size_t(rank)]) mine->forget_graphs();
     });
     on_ranks(hooks, [&](const Group& group, std::size_t rank) {
       group.await();
-      meshes_[rank].emplace(make_mesh(group, deployment_.degrees()));
-      denoisers_[rank] = denoisers_of(*meshes_[rank], deployment_);
+      const auto mesh = make_mesh(group, deployment_.degrees());
+      denoisers_[rank] = std::make_unique<const Denoisers>(loading_on(mesh, deployment_));
     });
   }
 
@@ -135,7 +141,7 @@ class Transformer::State {
     on_ranks(hooks, [&](const Group& group, std::size_t rank) {
       const auto mine = velocity_on(tensors, family, rank);
       group.await();
-      if (rank == 0) velocity = values_in(mine);
+      if (rank == 0) velocity = latents_of(mine);
     });
     return velocity;
   }
@@ -145,7 +151,6 @@ class Transformer::State {
                 const std::function<void(const Group&, std::size_t rank)>& body) const {
     const auto run = [&](const Group& group) {
       const auto rank = std::size_t(group.rank());
-      const c10::InferenceMode guard;
       const c10::DeviceGuard on(deployment_.devices[rank]);
       const UseThreads threads(threads_);
       body(group, rank);
@@ -153,7 +158,6 @@ class Transformer::State {
     world_->run(run, hooks.stop);
   }
 
-  // All ranks evaluate every branch: a caller brings one at a time.
   Tensor velocity_on(const InputTensors& evaluation, const Family& family, std::size_t rank) const {
     const auto& denoisers = *denoisers_[rank];
     const std::vector<DenoiserInput> branches = {
@@ -165,8 +169,7 @@ class Transformer::State {
   Deployment deployment_;
   std::unique_ptr<World> world_;
   int threads_;
-  std::vector<std::optional<Mesh>> meshes_;  // by rank; those in this process
-  std::vector<std::unique_ptr<const Denoisers>> denoisers_;
+  std::vector<std::unique_ptr<const Denoisers>> denoisers_;  // by rank; those in this process
   mutable std::mutex one_at_a_time_;
 };
 

@@ -69,8 +69,10 @@ TEST_F(FileKinds, AreArchitecturesThatBraidDoesNotRun) {
       EXPECT_THAT(found.name, HasSubstr(words)) << mark;
       EXPECT_THAT(
           misuse_of_file("a.safetensors", found, FileRole::kModel),
-          AllOf(HasSubstr("a.safetensors is " + found.name), HasSubstr("does not run"),
-                HasSubstr("FLUX.1, FLUX.2, Z-Image, JoyAI-Image-Edit, Krea 2 and Qwen-Image-2.1")));
+          AllOf(
+              HasSubstr("a.safetensors is " + found.name), HasSubstr("does not run"),
+              HasSubstr(
+                  "FLUX.1, FLUX.2, FLUX.3, Z-Image, JoyAI-Image-Edit, Krea 2 and Qwen-Image-2.1")));
     }
 }
 

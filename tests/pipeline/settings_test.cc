@@ -1,6 +1,5 @@
 // Settings: defaults are filled in, sizes rounded, and values out of range refused by name.
 #include "pipeline/settings.h"
-#include "message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "message_of.h"
+#include "pipeline/latents.h"
 
 namespace braid::settings_test {
 
@@ -164,10 +165,10 @@ TEST(Settle, RefusesTextThatIsNotUtf8) {
 }
 
 TEST(Latents, HaveOneOfTwoShapesAndAllTheirValues) {
-  const LatentShapes wanted{.packed = {2, 6, 4}, .unpacked = {2, 1, 4, 6}};
+  const std::vector<std::int64_t> packed = {2, 6, 4}, unpacked = {2, 1, 4, 6};
   const auto refused = [&](const Latents& latents) {
     try {
-      check_latents(latents, wanted);
+      check_latents("the latents", latents, {packed, unpacked});
     } catch (const InputError& e) {
       return std::string(e.what());
     }
@@ -177,11 +178,11 @@ TEST(Latents, HaveOneOfTwoShapesAndAllTheirValues) {
   EXPECT_EQ(refused({.shape = {2, 6, 4}, .values = values}), "");
   EXPECT_EQ(refused({.shape = {2, 1, 4, 6}, .values = values}), "");
   EXPECT_EQ(refused({.shape = {2, 4, 6}, .values = values}),
-            "the initial latents should have the shape [2, 6, 4] or [2, 1, 4, 6], they have "
+            "the latents should have the shape [2, 6, 4] or [2, 1, 4, 6], they have "
             "[2, 4, 6]");
   EXPECT_THAT(refused({.shape = {}, .values = {}}), HasSubstr("they have []"));
   EXPECT_EQ(refused({.shape = {2, 6, 4}, .values = std::vector<float>(47)}),
-            "the initial latents should have 48 values, they have 47");
+            "the latents should have 48 values, they have 47");
 }
 
 }  // namespace braid::settings_test

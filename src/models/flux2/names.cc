@@ -1,7 +1,5 @@
 #include "models/flux2/names.h"
 
-#include <algorithm>
-
 namespace braid {
 namespace {
 

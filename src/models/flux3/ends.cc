@@ -61,7 +61,6 @@ Flux3Inputs::Flux3Inputs(const Weights& w, const Flux3Config& c)
       single_(load_modulations(w.once() / "single_stream_modulations", c)),
       last_(dense(w.once() / "final_layer" / "image" / "adaLN_modulation" / "1", c.hidden(),
                   2 * c.hidden())),
-      reference_width_(c.reference_width),
       sinusoid_(c.sinusoid),
       dtype_(w.dtype()) {
   if (c.flow_map) target_in_ = load_time(w.once() / "ref_time_in", c);

@@ -69,7 +69,7 @@ class Flux3Inputs {
   std::optional<Embedder> target_in_;
   std::vector<Linear> early_, single_;  // by mode
   Linear last_;
-  std::int64_t reference_width_, sinusoid_;
+  std::int64_t sinusoid_;
   at::ScalarType dtype_;
 };
 

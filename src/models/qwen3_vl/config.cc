@@ -1,6 +1,8 @@
 #include "models/qwen3_vl/config.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -35,6 +37,8 @@ VisionConfig read_vision_config(const JsonObject& json) {
           ": 'num_position_embeddings' should be a square, it is ", positions);
   c.out = json.integer_or("out_hidden_size", 3584, 1, kMaxVisionWidth);
   c.deepstack = json.integers_or("deepstack_visual_indexes", c.deepstack, 0, 10'000);
+  require(std::is_sorted(c.deepstack.begin(), c.deepstack.end(), std::less_equal<>()),
+          json.source(), ": 'deepstack_visual_indexes' should rise");
   const auto activation = json.string_or("hidden_act", "gelu_pytorch_tanh");
   require(activation == "gelu_pytorch_tanh", json.source(),
           ": 'hidden_act' should be gelu_pytorch_tanh, it is ", activation);
@@ -71,9 +75,6 @@ Qwen3VlConfig read_qwen3_vl_config(const JsonObject& json) {
   c.image_token = json.integer_or("image_token_id", c.image_token, 0, c.text.vocab_size - 1);
   require(c.vision.out == c.text.hidden, json.source(), ": 'out_hidden_size', ", c.vision.out,
           ", should be the language model's 'hidden_size', ", c.text.hidden);
-  require(std::int64_t(c.vision.deepstack.size()) < c.text.num_layers, json.source(),
-          ": 'deepstack_visual_indexes' should be fewer than the language model's layers, ",
-          c.text.num_layers, ", they are ", c.vision.deepstack.size());
   return c;
 }
 

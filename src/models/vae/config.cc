@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "models/vae/residual_wan.h"
 
 namespace braid {
 namespace {
@@ -127,20 +128,13 @@ std::vector<bool> read_flags(const JsonObject& json, const char* key, std::vecto
 }
 
 // A shortcut's channels are made of equally many of its level's.
-void check_shortcuts(const VaeConfig& c, const std::string& source) {
-  constexpr std::int64_t kPixels = 4;
-  const auto& of_decoder = c.decoder_widths();
-  for (std::size_t i = 0; i < c.widths.size(); ++i) {
-    const bool is_coarsest = i + 1 == c.widths.size();
-    const auto cell = is_coarsest ? 1 : kPixels * (c.temporal[i] ? 2 : 1);
-    const auto above = i == 0 ? c.widths[0] : c.widths[i - 1];
-    bool fits = above * cell % c.widths[i] == 0;
-    if (i > 0) {  // the decoder's level that doubles to the size of level i - 1
-      const auto below = is_coarsest ? of_decoder[i] : of_decoder[i + 1];
-      fits = fits && of_decoder[i] * kPixels * (c.temporal[i - 1] ? 2 : 1) % below == 0;
-    }
-    require(fits, source, ": 'dim_mult' does not let channels of level ", i,
-            " be shared by its shortcut");
+void check_shortcuts(const std::vector<std::optional<WanShortcut>>& shortcuts, std::int64_t in,
+                     const std::string& source) {
+  for (const auto& shortcut : shortcuts) {
+    if (!shortcut) continue;
+    require(fits(*shortcut, in), source, ": 'dim_mult' does not let a shortcut share ", in,
+            " channels to ", shortcut->out);
+    in = shortcut->out;
   }
 }
 
@@ -156,7 +150,8 @@ VaeConfig read_qwen21_config(const JsonObject& json) {
   require(c.temporal.size() + 1 == c.widths.size() && c.widths.size() > 1, json.source(),
           ": 'temperal_downsample' should have an entry for each of the ", c.widths.size(),
           " levels of 'dim_mult' but the last, it has ", c.temporal.size());
-  check_shortcuts(c, json.source());
+  check_shortcuts(encoder_shortcuts(c), c.widths.front(), json.source());
+  check_shortcuts(decoder_shortcuts(c), c.decoder_widths().back(), json.source());
   return c;
 }
 

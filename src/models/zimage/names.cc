@@ -1,7 +1,5 @@
 #include "models/zimage/names.h"
 
-#include <algorithm>
-
 namespace braid {
 namespace {
 

@@ -11,10 +11,6 @@
 namespace braid {
 namespace {
 
-Sampler sampler_of(const DenoiseJob& job, const ScheduleConfig& config) {
-  return job.sampler.value_or(sampling_limits(config).usual);
-}
-
 // The drawn latents inside the mask; outside it the kept ones, after the last step without noise,
 // whatever the schedule ends with.
 Tensor with_kept(const KeptRegion& kept, const Tensor& drawn_BNC, std::optional<float> sigma) {
@@ -89,8 +85,8 @@ class Steps {
         config_(config),
         schedule_(schedule),
         job_(std::move(job)),
-        evaluations_(evaluations_of(sampler_of(job_, config), schedule)),
-        solver_(sampler_of(job_, config), schedule),
+        evaluations_(evaluations_of(job_.sampler, schedule)),
+        solver_(job_.sampler, schedule),
         latents_(solver_.carried(job_.latents_BNC)) {}
 
   int count() const { return int(schedule_.timesteps.size()); }
@@ -160,18 +156,18 @@ Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
 std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
                                                                 const Schedule& schedule) {
   std::vector<std::vector<DenoiserInput>> all;
-  const auto evaluations = evaluations_of(job.sampler.value_or(Sampler::kEuler), schedule);
+  const auto evaluations = evaluations_of(job.sampler, schedule);
   for (int i = 0; i < int(evaluations.size()); ++i)
     all.push_back(branches_of(job, step_of(evaluations, i), job.latents_BNC));
   return all;
 }
 
 // All pictures at once, as weights may have to come from disk. Branches share their controls.
-void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls) {
+void modulate_controls(DenoiseJob& job, const std::vector<std::vector<DenoiserInput>>& evaluations,
+                       const Controls& controls) {
   if (!controls.modulate) return;
   std::vector<DenoiserInput> steps;
-  for (const auto& branches : branches_of_evaluations(job, schedule))
-    steps.push_back(branches.front());
+  for (const auto& branches : evaluations) steps.push_back(branches.front());
   const auto pictures = with_all_timesteps(steps);
   for (std::size_t c = 0; c < pictures.front().controls.size(); ++c)
     job.modulations_of_controls_SBM.push_back(as_batch(controls.modulate(pictures, c)));

@@ -31,7 +31,7 @@ struct DenoiseJob {
   TrueGuidance guidance = {};
   // What is evaluated while guidance is off: all branches if each has its own ranks.
   enum class Unguided { kOneBranch, kAllBranches } unguided = Unguided::kOneBranch;
-  std::optional<Sampler> sampler = {};         // unset: the scheduler's own
+  Sampler sampler = Sampler::kEuler;
   std::vector<at::Generator> generators = {};  // per picture
   // Noise for a stochastic step from this input: Family::draw_for_step with the generators.
   std::function<Tensor(const DenoiserInput&)> draw_for_step = {};
@@ -69,9 +69,10 @@ void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Gro
 std::vector<std::vector<DenoiserInput>> branches_of_evaluations(const DenoiseJob& job,
                                                                 const Schedule& schedule);
 
-// Computes, before the first step, the modulations of the ControlNets in all evaluations.
-// Collective if `controls.modulate` is.
-void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls);
+// Computes, before the first step, the modulations of the ControlNets in these evaluations
+// (branches_of_evaluations). Collective if `controls.modulate` is.
+void modulate_controls(DenoiseJob& job, const std::vector<std::vector<DenoiserInput>>& evaluations,
+                       const Controls& controls);
 
 // Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop.
 // Steps are computed in float32 (solver.h), the results have the dtype of the job's latents.

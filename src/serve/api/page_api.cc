@@ -1,5 +1,4 @@
 // The web page and the API's description.
-#include "base/error.h"
 #include "base/hexadecimal.h"
 #include "serve/api/api.h"
 #include "serve/page/page_files.h"

@@ -1,8 +1,6 @@
 #include "serve/jobs/job.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

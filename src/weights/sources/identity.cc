@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hexadecimal.h"
 #include "weights/codes/blocks.h"
 #include "weights/codes/int8.h"
 #include "weights/codes/packed.h"
@@ -17,12 +18,6 @@ namespace {
 
 constexpr std::int64_t kPart = std::int64_t(4) << 20;  // bytes a thread reads at once
 
-std::string hexadecimal(std::uint64_t number) {
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(number >> shift) & 15];
-  return digits;
-}
-
 // Combines the checksums of all parts; read(begin, size) returns that of one.
 template <class Read>
 std::string digest_of_parts(std::int64_t size, Read read) {
@@ -31,7 +26,7 @@ std::string digest_of_parts(std::int64_t size, Read read) {
     for (auto part = first; part < last; ++part)
       sums[std::size_t(part)] = read(part * kPart, std::min(kPart, size - part * kPart));
   });
-  return hexadecimal(checksum(std::as_bytes(std::span(sums)), std::uint64_t(size)));
+  return hex_digits(checksum(std::as_bytes(std::span(sums)), std::uint64_t(size)));
 }
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) {

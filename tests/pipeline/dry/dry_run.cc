@@ -200,9 +200,10 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   see_references_once(job, denoisers);
   rank.kept = meter.live() - at_first;
   auto schedule = job.family->schedule(job.steps, job.size(), /*from_noise=*/true);
-  const OncePerPicture once(denoisers, branches_of_evaluations(begun, schedule),
+  const auto evaluations = branches_of_evaluations(begun, schedule);
+  const OncePerPicture once(denoisers, evaluations,
                             job.keeps_prefix() ? Prefix::kKept : Prefix::kInEveryStep);
-  modulate_controls(begun, schedule, denoisers.controls());
+  modulate_controls(begun, evaluations, denoisers.controls());
   rank.modulations = once.bytes().modulations;
   rank.kept += once.bytes().text;
 

@@ -95,7 +95,7 @@ TEST(Denoise, ModulatesControlNetsBeforeTheFirstStep) {
                             for (const auto& in : pictures) made.push_back(of_control(in, c));
                             return made;
                           }};
-  modulate_controls(job, kSchedule, controls);
+  modulate_controls(job, branches_of_evaluations(job, kSchedule), controls);
   std::vector<std::size_t> seen;
   const Predict watch = [&](const DenoiserInput& in) {
     seen.push_back(in.controls.size());
@@ -263,6 +263,7 @@ TEST(Denoise, AZeroVelocityStaysZeroHoweverItIsShaped) {
 
 TEST(Denoise, AStochasticStepAddsTheNoiseDrawnForIt) {
   auto job = job_of(at::kFloat);
+  job.sampler = Sampler::kLcm;
   const auto noise = at::randn({2, 6, 8});
   job.draw_for_step = [&](const DenoiserInput& in) {
     EXPECT_TRUE(at::equal(in.noise.x_BLC, job.latents_BNC));

@@ -34,17 +34,16 @@ Flux3Text::Flux3Text(const std::filesystem::path& tokenizer, at::Device device,
 }
 
 Condition Flux3Text::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
-  const auto chat = chat_of(prompt.text);
-  const auto read = tokenizer_->encode(chat, max_sequence_length);
+  auto read = tokenizer_->encode(chat_of(prompt.text), max_sequence_length);
   if (read.truncated && warn)
     warn(text_of("the prompt is longer than the ", max_sequence_length,
                  " tokens that the text encoder reads: its end is ignored"));
   const auto runs = (read.length + kRunOfText - 1) / kRunOfText;
   const auto length = std::min<std::int64_t>(runs * kRunOfText, max_sequence_length);
-  auto padded = tokenizer_->encode(chat, length);
-  std::rotate(padded.ids.begin(), padded.ids.begin() + padded.begin, padded.ids.end());
-  const auto ids_BL = at::tensor(padded.ids, at::kLong).unsqueeze(0).to(device_);
-  const TextRun text{.begin = 0, .count = padded.length};
+  std::rotate(read.ids.begin(), read.ids.begin() + read.begin, read.ids.end());
+  read.ids.resize(std::size_t(length));
+  const auto ids_BL = at::tensor(read.ids, at::kLong).unsqueeze(0).to(device_);
+  const TextRun text{.begin = 0, .count = read.length};
   const auto in_use = model_.page.use();
   return {.text_BTC = model_.network(ids_BL, std::span(&text, 1), Pads::kAtOne), .pooled_BC = {}};
 }

@@ -127,6 +127,10 @@ void check_fit(const JoyConfigs& c, const ScheduleConfig& schedule) {
   require(c.vae.is_wan(), "a ", joy_pipeline(c.kind), " needs an AutoencoderKLWan");
   require(c.joy.text_width == c.text.text.hidden, "the transformer takes embedded text of width ",
           c.joy.text_width, ", the text encoder makes ", c.text.text.hidden);
+  // The reference takes the last layer's output before such features are added to it.
+  require(std::int64_t(c.text.vision.deepstack.size()) < c.text.text.num_layers,
+          "'deepstack_visual_indexes' should be fewer than the language model's layers, ",
+          c.text.text.num_layers, ", they are ", c.text.vision.deepstack.size());
   const auto channels = c.vae.latent_channels;
   require(c.joy.latent_channels == channels && c.joy.out_channels == channels,
           "the transformer takes ", c.joy.latent_channels, " and makes ", c.joy.out_channels,

@@ -1,6 +1,7 @@
 #include "pipeline/planner/costs/denoisers.h"
 
-#include "base/error.h"
+#include <algorithm>
+
 #include "pipeline/sampling/solver.h"
 
 namespace braid {

@@ -1,0 +1,17 @@
+// Latents that enter and leave the library.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "braid/latents.h"
+
+namespace braid {
+
+// A copy in float32.
+Latents latents_of(const at::Tensor& x);
+
+// Throws InputError, calling them `what`, unless they have one of these shapes and as many values.
+void check_latents(const std::string& what, const Latents& latents,
+                   const std::vector<at::IntArrayRef>& shapes);
+
+}  // namespace braid

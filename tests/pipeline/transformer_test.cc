@@ -1,0 +1,84 @@
+// A model's transformer alone, against the evaluations of a whole pipeline.
+#include "braid/transformer.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "message_of.h"
+
+namespace braid::transformer_test {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+PipelineOptions options_with(const Layout& layout = {}, const CacheOptions& cache = {}) {
+  return {.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
+          .dtype = Dtype::kFloat32,
+          .layout = layout,
+          .cache = cache};
+}
+
+Latents waves(std::vector<std::int64_t> shape, double pace) {
+  std::int64_t count = 1;
+  for (const auto extent : shape) count *= extent;
+  Latents latents{.shape = std::move(shape), .values = {}};
+  for (std::int64_t i = 0; i < count; ++i)
+    latents.values.push_back(float(std::sin(pace * double(i + 1))));
+  return latents;
+}
+
+// A picture of 64 x 48 pixels for the bundled model.
+TransformerInput input_of(double pace, std::int64_t text_tokens = 9) {
+  return {.latents = waves({1, 12, 64}, pace),
+          .text = waves({1, text_tokens, 128}, 2 * pace),
+          .pooled = waves({1, 128}, 3 * pace),
+          .timesteps = {0.7f},
+          .guidance = {3.5f},
+          .width = 64,
+          .height = 48};
+}
+
+double largest_difference(const Latents& a, const Latents& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    most = std::max(most, std::abs(double(a.values[i]) - double(b.values[i])));
+  return most;
+}
+
+std::string refusal(const Transformer& transformer, const TransformerInput& input) {
+  return message_of([&] { (void)transformer.velocity(input); });
+}
+
+TEST(Transformer, ComputesTheSameUnderEveryLayout) {
+  const auto want = Transformer(options_with()).velocity(input_of(0.37));
+  EXPECT_THAT(want.shape, ElementsAre(1, 12, 64));
+  for (const auto& layout : {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.pp = 2}})
+    EXPECT_LT(largest_difference(Transformer(options_with(layout)).velocity(input_of(0.37)), want),
+              1e-5);
+}
+
+// Evaluations are those of any pictures, in any order: none may be made of an earlier one.
+TEST(Transformer, KeepsNothingFromOneEvaluationToTheNext) {
+  const Transformer plain(options_with());
+  const Transformer cached(options_with({}, {.mode = CacheMode::kFirstBlock, .threshold = 100}));
+  for (const auto& input : {input_of(0.37), input_of(0.11), input_of(0.37, 5), input_of(0.37)})
+    EXPECT_EQ(cached.velocity(input).values, plain.velocity(input).values);
+}
+
+TEST(Transformer, RefusesWhatDoesNotFitByName) {
+  const Transformer transformer(options_with());
+  auto input = input_of(0.37);
+  input.latents = waves({1, 11, 64}, 0.37);
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("has 12 tokens, not 11"));
+  input = input_of(0.37);
+  input.text = waves({1, 9, 3}, 0.37);
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("text embeddings should be "));
+  input = input_of(0.37);
+  input.timesteps = {0.7f, 0.3f};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("timesteps should have one value for each"));
+  EXPECT_THAT(message_of([] { Transformer(options_with({.cfg = 2})); }),
+              HasSubstr("one branch of guidance at a time"));
+}
+
+}  // namespace braid::transformer_test
