@@ -43,7 +43,7 @@ class Run {
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
-  Picture picture_of(const Tensor& whole, int number, int frame) const;
+  Picture picture_of(const Tensor& whole_1CHW, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
   void note_full_steps(Batch mine, int evaluations);
   void end_step(int step, float timestep, Batch round, Tensor& mine_BNC) const;
@@ -184,13 +184,13 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
-Picture Run::picture_of(const Tensor& whole, int number, int frame) const {
-  if (const auto sentence = why_not_finite(whole, number); sentence && hooks_.warning)
+Picture Run::picture_of(const Tensor& whole_1CHW, int number, int frame) const {
+  if (const auto sentence = why_not_finite(whole_1CHW, number); sentence && hooks_.warning)
     hooks_.warning(*sentence);
-  auto decoded = whole;
+  auto decoded_1CHW = whole_1CHW;
   if (const auto& part = settings_.returned)
-    decoded = whole.narrow(1, part->top, part->height).narrow(2, part->left, part->width);
-  auto bytes = bytes_of_decoded(decoded);
+    decoded_1CHW = whole_1CHW.narrow(2, part->top, part->height).narrow(3, part->left, part->width);
+  auto bytes = bytes_of_decoded(decoded_1CHW);
   const auto& frames = model_.family().description().limits.frames;
   Picture picture{.width = bytes.width,
                   .height = bytes.height,
@@ -203,7 +203,7 @@ Picture Run::picture_of(const Tensor& whole, int number, int frame) const {
                   .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
   if (put_back_) picture = (*put_back_)(std::move(picture));
   if (settings_.output == Output::kValues)
-    picture.values = latents_of(put_back_ ? unit_values(picture) : unit_values(decoded));
+    picture.values = latents_of(put_back_ ? unit_values(picture) : unit_values(decoded_1CHW));
   return picture;
 }
 
