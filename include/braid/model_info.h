@@ -26,6 +26,13 @@ struct ModelInfo {
   // Limits.
   int size_multiple = 16, largest_side = 0;  // pixels
   int max_text_tokens = 0;
+  // Clips: the default and the largest number of frames; 1 for a model of pictures.
+  struct Frames {
+    int drawn = 1, most = 1;
+    double per_second = 0;  // 0: a model of pictures
+  };
+  Frames frames = {};
+  bool draws_alpha = false;  // its pictures may be transparent
   int num_texts = 1;  // 2: accepts a second prompt, for a second text encoder
   GuidanceKind guidance_kind = GuidanceKind::kEmbeddedOrTrue;
   // Input pictures: which are accepted, and which are required.

@@ -19,14 +19,15 @@ std::string content_type_of(const FileForm& form) {
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
                     const PngText& text, std::span<const std::uint8_t> alpha) {
   using Format = FileForm::Format;
+  if (!alpha.empty() && !keeps_alpha(form)) {
+    const auto opaque = over_white({width, height, joined_rgba(rgb, alpha)});
+    return encoded(form, width, height, opaque.rgb, text);
+  }
   if (form.format == Format::kPng) return encode_png(width, height, rgb, text, alpha);
   const auto exif = text.empty() ? std::string() : exif_of_comment(parameters_of(text));
   const auto encode = form.format == Format::kJpeg ? encode_jpeg : encode_webp;
   if (alpha.empty()) return encode(width, height, rgb, form.quality, exif);
-  const RgbaPixels picture{.width = width, .height = height, .rgba = joined_rgba(rgb, alpha)};
-  if (form.format == Format::kWebp)
-    return encode_webp_with_alpha(width, height, picture.rgba, form.quality, exif);
-  return encode_jpeg(width, height, over_white(picture).rgb, form.quality, exif);
+  return encode_webp_with_alpha(width, height, joined_rgba(rgb, alpha), form.quality, exif);
 }
 
 }  // namespace braid

@@ -13,21 +13,27 @@ namespace braid {
 struct FileForm {
   enum class Format { kPng, kJpeg, kWebp } format = Format::kPng;
   int quality = 100;  // 0 to 100; not for PNG
+  bool is_opaque = false;  // what is transparent is laid on white
 };
 
 const char* format_name(FileForm::Format format);   // "png"
 std::string content_type_of(const FileForm& form);  // "image/png"
 
-// `alpha` is one byte per pixel, or empty; a JPEG has the picture on white. Throws InputError for
-// sizes that the format does not support.
+// `alpha` is one byte per pixel, or empty; a JPEG has the picture on white, as has an opaque file.
+// Throws InputError for sizes that the format does not support.
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
                     const PngText& text = {}, std::span<const std::uint8_t> alpha = {});
 
-// What to tell once of pictures whose transparency the format cannot hold.
+inline bool keeps_alpha(const FileForm& form) {
+  return form.format != FileForm::Format::kJpeg && !form.is_opaque;
+}
+
+// What to tell once of pictures whose transparency the format cannot hold, unless opaque ones were
+// requested.
 inline constexpr const char* kLaidOnWhite =
     "JPEG has no transparency: pictures are laid on white (PNG and WebP keep it)";
 inline bool is_laid_on_white(const FileForm& form, std::span<const std::uint8_t> alpha) {
-  return form.format == FileForm::Format::kJpeg && !alpha.empty();
+  return form.format == FileForm::Format::kJpeg && !form.is_opaque && !alpha.empty();
 }
 
 }  // namespace braid

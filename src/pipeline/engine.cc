@@ -204,6 +204,10 @@ ModelInfo info_of(const Description& description) {
           .size_multiple = limits.size_multiple,
           .largest_side = limits.largest_side,
           .max_text_tokens = limits.max_text_tokens,
+          .frames = {.drawn = d.frames,
+                     .most = limits.frames.most,
+                     .per_second = limits.frames.per_second},
+          .draws_alpha = description.vae.image_channels == 4,
           .num_texts = limits.num_texts,
           .guidance_kind = limits.guidance,
           .pictures = {

@@ -54,6 +54,18 @@ TEST(Alpha, IsWhiteInAJpeg) {
             (std::vector<std::uint8_t>{255, 255, 255}));
 }
 
+// In a lossy file, too, it is the picture on white that is encoded.
+TEST(Alpha, IsWhiteInAnOpaqueFileOfAnyFormat) {
+  const auto opaque = over_white(kPicture);
+  for (const auto format : {FileForm::Format::kPng, FileForm::Format::kWebp, FileForm::Format::kJpeg}) {
+    const FileForm plain{.format = format};
+    FileForm form = plain;
+    form.is_opaque = true;
+    EXPECT_EQ(encoded(form, 3, 2, kPicture.rgb, {}, kPicture.alpha),
+              encoded(plain, 3, 2, opaque.rgb));
+  }
+}
+
 TEST(Alpha, IsLeftOutWhereAllIsOpaque) {
   const RgbaPixels opaque{.width = 1, .height = 1, .rgba = {1, 2, 3, 255}};
   EXPECT_EQ(with_alpha(opaque).channels(), 3);

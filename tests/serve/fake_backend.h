@@ -18,6 +18,9 @@ class FakeEngine {
   explicit FakeEngine(Steps steps = Steps::kAtOnce, std::size_t num_models = 1)
       : num_models_(num_models), is_held_(steps == Steps::kHeld) {}
 
+  explicit FakeEngine(std::function<void(Backend&)> another)
+      : adapt(std::move(another)), num_models_(1), is_held_(false) {}
+
   // What the model is, where a test wants another one. Set before the engine is loaded.
   std::function<void(Backend&)> adapt = {};
   int num_releases() {
@@ -98,6 +101,7 @@ class FakeEngine {
       return text;
     };
     if (adapt) adapt(backend);
+    draws_alpha_ = backend.info.draws_alpha;
     return backend;
   }
 
@@ -113,12 +117,13 @@ class FakeEngine {
 
  private:
   void draw(const Request& request, const Hooks& hooks);
+  void hand_over(const Request& request, const Hooks& hooks, std::uint64_t seed, int frame) const;
   void wait_for_step(const std::stop_token& stop);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t num_models_;  // demo, demo1, demo2 ...
-  bool is_held_;
+  bool is_held_, draws_alpha_ = false;
   int allowed_ = 0, calls_ = 0, releases_ = 0;
   Request last_;
   double preview_interval_ = -1;  // of the last call

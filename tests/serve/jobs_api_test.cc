@@ -37,6 +37,28 @@ TEST(JobsApi, RunsJobsThatAreAskedAboutLater) {
   EXPECT_EQ(status_of(server.ask("GET /v1/jobs/0123")), 404);
 }
 
+TEST(JobsApi, HasTheFramesOfClipsInTheirOrder) {
+  FakeEngine engine;
+  engine.adapt = [](Backend& backend) { backend.info.frames = {.most = 9, .per_second = 8}; };
+  const Server server(engine);
+  const std::string wish = R"({"prompt": "a", "size": "16x16", "seed": 5, "n": 2, "frames": )";
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", wish + "3}"))["id"];
+  EXPECT_THAT(server.ask("GET /v1/jobs/" + id + "/events"), HasSubstr("\"pictures\":6"));
+  const auto pictures = json_of(server.ask("GET /v1/jobs/" + id))["pictures"];
+  ASSERT_EQ(pictures.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(pictures[i]["frame"], i % 3);
+    EXPECT_EQ(pictures[i]["frames"], 3);
+    EXPECT_EQ(pictures[i]["frames_per_second"], 8);
+    EXPECT_EQ(pictures[i]["seed"], 5 + i / 3);
+  }
+  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/" + id + "/pictures/5")), 200);
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", wish + "10}")), 400);
+  const auto answer = json_of(server.ask("POST /v1/images/generations", "", wish + "3}"));
+  EXPECT_EQ(answer["data"].size(), 6u);
+  EXPECT_EQ(answer["data"][4]["frame"], 1) << answer.dump().substr(0, 500);
+}
+
 TEST(JobsApi, ReplaysWhatAReaderHasMissed) {
   FakeEngine engine;
   const Server server(engine);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/commands/served_models.h"
 #include "app/print/info/model_info.h"
 #include "base/error.h"
 #include "made_toy.h"
@@ -14,6 +13,7 @@
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
+#include "served.h"
 
 namespace braid::toy::experts_test {
 
@@ -322,16 +322,8 @@ TEST(ToyTwins, AreSharedByRanksForBranches) {
 }
 
 TEST(ToyExperts, AreServed) {
-  ServeFlags flags;
-  flags.options = options_with();
-  flags.models = {made().model()};
-  const auto engines = std::make_shared<ServedEngines>(served_models(flags), serve::MemoryNeed());
-  const auto backends = backends_of(engines, {});
-  ASSERT_EQ(backends.size(), 1u);
-  std::vector<std::uint8_t> served;
-  backends.front().generate(backends.front().complete(kRequest, {}),
-                            {.picture = [&](const Picture& picture) { served = picture.rgb; }});
-  EXPECT_EQ(served, drawn(options_with()).pictures.front().rgb);
+  EXPECT_EQ(drawn_by(served(options_with()), kRequest).front().rgb,
+            drawn(options_with()).pictures.front().rgb);
 }
 
 }  // namespace braid::toy::experts_test

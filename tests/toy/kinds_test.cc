@@ -14,6 +14,7 @@
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
+#include "served.h"
 #include "sticker/model.h"
 
 namespace braid::toy::kinds_test {
@@ -181,6 +182,29 @@ TEST_P(Kinds, AreTimedAndDescribed) {
 }
 
 // What is kept from the one evaluation is what each would compute: bit for bit, in float32.
+// Frames and alpha, too.
+TEST_P(Kinds, AreServed) {
+  const auto& kind = GetParam();
+  const auto request = kind.request();
+  const auto once = Engine(kind.options(), {}).generate(request, {}).pictures;
+  const auto over_http = drawn_by(served(kind.options()), request);
+  ASSERT_EQ(once.size(), over_http.size());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_EQ(once[i].rgb, over_http[i].rgb);
+    EXPECT_EQ(once[i].alpha, over_http[i].alpha);
+    EXPECT_EQ(once[i].frame, over_http[i].frame);
+  }
+}
+
+TEST(Film, TellsClientsItsFrames) {
+  const auto info = served(kFilm.options()).info;
+  EXPECT_EQ(info.frames.drawn, 3);
+  EXPECT_EQ(info.frames.most, 9);
+  EXPECT_EQ(info.frames.per_second, 8);
+  EXPECT_FALSE(info.draws_alpha);
+  EXPECT_TRUE(served(kSticker.options()).info.draws_alpha);
+}
+
 TEST(Sticker, DrawsTheSameWithItsPrefixKept) {
   EXPECT_EQ(
       kStickerOfReferences.drawn(kStickerOfReferences.options(), kStickerOfReferences.request()),

@@ -17,10 +17,9 @@ double seconds_from(Clock::time_point from, std::optional<Clock::time_point> to)
 
 Json picture_json(const std::string& prefix, const Job& job, std::size_t number,
                   const MadePicture& picture) {
-  return {{"url", text_of(prefix, "/v1/jobs/", job.id(), "/pictures/", number)},
-          {"seed", picture.seed},
-          {"width", picture.width},
-          {"height", picture.height}};
+  auto json = made_json(picture);
+  json["url"] = text_of(prefix, "/v1/jobs/", job.id(), "/pictures/", number);
+  return json;
 }
 
 // Names only: the client has the contents.
@@ -56,6 +55,7 @@ Json request_json(const Request& r) {
                {"guidance", *r.guidance},
                {"seed", r.seed},
                {"max_sequence_length", *r.max_sequence_length}};
+  if (r.frames.value_or(1) != 1) json["frames"] = *r.frames;
   add_sampling(json, r.sampling);
   if (!r.prompts_2.empty()) json["prompt_2"] = r.prompts_2.front();
   if (r.negative_prompt) json["negative_prompt"] = *r.negative_prompt;
@@ -107,7 +107,7 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
   const auto user = read_user(fields);
-  const auto form = read_file_form(fields);
+  const auto form = read_file_form(fields, backend.info);
   const bool has_previews = fields.flag("previews").value_or(false);
   auto brought = read_own_pictures(fields, context.bounds);
   fields.finish();

@@ -23,7 +23,6 @@ AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
   form.is_stream = fields.flag("stream").value_or(false);
   form.num_partial = int(fields.integer({"partial_images"}, 0, 3).value_or(0));
   form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
-  fields.word("background", {"auto", "opaque"}, "auto");
   // Published by OpenAI: of the formats GIF and SVG, of moderation, and of how its models work.
   fields.accept_unused({"moderation", "style", "input_fidelity", "complexity", "frame_count",
                         "frame_duration_ms", "svg", "svg[model]", "svg[reasoning][effort]",
@@ -61,10 +60,21 @@ std::string quoted_base64(std::string_view bytes) {
   return text += '"';
 }
 
+const char* background_of(const Order& order) {
+  return order.backend->info.draws_alpha && keeps_alpha(order.form) ? "transparent" : "opaque";
+}
+
+// The size stands in the answer, once for all.
+Json without_size(Json made) {
+  made.erase("width");
+  made.erase("height");
+  return made;
+}
+
 // An element of the answer's list.
 std::string picture_text(const Job& job, std::size_t number, const MadePicture& picture,
                          const AnswerForm& form) {
-  const Json rest = {{"seed", picture.seed}};
+  auto rest = without_size(made_json(picture));
   if (!form.is_url) return with_member("b64_json", quoted_base64(*picture.file), rest);
   const Json url = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", number);
   return with_member("url", url.dump(-1, ' ', false, Json::error_handler_t::replace), rest);
@@ -80,7 +90,7 @@ HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
   Json json = {{"created", unix_time()},
                {"size", size_text(*request.width, *request.height)},
                {"output_format", format_name(job.order().form.format)},
-               {"background", "opaque"},
+               {"background", background_of(job.order())},
                {"seconds", seconds_of(status)}};
   if (!status.warnings.empty()) json["warnings"] = status.warnings;
   return {.body = with_member("data", "[" + data + "]", json)};
@@ -98,7 +108,7 @@ Json stream_event(const std::string& type, const Order& order) {
           {"created_at", unix_time()},
           {"size", size_text(*request.width, *request.height)},
           {"quality", "auto"},
-          {"background", "opaque"},
+          {"background", background_of(order)},
           {"output_format", format_name(order.form.format)}};
 }
 
@@ -123,7 +133,9 @@ class OpenAiStream {
                      {"output_tokens", 0},
                      {"total_tokens", 0},
                      {"input_tokens_details", {{"image_tokens", 0}, {"text_tokens", 0}}}};
-    data["seed"] = Json::parse(event.data)["seed"];
+    auto made = without_size(Json::parse(event.data));
+    made.erase("picture");
+    data.update(made);
     if (const auto warnings = job_->status().warnings; !warnings.empty())
       data["warnings"] = warnings;
     num_shown_ = 0;
@@ -157,7 +169,7 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   auto request = read_picture_fields(fields, backend, context.bounds);
   apply_quality(fields, backend.info, context.bounds, request);
   const auto form = read_answer_form(fields, http);
-  const auto file_form = read_file_form(fields);
+  const auto file_form = read_file_form(fields, backend.info);
   const auto user = read_user(fields);
   auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();

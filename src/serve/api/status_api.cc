@@ -138,7 +138,9 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                         {"pictures", context.bounds.max_pictures},
                         {"input_pixels", context.bounds.max_input_pixels},
                         {"body_bytes", context.bounds.max_body_bytes},
-                        {"max_sequence_length", info.max_text_tokens}}}});
+                        {"frames", info.frames.most},
+                        {"max_sequence_length", info.max_text_tokens}}},
+                      {"alpha", info.draws_alpha}});
 }
 
 }  // namespace

@@ -102,6 +102,8 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
   if (const auto second = fields.text("prompt_2", kLongestPrompt)) request.prompts_2 = {*second};
   request.num_images = int(fields.integer({"n"}, 1, bounds.max_pictures).value_or(1));
   read_size(fields, backend.info, request);
+  if (const auto frames = fields.integer({"frames"}, 1, backend.info.frames.most))
+    request.frames = int(*frames);
   if (const auto steps = fields.integer({"steps", "num_inference_steps"}, 1, bounds.max_steps))
     request.steps = int(*steps);
   if (const auto tokens = fields.integer({"max_sequence_length"}, 1, backend.info.max_text_tokens))
@@ -113,13 +115,30 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
   return request;
 }
 
-FileForm read_file_form(Fields& fields) {
+namespace {
+
+bool is_opaque(Fields& fields, const ModelInfo& info, FileForm::Format format) {
+  const auto background = fields.word("background", {"auto", "opaque", "transparent"}, "auto");
+  if (background == "transparent" && !info.draws_alpha)
+    refuse("background", "this model draws no transparent pictures: the background should be auto "
+                         "or opaque");
+  if (background == "transparent" && format == FileForm::Format::kJpeg)
+    refuse("background", "JPEG has no transparency: for a transparent background the output_format "
+                         "should be png or webp");
+  return background == "opaque";
+}
+
+}  // namespace
+
+FileForm read_file_form(Fields& fields, const ModelInfo& info) {
   const auto name = fields.word("output_format", {"png", "jpeg", "webp"}, "png");
   using Format = FileForm::Format;
-  return {.format = name == "jpeg"   ? Format::kJpeg
-                    : name == "webp" ? Format::kWebp
-                                     : Format::kPng,
-          .quality = int(fields.integer({"output_compression"}, 0, 100).value_or(100))};
+  const auto format = name == "jpeg"   ? Format::kJpeg
+                      : name == "webp" ? Format::kWebp
+                                       : Format::kPng;
+  return {.format = format,
+          .quality = int(fields.integer({"output_compression"}, 0, 100).value_or(100)),
+          .is_opaque = is_opaque(fields, info, format)};
 }
 
 PixelSize default_size(const ModelInfo& info, const RequestBounds& bounds) {

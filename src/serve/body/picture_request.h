@@ -31,8 +31,9 @@ std::string read_user(Fields& fields);
 // ApiError naming the field. Fields for the answer's form are left to the caller.
 Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds);
 
-// `output_format` and `output_compression`, which sets the quality.
-FileForm read_file_form(Fields& fields);
+// `output_format`, `output_compression`, which sets the quality, and `background`: transparent is
+// refused where no picture can be.
+FileForm read_file_form(Fields& fields, const ModelInfo& info);
 
 struct PixelSize {
   int width = 0, height = 0;

@@ -40,6 +40,15 @@ std::size_t bytes_of(const PicturesIn& pictures) {
 
 }  // namespace
 
+Json made_json(const MadePicture& picture) {
+  Json json = {{"seed", picture.seed}, {"width", picture.width}, {"height", picture.height}};
+  if (picture.num_frames == 1) return json;
+  json["frame"] = picture.frame;
+  json["frames"] = picture.num_frames;
+  json["frames_per_second"] = picture.frames_per_second;
+  return json;
+}
+
 Job::Job(std::string id, Order order)
     : id_(std::move(id)),
       pictures_(std::exchange(order.request.pictures, {})),
@@ -94,10 +103,8 @@ void Job::preview(int picture, int step, FileBytes file) {
 
 void Job::add(MadePicture picture) {
   const std::scoped_lock lock(mutex_);
-  const Json data = {{"picture", int(status_.pictures.size())},
-                     {"seed", picture.seed},
-                     {"width", picture.width},
-                     {"height", picture.height}};
+  auto data = made_json(picture);
+  data["picture"] = int(status_.pictures.size());
   status_.pictures.push_back(picture);
   publish("picture", data, picture.file);
 }

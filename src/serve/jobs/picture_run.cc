@@ -36,6 +36,9 @@ Hooks PictureRun::hooks(const Backend& backend) {
                     job_.add({.seed = picture.seed,
                               .width = picture.width,
                               .height = picture.height,
+                              .frame = picture.frame,
+                              .num_frames = picture.num_frames,
+                              .frames_per_second = picture.frames_per_second,
                               .file = std::make_shared<const std::string>(std::move(file))});
                     picture.rgb = picture.alpha = {};  // it is in the file
                   },

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace braid::serve {
+namespace {
+
+// A clip is one picture here, as it is where room is reserved before its frames are known.
+Room room_of(const Job& job) { return {job.order().request.num_images, job.num_input_bytes()}; }
+
+}  // namespace
 
 bool Queue::has_room(Room wanted) const {
   const auto all = used();
@@ -23,7 +29,7 @@ void Queue::release(Room reserved) {
 }
 
 bool Queue::push(const std::shared_ptr<Job>& job) {
-  if (!has_room({job->num_pictures(), job->num_input_bytes()})) return false;
+  if (!has_room(room_of(*job))) return false;
   const auto& client = job->order().client;
   const auto line = std::find_if(lines_.begin(), lines_.end(),
                                  [&](const Line& one) { return one.client == client; });
@@ -66,8 +72,9 @@ Room Queue::used() const {
   auto used = reserved_;
   for (const auto& line : lines_)
     for (const auto& job : line.jobs) {
-      used.pictures += job->num_pictures();
-      used.input_bytes += job->num_input_bytes();
+      const auto [pictures, input_bytes] = room_of(*job);
+      used.pictures += pictures;
+      used.input_bytes += input_bytes;
     }
   return used;
 }

@@ -18,14 +18,26 @@ struct Subject {
 };
 std::ostream& operator<<(std::ostream& out, const Subject& s) { return out << s.name; }
 
-const Subject kSubjects[] = {{"flux1-dev", {2, 3}}, {"flux1-schnell", {2, 2}}};
+const Subject kSubjects[] = {{"flux1-dev", {2, 3}},    {"flux1-schnell", {2, 2}},
+                             {"klein-4b", {2, 2}},     {"klein-9b-kv", {1, 3}},
+                             {"flux2-dev", {2, 2}},    {"flux3-klein", {2, 2, 2, 3}},
+                             {"flux3-klein-base", {1, 1, 1, 2}},
+                             {"z-image", {1, 1, 3}},   {"joyai-image-edit", {4}},
+                             {"qwen-image-2.1", {4}},  {"krea-2-raw", {4}}};
 
 struct Way {
   const char* name;
   Memory memory;
 };
 
-const Way kWays[] = {{"resident", {}}, {"int8", {.quantize = Quantize::kInt8}}};
+Offload in(OffloadMode mode) { return {.transformer = mode, .text = mode, .vae = mode}; }
+
+const Way kWays[] = {{"resident", {}},
+                     {"int8", {.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8}},
+                     {"fp8", {.quantize = Quantize::kFloat8}},
+                     {"model", {.offload = in(OffloadMode::kModel)}},
+                     {"block", {.offload = in(OffloadMode::kBlock)}},
+                     {"leaf", {.offload = in(OffloadMode::kLeaf)}}};
 
 PlanJob job_of(const Subject& subject) {
   auto job = job_of_family(named_family(subject.name)->with_blocks(subject.blocks));
