@@ -1,6 +1,8 @@
 // How work on pictures is divided among devices or threads.
 #pragma once
 
+#include <vector>
+
 #include "braid/fit.h"
 
 namespace braid {
@@ -25,6 +27,18 @@ enum class RingForm {
   kGather,  // all at once: fewer, larger messages; all keys and values in memory
 };
 
+// In which proportion the ranks along an axis take what they share, a number of 1 to 1000 for each:
+// {3, 2} gives the first of two ranks three fifths. Empty: all take alike. What cannot be cut (a
+// head, a token, a block, a picture) goes to the rank whose proportion lost most by rounding.
+struct AxisShares {
+  std::vector<int> dp = {};       // pictures of a batch
+  std::vector<int> pp = {};       // blocks
+  std::vector<int> ring = {};     // tokens
+  std::vector<int> ulysses = {};  // tokens, and heads in attention
+  std::vector<int> tp = {};       // heads, and the MLP's channels in proportion to them
+  bool operator==(const AxisShares&) const = default;
+};
+
 // How pictures are divided among ranks. The number of ranks is the product of the degrees.
 struct Layout {
   // kAuto: the degrees, which then stay 1 here, become those that `braid plan` ranks first for one
@@ -36,7 +50,8 @@ struct Layout {
   int cfg = 1;      // splits the branches of true guidance
   int dp = 1;       // splits the pictures
   int pp = 1;       // pipeline parallel: runs of blocks; pictures follow each other through them
-  int layer_split = 1;  // the name that `pp` had before 0.3; it goes with 0.4
+  int layer_split = 1;     // the name that `pp` had before 0.3; it goes with 0.4
+  AxisShares shares = {};  // of devices that are not alike
   SharedModulation modulation = SharedModulation::kYes;
   TextRanks text = TextRanks::kFirst;
   DecodeRanks decode = DecodeRanks::kAll;

@@ -33,7 +33,8 @@ struct ModelInfo {
   };
   Frames frames = {};
   bool draws_alpha = false;  // its pictures may be transparent
-  int num_texts = 1;  // 2: accepts a second prompt, for a second text encoder
+  bool takes_boxes = false;  // follows Request::boxes
+  int num_texts = 1;         // 2: accepts a second prompt, for a second text encoder
   GuidanceKind guidance_kind = GuidanceKind::kEmbeddedOrTrue;
   // Input pictures: which are accepted, and which are required.
   struct Pictures {

@@ -57,6 +57,13 @@ struct Group::State {
 Group::Group(std::shared_ptr<Transport> transport)
     : transport_(std::move(transport)), state_(std::make_shared<State>()) {}
 
+Group Group::with_shares(const Shares& shares) const {
+  check(shares.size() == size(), "a group of ", size(), " ranks has shares of ", shares.size());
+  auto group = *this;
+  group.shares_ = std::make_shared<const Shares>(shares);
+  return group;
+}
+
 // A failed run may leave the ranks with different counts.
 std::uint64_t Group::next_number() const {
   const auto epoch = transport_->fate().epoch();
@@ -201,14 +208,12 @@ void check_same(const Group& group, const Tensor& x, const std::string& what) {
           "different ", what, ": rank ", rank, " differs from rank 0");
 }
 
-Share share_of(std::int64_t total, int rank, int size) {
-  const auto base = total / size, more = total % size;
-  return {.begin = rank * base + std::min<std::int64_t>(rank, more),
-          .count = base + (rank < more ? 1 : 0)};
+Share share_of(std::int64_t total, const Group& group) {
+  return share_of(total, group.rank(), group.shares());
 }
 
 Tensor take_share(const Tensor& x, std::int64_t dim, const Group& group) {
-  const auto share = share_of(x.size(dim), group.rank(), group.size());
+  const auto share = share_of(x.size(dim), group);
   return x.narrow(dim, share.begin, share.count);
 }
 

@@ -10,6 +10,7 @@
 #include <source_location>
 #include <vector>
 
+#include "comm/shares.h"
 #include "comm/transport.h"
 
 namespace braid {
@@ -31,6 +32,10 @@ class Group {
 
   int rank() const { return transport_ ? transport_->rank() : 0; }
   int size() const { return transport_ ? transport_->size() : 1; }
+  // How its ranks divide what they share: alike, unless it was made with others.
+  Shares shares() const { return shares_ ? *shares_ : Shares(size()); }
+  Group with_shares(const Shares& shares) const;  // the same group; of as many ranks
+
   // Whether collectives on device tensors never wait for the device: one rank, or NCCL.
   bool stays_on_device() const { return size() == 1 || transport_->stays_on_device(); }
 
@@ -82,17 +87,15 @@ class Group {
 
   std::shared_ptr<Transport> transport_;
   std::shared_ptr<State> state_;
+  std::shared_ptr<const Shares> shares_;
 };
 
 // Throws Error naming the ranks unless every rank's `x` has the same bytes as rank 0's. Moves eight
 // bytes per rank.
 void check_same(const Group& group, const Tensor& x, const std::string& what);
 
-// How `total` items are divided: the first total % size ranks get one more.
-struct Share {
-  std::int64_t begin, count;
-};
-Share share_of(std::int64_t total, int rank, int size);
+// This rank's share of `total` items.
+Share share_of(std::int64_t total, const Group& group);
 // This rank's share of `x` along `dim`, as a view.
 Tensor take_share(const Tensor& x, std::int64_t dim, const Group& group);
 

@@ -1,5 +1,7 @@
 #include "comm/mesh.h"
 
+#include <tuple>
+
 #include "base/error.h"
 
 namespace braid {
@@ -31,9 +33,31 @@ std::vector<std::vector<int>> groups_along(const std::vector<int>& extents, std:
 
 }  // namespace
 
+Shares Degrees::of_context() const {
+  const auto outer = of_ring(), inner = of_ulysses();
+  std::vector<int> products;
+  for (int r = 0; r < ring; ++r)
+    for (int u = 0; u < ulysses; ++u) products.push_back(outer.of(r) * inner.of(u));
+  return {ring * ulysses, std::move(products)};
+}
+
+void check_shares(const Degrees& d) {
+  const auto& s = d.shares;
+  for (const auto& [axis, ranks, shares] : {std::tuple{"dp", d.dp, s.dp},
+                                            {"pp", d.pp, s.pp},
+                                            {"ring", d.ring, s.ring},
+                                            {"ulysses", d.ulysses, s.ulysses},
+                                            {"tp", d.tp, s.tp}}) {
+    require(shares.empty() || int(shares.size()) == ranks, "the shares of ", axis, " are of ",
+            shares.size(), " ranks, its degree is ", ranks);
+    (void)Shares(ranks, shares);
+  }
+}
+
 std::string to_string(const Degrees& d) {
-  return text_of("dp ", d.dp, " x cfg ", d.cfg, " x pp ", d.pp, " x ring ", d.ring, " x ulysses ",
-                 d.ulysses, " x tp ", d.tp);
+  return text_of("dp ", in_words(d.of_dp()), " x cfg ", d.cfg, " x pp ", in_words(d.of_pp()),
+                 " x ring ", in_words(d.of_ring()), " x ulysses ", in_words(d.of_ulysses()),
+                 " x tp ", in_words(d.of_tp()));
 }
 
 Mesh make_mesh(const Group& world, const Degrees& degrees) {
@@ -52,13 +76,13 @@ Mesh make_mesh(const Group& world, const Degrees& degrees) {
     return mine;
   };
   return {.world = world,
-          .dp = along(0, 1),
+          .dp = along(0, 1).with_shares(degrees.of_dp()),
           .cfg = along(1, 2),
-          .pp = along(2, 3),
-          .ring = along(3, 4),
-          .ulysses = along(4, 5),
-          .tp = along(5, 6),
-          .context = along(3, 5),
+          .pp = along(2, 3).with_shares(degrees.of_pp()),
+          .ring = along(3, 4).with_shares(degrees.of_ring()),
+          .ulysses = along(4, 5).with_shares(degrees.of_ulysses()),
+          .tp = along(5, 6).with_shares(degrees.of_tp()),
+          .context = along(3, 5).with_shares(degrees.of_context()),
           .replica = along(1, 6),
           .degrees = degrees};
 }

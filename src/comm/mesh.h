@@ -1,6 +1,7 @@
 // The ranks of a run as a grid with named axes.
 #pragma once
 
+#include "braid/layout.h"
 #include "comm/group.h"
 
 namespace braid {
@@ -13,10 +14,20 @@ struct Degrees {
   int ring = 1;     // tokens; keys and values are passed around
   int ulysses = 1;  // tokens, traded for heads
   int tp = 1;       // weights
+  AxisShares shares = {};
 
+  Shares of_dp() const { return {dp, shares.dp}; }
+  Shares of_pp() const { return {pp, shares.pp}; }
+  Shares of_ring() const { return {ring, shares.ring}; }
+  Shares of_ulysses() const { return {ulysses, shares.ulysses}; }
+  Shares of_tp() const { return {tp, shares.tp}; }
+  Shares of_context() const;  // ring x ulysses: products of their shares
   int product() const { return dp * cfg * pp * ring * ulysses * tp; }
   bool operator==(const Degrees&) const = default;
 };
+
+// Throws InputError naming the axis whose shares do not fit its degree.
+void check_shares(const Degrees& degrees);
 
 std::string to_string(const Degrees& degrees);  // "dp 1 x cfg 2 x pp 1 x ring 1 x ..."
 
@@ -30,7 +41,7 @@ struct Mesh {
 };
 
 // Collective. Throws InputError with the equation unless the product of the degrees is the world's
-// size.
+// size, and for shares that do not fit their degree.
 Mesh make_mesh(const Group& world, const Degrees& degrees);
 
 }  // namespace braid

@@ -20,7 +20,7 @@ std::string encoded(const FileForm& form, int width, int height, std::span<const
                     const PngText& text, std::span<const std::uint8_t> alpha) {
   using Format = FileForm::Format;
   if (!alpha.empty() && !keeps_alpha(form)) {
-    const auto opaque = over_white({width, height, joined_rgba(rgb, alpha)});
+    const auto opaque = over_white(RgbaPixels{width, height, joined_rgba(rgb, alpha)});
     return encoded(form, width, height, opaque.rgb, text);
   }
   if (form.format == Format::kPng) return encode_png(width, height, rgb, text, alpha);

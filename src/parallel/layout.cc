@@ -22,9 +22,7 @@ Attend attend_over(const Mesh& mesh, RingForm form, ReferenceKvCache* kept) {
   return polled(mesh.world, ulysses(mesh.ulysses, std::move(inner)));
 }
 
-Share pictures_of_rank(const Mesh& mesh, std::int64_t count) {
-  return share_of(count, mesh.dp.rank(), mesh.dp.size());
-}
+Share pictures_of_rank(const Mesh& mesh, std::int64_t count) { return share_of(count, mesh.dp); }
 
 Tensor gather_pictures(const Mesh& mesh, const Tensor& mine) { return mesh.dp.all_gather(mine, 0); }
 

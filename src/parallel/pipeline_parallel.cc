@@ -99,12 +99,11 @@ Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_si
   const auto memory = gather_memory(mesh, measure());
   const bool all_host = std::all_of(memory.begin(), memory.end(),
                                     [](const StageMemory& stage) { return stage.is_host; });
-  const auto stage = mesh.pp.rank();
-  if (all_host) return share_of(count, stage, num_stages);
+  if (all_host || !mesh.pp.shares().are_alike()) return share_of(count, mesh.pp);
   std::vector<double> capacities;
   for (const auto& m : memory)
     capacities.push_back(double(std::max<std::int64_t>(1, m.free_bytes)));
-  return runs_in_proportion(block_sizes, capacities)[std::size_t(stage)];
+  return runs_in_proportion(block_sizes, capacities)[std::size_t(mesh.pp.rank())];
 }
 
 }  // namespace braid

@@ -9,16 +9,16 @@
 namespace braid {
 namespace {
 
-void check_enough(const char* kind, std::int64_t tokens, int ranks) {
-  require(tokens >= ranks || tokens == 0, "context parallelism over ", ranks,
-          " ranks needs at least as many ", kind, " tokens, there are ", tokens);
+void check_enough(const char* kind, std::int64_t tokens, const Shares& ranks) {
+  require(tokens == 0 || least_share(tokens, ranks) > 0, "context parallelism over ",
+          in_words(ranks), " ranks needs at least as many ", kind, " tokens, there are ", tokens);
 }
 
 DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks, TextTokens text) {
   visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
     if (dims.tokens == DimRoles::kNone) return;
     if (text == TextTokens::kCross && dims.name == std::string_view("text")) return;
-    check_enough(dims.name, x.size(dims.tokens), ranks.size());
+    check_enough(dims.name, x.size(dims.tokens), ranks.shares());
     x = take_share(x, dims.tokens, ranks);
   });
   return in;

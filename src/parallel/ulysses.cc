@@ -23,8 +23,8 @@ Tensor repeated(const Tensor& x_BGLD, const TradedHeads& heads, std::int64_t gro
 
 }  // namespace
 
-TradedHeads traded_heads(std::int64_t num_q, std::int64_t num_kv, int rank, int size) {
-  const auto q = share_of(num_q, rank, size);
+TradedHeads traded_heads(std::int64_t num_q, std::int64_t num_kv, int rank, const Shares& ranks) {
+  const auto q = share_of(num_q, rank, ranks);
   if (q.count == 0) return {.q = q, .kv = {.begin = 0, .count = 0}, .is_grouped = true};
   const auto group = num_q / num_kv;
   const auto begin = q.begin / group, end = (q.begin + q.count - 1) / group + 1;
@@ -70,7 +70,7 @@ class Trade {
 
  private:
   TradedHeads heads_of(int rank) const {
-    return traded_heads(num_q_, num_kv_, rank, ranks_.size());
+    return traded_heads(num_q_, num_kv_, rank, ranks_.shares());
   }
   // Cuts out each rank's heads; there may be no queries.
   std::vector<Tensor> by_heads(const Tensor& q, const Tensor& k, const Tensor& v) const {

@@ -21,6 +21,6 @@ struct TradedHeads {
   bool is_grouped;
   std::int64_t kept_kv() const { return is_grouped ? kv.count : q.count; }
 };
-TradedHeads traded_heads(std::int64_t num_q, std::int64_t num_kv, int rank, int size);
+TradedHeads traded_heads(std::int64_t num_q, std::int64_t num_kv, int rank, const Shares& ranks);
 
 }  // namespace braid

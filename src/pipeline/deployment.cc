@@ -105,6 +105,7 @@ void take_degrees(Layout& layout, const Degrees& g) {
   layout.cfg = g.cfg;
   layout.dp = g.dp;
   layout.pp = g.pp;
+  layout.shares = g.shares;
 }
 
 Request planned_request(const DeployOptions& asked, const Family& family) {

@@ -74,7 +74,15 @@ Degrees degrees_of(const Layout& l) {
   for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp, l.pp})
     require(degree >= 1 && degree <= 1024,
             "every degree of a layout should lie between 1 and 1024,", " one is ", degree);
-  return {.dp = l.dp, .cfg = l.cfg, .pp = l.pp, .ring = l.ring, .ulysses = l.ulysses, .tp = l.tp};
+  const Degrees degrees{.dp = l.dp,
+                        .cfg = l.cfg,
+                        .pp = l.pp,
+                        .ring = l.ring,
+                        .ulysses = l.ulysses,
+                        .tp = l.tp,
+                        .shares = l.shares};
+  check_shares(degrees);
+  return degrees;
 }
 
 WorldOptions world_of(const Layout& layout) {
@@ -208,6 +216,7 @@ ModelInfo info_of(const Description& description) {
                      .most = limits.frames.most,
                      .per_second = limits.frames.per_second},
           .draws_alpha = description.vae.image_channels == 4,
+          .takes_boxes = bool(limits.laid_out),
           .num_texts = limits.num_texts,
           .guidance_kind = limits.guidance,
           .pictures = {

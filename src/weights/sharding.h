@@ -30,25 +30,31 @@ struct Sharding {
   Split split;
   Outputs::Are outputs;
   std::vector<std::int64_t> parts = {};  // widths; empty: one part
-  // The width that is never cut, such as a head's; some ranks may get one unit more than others. 0:
-  // all ranks get equal shares.
-  std::int64_t unit = 0;
-  // Whether neighbouring ranks may have copies of a unit, where there are fewer units than ranks.
-  bool has_copies = false;
+  // What is never cut: a width, such as a head's, or so many equal pieces of every part, which
+  // divides the channels of an MLP as the heads beside it. Ranks that take alike may differ by one
+  // of them. Both 0: there are only equal shares.
+  std::int64_t unit = 0, pieces = 0;
   // Heads of queries. Parts of fewer heads are those of keys or values, which serve as many queries
   // each; a rank gets those that its queries need. 0: parts have no groups
   std::int64_t num_queries = 0;
 };
 
+struct Pieces {
+  std::int64_t count;
+};
+
 Sharding column_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
+Sharding column_parallel(Pieces pieces, std::vector<std::int64_t> parts = {});
 Sharding column_parallel_gathered();
-// Heads of keys or values, which several heads of queries share: above their number, copies.
-Sharding column_parallel_copied(std::int64_t head_width);
-// Queries beside the keys and values that groups of them share; any number of ranks that divides
-// `num_queries`.
+// Keys or values, or queries beside them, in heads of one width: those that groups of `num_queries`
+// heads share. Ranks that a group is divided among have copies of its head.
 Sharding column_parallel_grouped(std::vector<std::int64_t> parts, std::int64_t head_width,
                                  std::int64_t num_queries);
 Sharding row_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
+Sharding row_parallel(Pieces pieces, std::vector<std::int64_t> parts = {});
+// Of an MLP beside `num_heads` heads: as many pieces, if the channels divide into them, else of 16
+// channels (products of other widths waste part of a vector) or of one.
+Pieces pieces_of_mlp(std::int64_t channels, std::int64_t num_heads);
 
 // Pattern of a layer's path -> its sharding; `*` is one segment. Layers without a match are whole
 // on every rank.
@@ -56,23 +62,15 @@ using ShardingTable = std::vector<std::pair<std::string, Sharding>>;
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer);
 
-// The share of rank `rank` of `size` in a part of `width` rows or columns. Fewer units than ranks
-// are copied.
-Share share_of_part(std::int64_t width, std::int64_t unit, int rank, int size);
-
-// The heads of keys, of `num_keys`, that rank `rank` of `size` needs for its share of the queries.
-// Where ranks cut a group, a head comes more than once, so that each serves as many of its queries.
+// The heads of keys, of `num_keys`, that a rank needs for its share of the queries. Where ranks cut
+// a group, a head comes more than once, so that each serves as many of the rank's queries.
 std::vector<std::int64_t> key_heads_of(std::int64_t num_queries, std::int64_t num_keys, int rank,
-                                       int size);
+                                       const Shares& ranks);
 
-// The rows or columns of the heads that key_heads_of() says, in a part of `width`.
-std::vector<Share> grouped_shares(std::int64_t width, std::int64_t head_width,
-                                  std::int64_t num_queries, int rank, int size);
-
-// The share of rank `rank` of `size` in `total` rows or columns: a run of every part. Throws
-// InputError naming the layer unless the parts sum to `total`, and each divides by `size` or, with
-// a unit, has at least one unit per rank or may be copied.
-std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int rank, int size,
-                             const std::string& layer);
+// The share of a rank in `total` rows or columns: a run of every part, or several of a part in
+// groups. Throws InputError naming the layer unless the parts sum to `total`, and each divides into
+// units or pieces, at least one for each rank; without those, into equal shares.
+std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int rank,
+                             const Shares& ranks, const std::string& layer);
 
 }  // namespace braid

@@ -23,7 +23,7 @@ Shard Weights::Load::shard_of(const std::string& layer, at::IntArrayRef shape) c
   const auto* const sharding = find_sharding(shardings, layer);
   if (!sharding || group.size() == 1) return {.rows = {{.begin = 0, .count = rows}}};
   const auto share = [&](std::int64_t total) {
-    return shares_of(*sharding, total, group.rank(), group.size(), layer);
+    return shares_of(*sharding, total, group.rank(), group.shares(), layer);
   };
   if (sharding->split == Split::kColumns) return {.rows = share(rows)};
   return {.rows = {{.begin = 0, .count = rows}},

@@ -57,7 +57,8 @@ TEST(Alpha, IsWhiteInAJpeg) {
 // In a lossy file, too, it is the picture on white that is encoded.
 TEST(Alpha, IsWhiteInAnOpaqueFileOfAnyFormat) {
   const auto opaque = over_white(kPicture);
-  for (const auto format : {FileForm::Format::kPng, FileForm::Format::kWebp, FileForm::Format::kJpeg}) {
+  using Format = FileForm::Format;
+  for (const auto format : {Format::kPng, Format::kWebp, Format::kJpeg}) {
     const FileForm plain{.format = format};
     FileForm form = plain;
     form.is_opaque = true;

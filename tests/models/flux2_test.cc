@@ -216,8 +216,8 @@ TEST(Flux2Config, OfPublishedModelsHasTheirNumbersOfParameters) {
             3'875'544'576);
 }
 
-TEST(Flux2Sharding, RefusesHeadsThatDoNotDivide) {
-  EXPECT_THROW(flux2_sharding(Flux2Config(), 5, SharedModulation::kNo), InputError);
+TEST(Flux2Sharding, RefusesMoreDevicesThanHeads) {
+  EXPECT_THROW(flux2_sharding(Flux2Config(), 49, SharedModulation::kNo), InputError);
   EXPECT_EQ(flux2_sharding(Flux2Config(), 8, SharedModulation::kYes).size(),
             flux2_sharding(Flux2Config(), 8, SharedModulation::kNo).size() + 4);
 }

@@ -1,5 +1,5 @@
-// Each network on 3, 5 and 7 tensor parallel ranks, with heads that these divide, against itself on
-// one rank; other numbers of heads are refused by name.
+// Each network on tensor parallel ranks that do not divide its heads, or take them in other
+// proportions, against itself on one rank.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -143,56 +143,35 @@ Tensor with(const Group& ranks, int heads) {
   return output(ranks, heads, modulation);
 }
 
-const Network kEven[] = {{"Flux", &with<&flux, SharedModulation::kYes>},
-                         {"FluxWholeModulation", &with<&flux, SharedModulation::kNo>},
-                         {"Flux2", &with<&flux2, SharedModulation::kYes>},
-                         {"Flux2WholeModulation", &with<&flux2, SharedModulation::kNo>},
-                         {"Joy", &with<&joy, SharedModulation::kYes>},
-                         {"JoyWholeModulation", &with<&joy, SharedModulation::kNo>},
-                         {"Clip", &clip},
-                         {"T5", &t5},
-                         {"CausalLm", &causal_lm}};
-const Network kAny[] = {{"ZImage", &zimage}};
+const Network kNetworks[] = {{"Flux", &with<&flux, SharedModulation::kYes>},
+                             {"FluxWholeModulation", &with<&flux, SharedModulation::kNo>},
+                             {"Flux2", &with<&flux2, SharedModulation::kYes>},
+                             {"Flux2WholeModulation", &with<&flux2, SharedModulation::kNo>},
+                             {"Joy", &with<&joy, SharedModulation::kYes>},
+                             {"JoyWholeModulation", &with<&joy, SharedModulation::kNo>},
+                             {"ZImage", &zimage},
+                             {"Clip", &clip},
+                             {"T5", &t5},
+                             {"CausalLm", &causal_lm}};
 
-void expect_equal_to_one_rank(const Network& network, int heads, int size) {
+void expect_equal_to_one_rank(const Network& network, int heads, const Shares& shares) {
   const auto want = network.output({}, heads);
-  run_ranks({.size = size}, [&](const Group& ranks) {
+  run_ranks({.size = shares.size()}, [&](const Group& world) {
     const c10::InferenceMode no_autograd;
-    const auto got = network.output(ranks, heads);
+    const auto got = network.output(world.with_shares(shares), heads);
     ASSERT_EQ(got.sizes(), want.sizes());
-    EXPECT_LT(largest_error(got, want), 1e-5) << heads << " heads on " << size << " ranks";
+    EXPECT_LT(largest_error(got, want), 1e-5) << heads << " heads on " << in_words(shares);
   });
 }
 
-std::string refusal(const Network& network, int heads, int size) {
+std::string refusal(const Network& network, int heads, const Shares& shares) {
   std::string said;
-  run_ranks({.size = size}, [&](const Group& ranks) {
-    const auto mine = message_of([&] { network.output(ranks, heads); });
-    if (ranks.rank() == 0) said = mine;
+  run_ranks({.size = shares.size()}, [&](const Group& world) {
+    const auto mine = message_of([&] { network.output(world.with_shares(shares), heads); });
+    if (world.rank() == 0) said = mine;
   });
   return said;
 }
-
-class NetworksOfEvenShares : public testing::TestWithParam<Network> {
- protected:
-  const c10::InferenceMode no_autograd_;
-};
-
-TEST_P(NetworksOfEvenShares, EqualOneRankOnEveryNumberThatDividesTheirHeads) {
-  for (const auto& [heads, size] : {std::pair(15, 3), {15, 5}, {7, 7}, {6, 2}})
-    expect_equal_to_one_rank(GetParam(), heads, size);
-}
-
-TEST_P(NetworksOfEvenShares, RefuseOtherNumbersAndSayHowManyHeadsThereAre) {
-  for (const auto& [heads, size] : {std::pair(15, 2), {7, 3}, {2, 3}}) {
-    const auto said = refusal(GetParam(), heads, size);
-    EXPECT_THAT(said, HasSubstr("over " + std::to_string(size) + " devices cannot share the " +
-                                std::to_string(heads) + " heads"));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Each, NetworksOfEvenShares, testing::ValuesIn(kEven),
-                         [](const auto& info) { return std::string(info.param.name); });
 
 class NetworksOfAnyShares : public testing::TestWithParam<Network> {
  protected:
@@ -200,15 +179,25 @@ class NetworksOfAnyShares : public testing::TestWithParam<Network> {
 };
 
 TEST_P(NetworksOfAnyShares, EqualOneRankOnAsManyRanksAsThereAreHeads) {
-  for (const auto& [heads, size] : {std::pair(15, 2), {7, 3}, {7, 5}, {7, 7}, {8, 3}})
+  for (const auto& [heads, size] :
+       {std::pair(15, 3), {15, 2}, {7, 3}, {7, 5}, {7, 7}, {8, 3}, {6, 2}})
     expect_equal_to_one_rank(GetParam(), heads, size);
 }
 
-TEST_P(NetworksOfAnyShares, RefuseMoreRanksThanHeads) {
-  EXPECT_THAT(refusal(GetParam(), 2, 3), HasSubstr("over 3 devices cannot share the 2 heads"));
+TEST_P(NetworksOfAnyShares, EqualOneRankInAnyProportion) {
+  for (const auto& [heads, shares] : {std::pair{5, Shares(2, {3, 2})},
+                                      {8, {2, {1, 7}}},
+                                      {7, {3, {1, 4, 2}}},
+                                      {6, {3, {8, 8, 3}}}})
+    expect_equal_to_one_rank(GetParam(), heads, shares);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, NetworksOfAnyShares, testing::ValuesIn(kAny),
+TEST_P(NetworksOfAnyShares, RefuseRanksWithoutAHead) {
+  EXPECT_THAT(refusal(GetParam(), 2, 5), HasSubstr("over 5 devices cannot share the"));
+  EXPECT_THAT(refusal(GetParam(), 3, {2, {1000, 1}}), HasSubstr("none for rank 1"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NetworksOfAnyShares, testing::ValuesIn(kNetworks),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace braid::uneven_shares_test

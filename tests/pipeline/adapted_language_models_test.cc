@@ -99,9 +99,7 @@ TEST_P(AdaptedLanguageModels, AreSharedOutAndWrittenAsTheyAreFused) {
   const auto out = folder_ / "written";
   convert({.model = kStored, .adapters = options.adapters, .out = out, .dtype = Dtype::kFloat32});
   EXPECT_LT(largest_error(embeds({.model = out}), want), 1e-5) << "written";
-  // klein's transformer here has three heads, which no two ranks share evenly
-  options.layout =
-      GetParam() == "klein" ? Layout{.ring = 2} : Layout{.tp = 2, .text = TextRanks::kShared};
+  options.layout = {.tp = 2, .text = TextRanks::kShared};
   for (const auto mode : {AdapterMode::kFused, AdapterMode::kUnmerged}) {
     options.adapter_mode = mode;
     EXPECT_LT(largest_error(embeds(options), want), 2e-5) << int(mode);

@@ -1,5 +1,5 @@
-// Transparent pictures over HTTP: kept, laid on white where opaque ones are requested, refused where
-// the format or the model has none.
+// Transparent pictures over HTTP: kept, laid on white where opaque ones are requested, refused
+// where the format or the model has none.
 #include <gmock/gmock.h>
 
 #include "image/picture_file.h"
@@ -29,8 +29,8 @@ class OpenAiAlpha : public testing::Test {
 };
 
 TEST_F(OpenAiAlpha, IsKeptWhereItWasDrawn) {
-  for (const json& wish : {json::object(), json{{"background", "transparent"}},
-                           json{{"output_format", "webp"}}}) {
+  for (const json& wish :
+       {json::object(), json{{"background", "transparent"}}, json{{"output_format", "webp"}}}) {
     const auto answer = generate(wish);
     EXPECT_EQ(answer["background"], "transparent") << answer;
     EXPECT_EQ(picture_of(answer).channels(), 4);

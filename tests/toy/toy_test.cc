@@ -134,7 +134,7 @@ TEST(ToyFamily, PlansItsLayoutsAndRefusesWhatItsHeadsForbid) {
   std::vector<std::string> reasons;
   for (const auto& layout : layouts) reasons.push_back(layout.reason);
   EXPECT_TRUE(layouts.front().fits());
-  EXPECT_THAT(reasons, Contains("tp 3 cannot share the 2 heads of the transformer evenly"));
+  EXPECT_THAT(reasons, Contains("tp 3 leaves a rank without a head: the transformer has 2"));
   EXPECT_THROW(Engine(options_with({.tp = 3}), {}), InputError);
 }
 

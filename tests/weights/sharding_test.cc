@@ -66,10 +66,12 @@ TEST(SharesOfParts, CoverEachOnceInTheOrderOfRanks) {
 
 // As many heads of queries belong to each copy.
 TEST(SharesOfParts, AreCopiedToNeighboursWhereThereAreFewerThanRanks) {
+  constexpr int kQueries = 12;
   const auto begins = [](int size) {
     std::vector<std::int64_t> all;
     for (int rank = 0; rank < size; ++rank) {
-      const auto shares = shares_of(column_parallel_copied(8), 16, rank, size, "k_proj");
+      const auto shares =
+          shares_of(column_parallel_grouped({}, 8, kQueries), 16, rank, size, "k_proj");
       EXPECT_EQ(shares.size(), 1U);
       EXPECT_EQ(shares[0].count, size == 1 ? 16 : 8) << size;
       all.push_back(shares[0].begin);
@@ -94,7 +96,8 @@ TEST(SharesOfParts, AreRefusedWhereARankWouldHaveNoneOrTheyAreNotWhole) {
   EXPECT_THAT(refusal({{12, 10}, 0}, 23, 2), HasSubstr("parts of 22 together, it has 23"));
   EXPECT_EQ(refusal({{}, 4}, 12, 3), "");
   EXPECT_THAT(refusal({{}, 4}, 12, 4),
-              HasSubstr("over 4 ranks cannot share the 12 of blocks.7.out in multiples of 4"));
+              HasSubstr("over 4 ranks cannot share the 12 of blocks.7.out: there are 3 pieces that "
+                        "cannot be cut, and none for rank 3"));
   EXPECT_THAT(refusal({{}, 5}, 12, 2), HasSubstr("in multiples of 5"));
 }
 

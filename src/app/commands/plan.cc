@@ -10,7 +10,7 @@ namespace braid {
 
 int plan(const PlanFlags& flags) {
   PlanReport report{.flags = flags, .job = job_of(flags), .machine = machine_of(flags)};
-  const auto layouts = plan_layouts(report.job, report.machine);
+  const auto layouts = plan_layouts(report.job, report.machine, Division::kAlsoBySpeed);
   const bool lacks_memory = std::any_of(layouts.begin(), layouts.end(), [](const PlannedLayout& l) {
     return l.obstacle == Obstacle::kMemory;
   });

@@ -61,10 +61,10 @@ PictureSize picture_size(const std::string& flag, const std::string& text) {
   return {.width = width, .height = height};
 }
 
-std::vector<std::string> split_at_commas(const std::string& text) {
+std::vector<std::string> split_at(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
   for (const char c : text)
-    if (c == ',')
+    if (c == separator)
       parts.emplace_back();
     else
       parts.back() += c;

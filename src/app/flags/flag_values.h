@@ -25,7 +25,10 @@ double finite_number(const std::string& flag, const std::string& text);
 PictureSize picture_size(const std::string& flag, const std::string& text);  // "640x480"
 
 // "a,b" -> a, b; "" -> one empty part
-std::vector<std::string> split_at_commas(const std::string& text);
+std::vector<std::string> split_at(const std::string& text, char separator);
+inline std::vector<std::string> split_at_commas(const std::string& text) {
+  return split_at(text, ',');
+}
 
 template <class Value>
 using Choices = std::vector<std::pair<std::string, Value>>;

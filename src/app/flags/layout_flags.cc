@@ -3,10 +3,37 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxRanks = 1024;
+constexpr int kMaxRanks = 1024, kMostShare = 1000;
 
 void add_degree(FlagReader& read, const std::string& name, const std::string& help, int& degree) {
   read.text(name, "N", "Layout", help, into(degree, whole_from(1, kMaxRanks)));
+}
+
+std::vector<int> shares_of_axis(const std::string& flag, const std::string& text) {
+  std::vector<int> shares;
+  for (const auto& part : split_at(text, ':'))
+    shares.push_back(int(whole_number(flag, part, 1, kMostShare)));
+  return shares;
+}
+
+// "tp=3:2,ring=1:1"
+AxisShares axis_shares(const std::string& flag, const std::string& text) {
+  AxisShares shares;
+  const Choices<std::vector<int>*> axes = {{"tp", &shares.tp},
+                                           {"ring", &shares.ring},
+                                           {"ulysses", &shares.ulysses},
+                                           {"pp", &shares.pp},
+                                           {"dp", &shares.dp}};
+  for (const auto& part : split_at_commas(text)) {
+    const auto equals = part.find('=');
+    require(equals != part.npos, flag, " should name axes and their shares, as in tp=3:2, it has ",
+            in_quotes(part));
+    const auto axis = part.substr(0, equals);
+    auto& of_axis = *choice(flag + "'s axis", axis, axes);
+    require(of_axis.empty(), flag, " names ", axis, " twice");
+    of_axis = shares_of_axis(flag, part.substr(equals + 1));
+  }
+  return shares;
 }
 
 }  // namespace
@@ -35,6 +62,11 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
              "Pipeline parallelism: each rank keeps a run of consecutive blocks; pictures pass\n"
              "through them one after another, so make several at once",
              layout.pp);
+  read.text("--shares", "AXIS=A:B,...", "Layout",
+            "tp=3:2,ring=1:1: in which proportion the ranks along tp, ring,\n"
+            "ulysses, pp or dp take heads, tokens, blocks or pictures, for devices\n"
+            "that are not alike. Default: alike",
+            into(layout.shares, axis_shares));
   read.text("--tp-modulation", "HOW", "Layout",
             "sharded or replicated: whether tensor-parallel ranks share the\n"
             "adaLN layers, too. Default: sharded",
@@ -73,6 +105,7 @@ void check_auto_layout(const Layout& l) {
   const bool has_degrees = l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.pp > 1;
   require(!has_degrees, "--layout auto chooses the degrees itself: leave out --tp, --ring, ",
           "--ulysses, --pp, --cfg-parallel and --dp, or leave out --layout");
+  require(l.shares == AxisShares{}, "--layout auto divides alike: leave out --shares, or --layout");
 }
 
 }  // namespace braid

@@ -62,19 +62,18 @@ AdapterNames causal_lm_adapter_names() {
 }
 
 ShardingTable causal_lm_sharding(const CausalLmConfig& c, int size) {
-  require(c.num_kv_heads % size == 0 || size % c.num_kv_heads == 0, "tensor parallelism over ",
-          size, " devices cannot share the ", c.num_kv_heads,
-          " heads of keys and values of the text encoder evenly");
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the text encoder evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the text encoder");
+  const auto keys = column_parallel_grouped({}, c.head_width, c.num_heads);
+  const Pieces heads{c.num_heads}, channels = pieces_of_mlp(c.mlp_hidden, c.num_heads);
   return {
-      {"layers.*.self_attn.q_proj", column_parallel()},
-      {"layers.*.self_attn.k_proj", column_parallel_copied(c.head_width)},
-      {"layers.*.self_attn.v_proj", column_parallel_copied(c.head_width)},
-      {"layers.*.self_attn.o_proj", row_parallel()},
-      {"layers.*.mlp.gate_proj", column_parallel()},
-      {"layers.*.mlp.up_proj", column_parallel()},
-      {"layers.*.mlp.down_proj", row_parallel()},
+      {"layers.*.self_attn.q_proj", column_parallel(heads)},
+      {"layers.*.self_attn.k_proj", keys},
+      {"layers.*.self_attn.v_proj", keys},
+      {"layers.*.self_attn.o_proj", row_parallel(heads)},
+      {"layers.*.mlp.gate_proj", column_parallel(channels)},
+      {"layers.*.mlp.up_proj", column_parallel(channels)},
+      {"layers.*.mlp.down_proj", row_parallel(channels)},
   };
 }
 

@@ -80,13 +80,14 @@ Clip::Output Clip::operator()(const Tensor& ids_BL) const {
 }
 
 ShardingTable clip_sharding(const ClipConfig& c, int size) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the CLIP encoder evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the CLIP encoder");
+  const Pieces heads{c.num_heads}, channels = pieces_of_mlp(c.mlp_hidden, c.num_heads);
   return {
-      {"encoder.layers.*.self_attn.qkv", column_parallel({c.hidden, c.hidden, c.hidden})},
-      {"encoder.layers.*.self_attn.out_proj", row_parallel()},
-      {"encoder.layers.*.mlp.fc1", column_parallel()},
-      {"encoder.layers.*.mlp.fc2", row_parallel()},
+      {"encoder.layers.*.self_attn.qkv", column_parallel(heads, {c.hidden, c.hidden, c.hidden})},
+      {"encoder.layers.*.self_attn.out_proj", row_parallel(heads)},
+      {"encoder.layers.*.mlp.fc1", column_parallel(channels)},
+      {"encoder.layers.*.mlp.fc2", row_parallel(channels)},
   };
 }
 

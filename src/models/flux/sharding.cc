@@ -5,16 +5,17 @@
 namespace braid {
 
 ShardingTable flux_sharding(const FluxConfig& c, int size, SharedModulation modulation) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the transformer");
   const auto h = c.hidden(), m = c.mlp_hidden();
+  const Pieces heads{c.num_heads};
   ShardingTable shardings = {
-      {"double_blocks.*.*.qkv", column_parallel({h, h, h})},
-      {"double_blocks.*.*.proj", row_parallel()},
-      {"double_blocks.*.*.0", column_parallel()},
-      {"double_blocks.*.*.2", row_parallel()},
-      {"single_blocks.*.linear1", column_parallel({h, h, h, m})},
-      {"single_blocks.*.linear2", row_parallel({h, m})},  // its input is [attention | mlp]
+      {"double_blocks.*.*.qkv", column_parallel(heads, {h, h, h})},
+      {"double_blocks.*.*.proj", row_parallel(heads)},
+      {"double_blocks.*.*.0", column_parallel(heads)},
+      {"double_blocks.*.*.2", row_parallel(heads)},
+      {"single_blocks.*.linear1", column_parallel(heads, {h, h, h, m})},
+      {"single_blocks.*.linear2", row_parallel(heads, {h, m})},  // its input is [attention | mlp]
   };
   if (modulation == SharedModulation::kNo) return shardings;
   shardings.push_back({"double_blocks.*.*.lin", column_parallel_gathered()});

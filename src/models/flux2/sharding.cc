@@ -5,16 +5,19 @@
 namespace braid {
 
 ShardingTable flux2_sharding(const Flux2Config& c, int size, SharedModulation modulation) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the transformer");
   const auto h = c.hidden(), m = c.mlp_hidden;
+  // The blocks tell attention and MLP apart by their proportion, which a cut has to keep: channels
+  // that do not belong to whole heads have equal shares only.
+  const Pieces heads{m % c.num_heads == 0 ? c.num_heads : 0};
   ShardingTable shardings = {
-      {"double_blocks.*.*.qkv", column_parallel({h, h, h})},
-      {"double_blocks.*.*.proj", row_parallel()},
-      {"double_blocks.*.*.0", column_parallel({m, m})},  // [gate | value]
-      {"double_blocks.*.*.2", row_parallel()},
-      {"single_blocks.*.linear1", column_parallel({h, h, h, m, m})},
-      {"single_blocks.*.linear2", row_parallel({h, m})},  // its input is [attention | mlp]
+      {"double_blocks.*.*.qkv", column_parallel(heads, {h, h, h})},
+      {"double_blocks.*.*.proj", row_parallel(heads)},
+      {"double_blocks.*.*.0", column_parallel(heads, {m, m})},  // [gate | value]
+      {"double_blocks.*.*.2", row_parallel(heads)},
+      {"single_blocks.*.linear1", column_parallel(heads, {h, h, h, m, m})},
+      {"single_blocks.*.linear2", row_parallel(heads, {h, m})},  // its input is [attention | mlp]
   };
   if (modulation == SharedModulation::kNo) return shardings;
   shardings.push_back({"double_stream_modulation_img.lin", column_parallel_gathered()});

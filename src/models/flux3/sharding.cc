@@ -5,14 +5,17 @@
 namespace braid {
 
 ShardingTable flux3_sharding(const Flux3Config& c, int size, SharedModulation modulation) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the transformer");
   const auto h = c.hidden(), m = c.mlp_hidden;
+  // The blocks tell attention and MLP apart by their proportion, which a cut has to keep: channels
+  // that do not belong to whole heads have equal shares only.
+  const Pieces heads{m % c.num_heads == 0 ? c.num_heads : 0};
   ShardingTable shardings;
   for (const std::string list : {"txt_mode_blocks.*", "content_mode_blocks.*.*", "single_blocks.*"})
-    shardings.insert(shardings.end(), {{list + ".linear1", column_parallel({h, h, h, m, m})},
-                                       {list + ".attn_out", row_parallel()},
-                                       {list + ".mlp_out", row_parallel()}});
+    shardings.insert(shardings.end(), {{list + ".linear1", column_parallel(heads, {h, h, h, m, m})},
+                                       {list + ".attn_out", row_parallel(heads)},
+                                       {list + ".mlp_out", row_parallel(heads)}});
   if (modulation == SharedModulation::kNo) return shardings;
   shardings.push_back({"early_stream_modulations.*.lin", column_parallel_gathered()});
   shardings.push_back({"single_stream_modulations.*.lin", column_parallel_gathered()});

@@ -11,18 +11,19 @@ constexpr std::int64_t kMlpColumnsTogether = 16;  // products of other widths wa
 
 ShardingTable krea2_sharding(const Krea2Config& config, int size, SharedModulation modulation) {
   const auto& c = config.image;
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the transformer");
   const auto h = c.hidden, kv = c.kv_width(), m = c.mlp_hidden;
   require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
           " channels of the transformer's MLPs");
   const bool has_runs = m % kMlpColumnsTogether == 0 && m / kMlpColumnsTogether >= size;
   const auto columns = has_runs ? kMlpColumnsTogether : 1;
   ShardingTable shardings = {
-      {"transformer_blocks.*.attn.qg", column_parallel({h, h})},  // [queries | gate]
+      {"transformer_blocks.*.attn.qg",
+       column_parallel(Pieces{c.num_heads}, {h, h})},  // [queries | gate]
       {"transformer_blocks.*.attn.kv",
        column_parallel_grouped({kv, kv}, c.head_width(), c.num_heads)},
-      {"transformer_blocks.*.attn.out", row_parallel()},
+      {"transformer_blocks.*.attn.out", row_parallel(Pieces{c.num_heads})},
       {"transformer_blocks.*.mlp.gate_up", column_parallel({m, m}, columns)},
       {"transformer_blocks.*.mlp.down", row_parallel({}, columns)},
   };

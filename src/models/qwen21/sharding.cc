@@ -10,15 +10,15 @@ constexpr std::int64_t kTogether = 16;  // columns; products of other widths was
 }  // namespace
 
 ShardingTable qwen21_sharding(const Qwen21Config& c, int size, SharedModulation modulation) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the transformer");
   const auto h = c.hidden, m = c.mlp_hidden;
   require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
           " channels of the transformer's MLPs");
   const auto columns = m % kTogether == 0 && m / kTogether >= size ? kTogether : 1;
   ShardingTable shardings = {
-      {"transformer_blocks.*.attn.qkv", column_parallel({h, h, h})},
-      {"transformer_blocks.*.attn.out", row_parallel()},
+      {"transformer_blocks.*.attn.qkv", column_parallel(Pieces{c.num_heads}, {h, h, h})},
+      {"transformer_blocks.*.attn.out", row_parallel(Pieces{c.num_heads})},
       {"transformer_blocks.*.img_mlp.gate_up", column_parallel({m, m}, columns)},
       {"transformer_blocks.*.img_mlp.out", row_parallel({}, columns)},
   };

@@ -116,17 +116,18 @@ Tensor T5::operator()(const Tensor& ids_BL) const {
 }
 
 ShardingTable t5_sharding(const T5Config& c, int size) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the T5 encoder evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the T5 encoder");
+  const Pieces heads{c.num_heads}, channels = pieces_of_mlp(c.mlp_hidden, c.num_heads);
   const auto width = c.num_heads * c.head_width;
   return {
-      {"encoder.block.*.layer.*.SelfAttention.qkv", column_parallel({width, width, width})},
-      {"encoder.block.*.layer.*.SelfAttention.o", row_parallel()},
+      {"encoder.block.*.layer.*.SelfAttention.qkv", column_parallel(heads, {width, width, width})},
+      {"encoder.block.*.layer.*.SelfAttention.o", row_parallel(heads)},
       // one column per head: cut like the inputs of a row-parallel layer
-      {"encoder.block.*.layer.*.SelfAttention.relative_attention_bias", row_parallel()},
-      {"encoder.block.*.layer.*.DenseReluDense.wi_0", column_parallel()},
-      {"encoder.block.*.layer.*.DenseReluDense.wi_1", column_parallel()},
-      {"encoder.block.*.layer.*.DenseReluDense.wo", row_parallel()},
+      {"encoder.block.*.layer.*.SelfAttention.relative_attention_bias", row_parallel(heads)},
+      {"encoder.block.*.layer.*.DenseReluDense.wi_0", column_parallel(channels)},
+      {"encoder.block.*.layer.*.DenseReluDense.wi_1", column_parallel(channels)},
+      {"encoder.block.*.layer.*.DenseReluDense.wo", row_parallel(channels)},
   };
 }
 

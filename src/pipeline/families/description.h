@@ -47,7 +47,6 @@ struct Part {
   std::string class_name = {};    // in diffusers, if conversion writes its config
   std::int64_t num_heads = 0;     // split among tensor parallel ranks; 0: never split
   std::int64_t num_kv_heads = 0;  // shared by those; copied where there are more ranks. 0: as many
-  enum class Heads { kEven, kAny } heads = Heads::kEven;  // whether all ranks get as many
   std::vector<std::string> lists = {};  // name prefixes of block lists, in order of use
   bool is_large = true;                 // worth quantising
 

@@ -6,14 +6,15 @@ namespace braid {
 
 std::string layout_name(const Degrees& g) {
   std::string text;
-  for (const auto& [name, degree] : {std::pair{"dp", g.dp},
-                                     {"cfg", g.cfg},
-                                     {"pp", g.pp},
-                                     {"ring", g.ring},
-                                     {"ulysses", g.ulysses},
-                                     {"tp", g.tp}})
-    if (degree > 1)
-      text += (text.empty() ? "" : " x ") + std::string(name) + " " + std::to_string(degree);
+  for (const auto& [name, ranks] : {std::pair{"dp", g.of_dp()},
+                                    {"cfg", Shares(g.cfg)},
+                                    {"pp", g.of_pp()},
+                                    {"ring", g.of_ring()},
+                                    {"ulysses", g.of_ulysses()},
+                                    {"tp", g.of_tp()}}) {
+    if (ranks.size() == 1) continue;
+    text += (text.empty() ? "" : " x ") + std::string(name) + " " + in_words(ranks);
+  }
   return text.empty() ? "one rank" : text;
 }
 

@@ -8,7 +8,7 @@
 
 namespace braid {
 
-std::string layout_name(const Degrees& grid);  // "ring 2 x tp 4": degrees above 1; "one rank"
+std::string layout_name(const Degrees& grid);  // "ring 2 x tp 4 (1:1:2:2)": degrees above 1
 
 // Every layout of so many ranks: the ordered products of six factors.
 std::vector<Degrees> grids_of(int ranks);

@@ -8,13 +8,13 @@ namespace braid {
 namespace {
 
 // Tokens of the shares [first, last) of `total`.
-std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
-  return (last == ranks ? total : share_of(total, last, ranks).begin) -
+std::int64_t tokens_of(std::int64_t total, int first, int last, const Shares& ranks) {
+  return (last == ranks.size() ? total : share_of(total, last, ranks).begin) -
          share_of(total, first, ranks).begin;
 }
 
-std::int64_t grouped_keys(const DenoiserShape& shape, const StepPlace& p) {
-  return std::int64_t(key_heads_of(shape.num_heads, shape.num_kv_heads, p.tp, p.tp_size).size());
+std::int64_t grouped_keys(const DenoiserShape& shape, int rank, const Shares& ranks) {
+  return std::int64_t(key_heads_of(shape.num_heads, shape.num_kv_heads, rank, ranks).size());
 }
 
 }  // namespace
@@ -98,9 +98,10 @@ TokenCounts all_keys(const PlanJob& job) {
           .crossed = is_crossed ? text : 0};
 }
 
-StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
-  const int ranks = p.ring_size * p.ulysses_size;
-  const int rank = p.ring * p.ulysses_size + p.ulysses;
+StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_grid) {
+  const auto p = place_of(grid, rank_of_grid);
+  const auto ranks = grid.of_context(), traders = grid.of_ulysses(), sharers = grid.of_tp();
+  const int rank = p.ring * grid.ulysses + p.ulysses;
   const auto all = all_keys(job);
   const auto shares_of_ranks = [&](int first, int last) {
     TokenCounts counts{.image = tokens_of(all.image, first, last, ranks),
@@ -112,7 +113,7 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
   };
   // Tokens of the ranks that trade heads, at place `ring` of the ring.
   const auto keys_at = [&](int ring) {
-    return shares_of_ranks(ring * p.ulysses_size, (ring + 1) * p.ulysses_size);
+    return shares_of_ranks(ring * grid.ulysses, (ring + 1) * grid.ulysses);
   };
   const bool keeps_prefix = job.keeps_prefix();
   const bool keeps_references = keeps_prefix || job.pictures.seen == PicturesTaken::Seen::kOnce;
@@ -121,24 +122,24 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
     if (keeps_prefix) counts.text = 0;
     return counts;
   };
-  const auto heads = share_of(job.shape().num_heads, p.tp, p.tp_size).count;
+  const auto heads = share_of(job.shape().num_heads, p.tp, sharers).count;
   const bool are_grouped = job.shape().num_kv_heads < job.shape().num_heads;
-  const auto kv_heads = are_grouped ? grouped_keys(job.shape(), p) : heads;
+  const auto kv_heads = are_grouped ? grouped_keys(job.shape(), p.tp, sharers) : heads;
   std::int64_t sent_heads = 0, sent_kv_heads = 0;
-  for (int r = 0; r < p.ulysses_size; ++r) {
-    const auto traded = traded_heads(heads, kv_heads, r, p.ulysses_size);
+  for (int r = 0; r < grid.ulysses; ++r) {
+    const auto traded = traded_heads(heads, kv_heads, r, traders);
     sent_heads += traded.q.count + 2 * traded.kv.count;
     sent_kv_heads += 2 * traded.kv.count;
   }
   // In R - 1 hops a rank passes on all keys except those of the rank it sends to.
-  const auto next = keys_at((p.ring + 1) % p.ring_size);
+  const auto next = keys_at((p.ring + 1) % grid.ring);
   const auto mine = shares_of_ranks(rank, rank + 1);
-  return {.branches = job.branches / branches_at_once,
+  return {.branches = job.branches / grid.cfg,
           .batch = job.batch_size,
           .tokens = computed(mine),
           .heads = heads,
           .kv_heads = kv_heads,
-          .attended = traded_heads(heads, kv_heads, p.ulysses, p.ulysses_size),
+          .attended = traded_heads(heads, kv_heads, p.ulysses, traders),
           .sent_heads = sent_heads,
           .sent_kv_heads = sent_kv_heads,
           .group = computed(keys_at(p.ring)),

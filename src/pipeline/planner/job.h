@@ -4,6 +4,7 @@
 #include "parallel/ulysses.h"
 #include "pipeline/families/family.h"
 #include "pipeline/memory/stated.h"
+#include "pipeline/planner/grid.h"
 #include "pipeline/planner/pictures.h"
 #include "pipeline/planner/tensors.h"
 
@@ -87,12 +88,8 @@ struct StepShare {
   TokenCounts once;              // outside of attention, of a prefix before the first step
 };
 
-// The share of rank `tp`, and of rank `ring` x `ulysses` of the context. Uneven shares follow
-// share_of(), as in a run.
-struct StepPlace {
-  int tp, tp_size, ring, ring_size, ulysses, ulysses_size;
-};
-StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace place);
+// Uneven shares follow share_of(), as in a run.
+StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank);
 
 // Keys of a whole picture: what a query attends to.
 TokenCounts all_keys(const PlanJob& job);

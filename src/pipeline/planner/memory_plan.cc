@@ -118,8 +118,9 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
            (waits ? 2 : 1);
   };
   const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode) {
-    const auto pages = pages_of(part, {.tp = place_.grid.tp},
-                                {.quantize = form, .offload = mode, .blocks = o.blocks});
+    const auto pages =
+        pages_of(part, {.tp = place_.grid.of_tp(), .tp_rank = place_.grid.of_tp().largest_rank()},
+                 {.quantize = form, .offload = mode, .blocks = o.blocks});
     return moved(pages, mode, 0, PageUse::kRepeated);
   };
   const auto& t = *job.tensors;
@@ -128,7 +129,8 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
   for (const auto* part : job.family->text_parts())
     if (part->is_large) text_bytes += bytes_of(t.of(*part), job.memory.quantize_text, o.text);
   double denoiser_bytes = 0;  // of a round
-  const auto pages = pages_of_denoisers(job, {.tp = place_.grid.tp});
+  const auto pages = pages_of_denoisers(
+      job, {.tp = place_.grid.of_tp(), .tp_rank = place_.grid.of_tp().largest_rank()});
   const auto served = served_steps(job);
   for (std::size_t i = 0; i < served.size(); ++i) {
     // a part that comes as a whole stays for all its steps

@@ -24,38 +24,33 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
     const bool is_shared =
         part.role == Part::Role::kDenoiser || part.role == Part::Role::kControl ||
         (part.role == Part::Role::kText && job.layout.text == TextRanks::kShared);
-    if (is_shared && part.heads == Part::Heads::kAny && part.num_heads < g.tp)
-      return out(
-          g, Obstacle::kHeads,
-          text_of("tp ", g.tp, " needs as many heads, ", part.label, " has ", part.num_heads));
-    if (is_shared && part.heads == Part::Heads::kEven && part.num_heads % g.tp != 0)
+    if (!is_shared || part.num_heads == 0) continue;
+    if (least_share(part.num_heads, g.of_tp()) == 0)
       return out(g, Obstacle::kHeads,
-                 text_of("tp ", g.tp, " cannot share the ", part.num_heads, " heads of ",
-                         part.label, " evenly"));
-    const auto kv_heads = part.num_kv_heads;
-    if (is_shared && kv_heads > 0 && kv_heads % g.tp != 0 && g.tp % kv_heads != 0)
-      return out(g, Obstacle::kHeads,
-                 text_of("tp ", g.tp, " cannot share the ", kv_heads,
-                         " heads of keys and values of ", part.label, " evenly"));
+                 text_of("tp ", in_words(g.of_tp()), " leaves a rank without a head: ", part.label,
+                         " has ", part.num_heads));
+    if (!job.tensors || g.tp == 1) continue;
+    if (const auto reason = why_not_shared(job.tensors->of(part), g.of_tp()))
+      return out(g, Obstacle::kHeads, *reason);
   }
-  const auto context = std::int64_t(g.ring) * g.ulysses;
-  const bool image_is_short = job.image_tokens() < context;
+  const auto context = g.of_context();
+  const bool image_is_short = least_share(job.image_tokens(), context) == 0;
   const bool splits_text = job.shape().text != TextTokens::kCross;
-  if (image_is_short || (splits_text && job.padded_text_tokens() < context))
+  if (image_is_short || (splits_text && least_share(job.padded_text_tokens(), context) == 0))
     return out(g, Obstacle::kTokens,
-               text_of("ring x ulysses of ", context, " needs as many ",
+               text_of("ring x ulysses of ", in_words(context), " needs as many ",
                        image_is_short ? "image" : "text", " tokens, there are ",
                        image_is_short ? job.image_tokens() : job.padded_text_tokens()));
   if (g.cfg > job.branches)
     return out(g, Obstacle::kBranches,
                text_of("cfg ", g.cfg, " needs as many branches, there ",
                        job.branches == 1 ? "is 1: no negative prompt" : "are 2"));
-  if (g.dp > job.num_pictures)
+  if (least_share(job.num_pictures, g.of_dp()) == 0)
     return out(g, Obstacle::kPictures,
                text_of("dp ", g.dp, " needs as many pictures, there ",
                        job.num_pictures == 1 ? "is 1" : text_of("are ", job.num_pictures)));
   const auto blocks = job.shape().num_blocks();
-  if (g.pp > blocks)
+  if (least_share(blocks, g.of_pp()) == 0)
     return out(g, Obstacle::kBlocks,
                text_of("pipeline parallelism ", g.pp, " needs as many blocks, there are ", blocks));
   return {};
@@ -83,7 +78,8 @@ void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vec
     const auto stage = std::size_t(rank / stride % g.pp);
     // Ranks of a stage differ by at most one token: check the first that is not rank 0, which also
     // has a share of the text encoders if any other rank has one.
-    const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.pp);
+    const bool is_new =
+        g.shares != AxisShares{} || rank < 2 || (rank % stride == 0 && rank / stride < g.pp);
     const bool differs =
         machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
     if (!is_new && !differs) continue;
@@ -110,7 +106,8 @@ void measure(PlanJob job, const Machine& machine, const std::vector<Stage>& stag
 
 // Pictures a rank denoises together: pipeline parallelism takes one batch per stage.
 int pictures_at_once(const PlanJob& job, const Degrees& g) {
-  return std::min(job.batch_size * g.pp, (job.num_pictures + g.dp - 1) / g.dp);
+  const auto most = share_of(job.num_pictures, g.of_dp().largest_rank(), g.of_dp()).count;
+  return std::min(job.batch_size * g.pp, int(most));
 }
 
 }  // namespace
@@ -133,18 +130,19 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
   }
   for (auto& bytes : room) bytes = std::max(bytes, 1.0);
   const auto sizes = block_parameters(*job.family, *job.tensors);
+  const bool is_by_count = all_host || !g.of_pp().are_alike();
   std::vector<Stage> stages;
   for (int stage = 0; stage < g.pp; ++stage)
-    if (all_host)
-      stages.push_back(stage_of(shape, share_of(std::int64_t(sizes.size()), stage, g.pp)));
-  if (!all_host)
+    if (is_by_count)
+      stages.push_back(stage_of(shape, share_of(std::int64_t(sizes.size()), stage, g.of_pp())));
+  if (!is_by_count)
     for (const auto& run : runs_in_proportion(sizes, room)) stages.push_back(stage_of(shape, run));
   return stages;
 }
 
 PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, const Degrees& grid) {
-  if (auto refused = refused_layout(whole_job, grid)) return *std::move(refused);
   auto job = surveyed(whole_job);
+  if (auto refused = refused_layout(job, grid)) return *std::move(refused);
   job.batch_size = pictures_at_once(whole_job, grid);
   const auto stages = plan_stages(job, machine, grid);
   PlannedLayout layout{.grid = grid};
@@ -158,11 +156,74 @@ PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, cons
   return layout;
 }
 
-std::vector<PlannedLayout> plan_layouts(const PlanJob& any_job, const Machine& machine) {
+namespace {
+
+constexpr int kSpeedSteps = 8;  // shares by speed are eighths of the fastest rank's
+
+// The slowest of the ranks at each place of an axis: they do the same share.
+std::vector<int> shares_along(int degree, int stride, const Machine& machine) {
+  std::vector<double> speeds(std::size_t(degree), INFINITY);
+  for (std::size_t rank = 0; rank < machine.devices.size(); ++rank) {
+    const auto& device = machine.devices[rank];
+    auto& speed = speeds[rank / std::size_t(stride) % std::size_t(degree)];
+    speed = std::min(speed, device.bfloat16_flops * device.reached);
+  }
+  const auto fastest = *std::max_element(speeds.begin(), speeds.end());
+  std::vector<int> shares;
+  for (const auto speed : speeds)
+    shares.push_back(std::max(1, int(std::lround(kSpeedSteps * speed / fastest))));
+  return shares;
+}
+
+bool are_alike(const std::vector<int>& shares) {
+  return Shares(int(shares.size()), shares).are_alike();
+}
+
+}  // namespace
+
+AxisShares shares_by_speed(const Degrees& g, const Machine& machine) {
+  const auto stride = strides_of(g);
+  AxisShares shares;
+  const auto set = [&](std::vector<int>& of_axis, int degree, int distance) {
+    auto by_speed = shares_along(degree, distance, machine);
+    if (!are_alike(by_speed)) of_axis = std::move(by_speed);
+  };
+  set(shares.dp, g.dp, stride.dp);
+  set(shares.pp, g.pp, stride.pp);
+  set(shares.ring, g.ring, stride.ring);
+  set(shares.ulysses, g.ulysses, stride.ulysses);
+  set(shares.tp, g.tp, stride.tp);
+  return shares;
+}
+
+namespace {
+
+// The shares that were asked for, along the axes of their degrees.
+AxisShares shares_asked(const AxisShares& asked, const Degrees& g) {
+  const auto fitting = [](const std::vector<int>& shares, int degree) {
+    return int(shares.size()) == degree ? shares : std::vector<int>();
+  };
+  return {.dp = fitting(asked.dp, g.dp),
+          .pp = fitting(asked.pp, g.pp),
+          .ring = fitting(asked.ring, g.ring),
+          .ulysses = fitting(asked.ulysses, g.ulysses),
+          .tp = fitting(asked.tp, g.tp)};
+}
+
+}  // namespace
+
+std::vector<PlannedLayout> plan_layouts(const PlanJob& any_job, const Machine& machine,
+                                        Division division) {
   const auto job = surveyed(any_job);
   std::vector<PlannedLayout> layouts;
-  for (const auto& grid : grids_of(int(machine.devices.size())))
+  for (auto grid : grids_of(int(machine.devices.size()))) {
+    grid.shares = shares_asked(job.layout.shares, grid);
     layouts.push_back(plan_layout(job, machine, grid));
+    const bool are_asked = grid.shares != AxisShares{};
+    if (division == Division::kAsAsked || are_asked) continue;
+    grid.shares = shares_by_speed(grid, machine);
+    if (grid.shares != AxisShares{}) layouts.push_back(plan_layout(job, machine, grid));
+  }
   std::stable_sort(layouts.begin(), layouts.end(),
                    [](const PlannedLayout& a, const PlannedLayout& b) {
                      if (a.obstacle != b.obstacle) return a.obstacle < b.obstacle;

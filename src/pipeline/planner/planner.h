@@ -30,8 +30,16 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
 // The block range of each stage of a grid. The job is surveyed.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& grid);
 
+// Shares in proportion to what the devices reach in large products, in eighths of the fastest;
+// ranks at one place of an axis count as their slowest.
+AxisShares shares_by_speed(const Degrees& grid, const Machine& machine);
+
+// With the shares of the job's layout, or also with those by speed where devices are not alike.
+enum class Division { kAsAsked, kAlsoBySpeed };
+
 // All grids with one rank per device: those that fit, the fastest per picture first, then the rest.
-std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine);
+std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine,
+                                        Division division = Division::kAsAsked);
 
 // A single grid.
 PlannedLayout plan_layout(const PlanJob& job, const Machine& machine, const Degrees& grid);

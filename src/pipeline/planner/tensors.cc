@@ -106,9 +106,7 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
                              : last + 1,
          .leaf = leaves.of(a),
          .use = a.use,
-         .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
-         .unit = sharding ? sharding->unit : 0,
-         .num_queries = sharding ? sharding->num_queries : 0});
+         .sharding = sharding ? std::optional(*sharding) : std::nullopt});
     add_changes(adapters.changes_of(a), options, part.tensors.back());
   }
   return part;
@@ -126,23 +124,10 @@ std::vector<SurveyedTensor> asked_by(const Part& part, const SurveyOptions& o,
   return asked;
 }
 
-// The share of each part of `width` rows or columns.
-std::vector<Share> runs_of_width(const PlannedTensor& t, std::int64_t width, int ranks, int rank) {
-  std::vector<Share> runs;
-  std::int64_t begin = 0;
-  for (const auto part : t.parts.empty() ? std::vector{width} : t.parts) {
-    const auto shares = t.num_queries > 0 ? grouped_shares(part, t.unit, t.num_queries, rank, ranks)
-                                          : std::vector{share_of_part(part, t.unit, rank, ranks)};
-    for (const auto& share : shares)
-      runs.push_back({.begin = begin + share.begin, .count = share.count});
-    begin += part;
-  }
-  return runs;
-}
-
-std::vector<Share> column_runs(const PlannedTensor& t, int ranks, int rank) {
-  const bool are_shared = t.shared == PlannedTensor::Shared::kColumns && ranks > 1;
-  return are_shared ? runs_of_width(t, t.columns, ranks, rank) : std::vector<Share>();
+std::vector<Share> column_runs(const PlannedTensor& t, const Shares& ranks, int rank) {
+  const bool are_shared = t.shared == PlannedTensor::Shared::kColumns && ranks.size() > 1;
+  return are_shared ? shares_of(*t.sharding, t.columns, rank, ranks, t.layer)
+                    : std::vector<Share>();
 }
 
 PartTensors survey_part(const Family& family, const Part& part, const SurveyOptions& o,
@@ -186,24 +171,34 @@ ModelTensors survey_model(const Family& family, const SurveyOptions& o, const Mo
   return model;
 }
 
-std::int64_t rows_of(const PlannedTensor& t, int ranks, int rank) {
+std::int64_t rows_of(const PlannedTensor& t, const Shares& ranks, int rank) {
   using Shared = PlannedTensor::Shared;
   const bool are_shared = t.shared == Shared::kRows || t.shared == Shared::kGathered;
-  return are_shared ? total_count(runs_of_width(t, t.rows, ranks, rank)) : t.rows;
+  if (!are_shared || ranks.size() == 1) return t.rows;
+  return total_count(shares_of(*t.sharding, t.rows, rank, ranks, t.layer));
 }
 
-std::int64_t columns_of(const PlannedTensor& t, int ranks, int rank) {
+std::int64_t columns_of(const PlannedTensor& t, const Shares& ranks, int rank) {
   const auto runs = column_runs(t, ranks, rank);
   return runs.empty() ? t.columns : total_count(runs);
 }
 
-std::int64_t kept_bytes(const PlannedTensor& t, const std::vector<KeptTensor>& kept, int ranks,
-                        int rank, std::int64_t alignment) {
+std::optional<std::string> why_not_shared(const PartTensors& part, const Shares& ranks) {
+  try {
+    for (const auto& tensor : part.tensors) (void)numbers_of(tensor, ranks);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::int64_t kept_bytes(const PlannedTensor& t, const std::vector<KeptTensor>& kept,
+                        const Shares& ranks, int rank, std::int64_t alignment) {
   const auto rows = rows_of(t, ranks, rank);
   return bytes_of(kept, t.columns, rows, column_runs(t, ranks, rank), alignment);
 }
 
-std::int64_t numbers_of(const PlannedTensor& t, int ranks, int rank) {
+std::int64_t numbers_of(const PlannedTensor& t, const Shares& ranks, int rank) {
   return rows_of(t, ranks, rank) * columns_of(t, ranks, rank);
 }
 

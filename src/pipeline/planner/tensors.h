@@ -29,9 +29,7 @@ struct PlannedTensor {
   // weight that is kept as numbers.
   std::int64_t low_rank_rank = 0;
   bool is_always_unmerged = false;
-  // Sharding cuts each of these parts by itself, in multiples of the unit.
-  std::vector<std::int64_t> parts = {};
-  std::int64_t unit = 0, num_queries = 0;
+  std::optional<Sharding> sharding = {};
 
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
   // Stored neither as numbers nor in our codes.
@@ -65,16 +63,19 @@ struct SurveyOptions {
 ModelTensors survey_model(const Family& family, const SurveyOptions& options,
                           const ModelFiles* files);
 
-// How many numbers, or rows, of one tensor a tensor parallel rank of `ranks` holds. None holds more
-// than the first.
-std::int64_t numbers_of(const PlannedTensor& tensor, int ranks, int rank = 0);
-std::int64_t rows_of(const PlannedTensor& tensor, int ranks, int rank);
-std::int64_t columns_of(const PlannedTensor& tensor, int ranks, int rank);
+// How many numbers, or rows, of one tensor a tensor parallel rank of `ranks` holds. Throws
+// InputError for ranks that cannot share it.
+std::int64_t numbers_of(const PlannedTensor& tensor, const Shares& ranks, int rank = 0);
+std::int64_t rows_of(const PlannedTensor& tensor, const Shares& ranks, int rank);
+std::int64_t columns_of(const PlannedTensor& tensor, const Shares& ranks, int rank);
+
+// Why these ranks cannot share a part; nothing if they can.
+std::optional<std::string> why_not_shared(const PartTensors& part, const Shares& ranks);
 
 // The bytes of the share in these tensors, each a multiple of `alignment`: whole groups of columns,
 // also where a rank's begin or end within one.
-std::int64_t kept_bytes(const PlannedTensor& tensor, const std::vector<KeptTensor>& kept, int ranks,
-                        int rank, std::int64_t alignment);
+std::int64_t kept_bytes(const PlannedTensor& tensor, const std::vector<KeptTensor>& kept,
+                        const Shares& ranks, int rank, std::int64_t alignment);
 
 // Parameters of each block, in order of use: of a surveyed part, and of a family's denoisers
 // together, whose blocks pipeline parallelism divides alike.

@@ -140,7 +140,8 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                         {"body_bytes", context.bounds.max_body_bytes},
                         {"frames", info.frames.most},
                         {"max_sequence_length", info.max_text_tokens}}},
-                      {"alpha", info.draws_alpha}});
+                      {"alpha", info.draws_alpha},
+                      {"boxes", info.takes_boxes}});
 }
 
 }  // namespace

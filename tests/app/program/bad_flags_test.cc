@@ -75,7 +75,9 @@ TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
 TEST_F(BadFlags, LayoutsThatOnlyTheModelRefuses) {
   const std::string demo = BRAID_SOURCE_DIR "/models/demo";
   expect_refused({"-m", demo, "--layer-split", "9"}, "the transformer has 8");
-  expect_refused({"-m", demo, "--tp", "3", "--text-encoder", "tp"}, "cannot share the 4 heads");
+  expect_refused({"-m", demo, "--tp", "5", "--text-encoder", "tp"},
+                 "there are 4 pieces that cannot be cut");
+  expect_refused({"-m", demo, "--tp", "2", "--shares", "tp=99:1"}, "none for rank 1");
   expect_refused({"-m", demo, "--guidance-rescale", "1.5"},
                  "the guidance rescale should lie between 0 and 1, it is 1.5");
   expect_refused({"-m", demo, "--cfg-norm-cap", "-1"}, "should be at least 0, it is -1");

@@ -68,7 +68,7 @@ TEST_F(Bench, SweepsComparesAndDraws) {
                                          "--runs",
                                          "2",
                                          "--sweep",
-                                         "tp=1,5",
+                                         "tp=1,13",
                                          "--sweep",
                                          "offload=none,block",
                                          "--threads",
@@ -82,11 +82,11 @@ TEST_F(Bench, SweepsComparesAndDraws) {
   ASSERT_EQ(json.size(), 4u);
   EXPECT_EQ(json[0]["config"], "one rank");
   EXPECT_EQ(json[1]["config"], "one rank --offload block");
-  EXPECT_EQ(json[2]["config"], "tp 5");
-  EXPECT_THAT(json[2]["failure"].get<std::string>(), HasSubstr("5"));
+  EXPECT_EQ(json[2]["config"], "tp 13");
+  EXPECT_THAT(json[2]["failure"].get<std::string>(), HasSubstr("13"));
   const auto svg = read_file(folder_ / "bars.svg");
   EXPECT_THAT(svg, HasSubstr("tp 1, offload block"));
-  EXPECT_THAT(svg, testing::Not(HasSubstr("tp 5")));
+  EXPECT_THAT(svg, testing::Not(HasSubstr("tp 13")));
   EXPECT_FALSE(json[2].contains("size"));
 
   // a thousand times slower than before, then a thousand times faster

@@ -151,7 +151,7 @@ TEST_F(ServeModels, AreRefusedIfNoRequestCouldRun) {
   expect_no_start({"-m", klein, "--cfg-parallel", "2"}, "cfg 2 needs as many branches");
   expect_no_start({"-m", demo, "-m", klein, "--cfg-parallel", "2"},
                   "no request could run on model");
-  expect_no_start({"-m", demo, "--tp", "5"}, "tp 5 cannot share");
+  expect_no_start({"-m", demo, "--tp", "13"}, "tp 13 leaves a rank without a head");
   expect_no_start({"-m", demo, "--layer-split", "100"},
                   "pipeline parallelism 100 needs as many blocks");
 }

@@ -251,11 +251,11 @@ TEST(Krea2Family, PlansWhatItsHeadsForbid) {
   for (const auto& layout : plan_layouts(job, machine))
     has_tp8 |= layout.grid.tp == 8 && layout.fits();
   EXPECT_TRUE(has_tp8);
-  const auto five = devices_named("", "5xh100");
+  const auto many = devices_named("", "49xh100");
   std::vector<std::string> reasons;
-  for (const auto& layout : plan_layouts(job, {five, link_of(five), link_of(five)}))
+  for (const auto& layout : plan_layouts(job, {many, link_of(many), link_of(many)}))
     reasons.push_back(layout.reason);
-  EXPECT_THAT(reasons, testing::Contains(HasSubstr("cannot share the 48 heads")));
+  EXPECT_THAT(reasons, testing::Contains(HasSubstr("leaves a rank without a head")));
 }
 
 // The error for the model with other values in one of its JSON files.
@@ -296,7 +296,7 @@ TEST(Krea2Family, RefusesRequestsThatItCannotDraw) {
   request.true_cfg = 4;
   EXPECT_THAT(message_of([&] { drawn_krea2(krea2_with(), request); }),
               HasSubstr("no true guidance beside its own"));
-  EXPECT_THAT(message_of([&] { drawn_krea2(krea2_with({.tp = 5})); }),
+  EXPECT_THAT(message_of([&] { drawn_krea2(krea2_with({.tp = 25})); }),
               HasSubstr("cannot share the 24 heads"));
 }
 

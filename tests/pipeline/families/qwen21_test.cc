@@ -239,7 +239,7 @@ TEST(Qwen21Family, RefusesRequestsThatItCannotDraw) {
   request.true_cfg = 4;
   EXPECT_THAT(message_of([&] { drawn_qwen21(qwen21_with(), request); }),
               HasSubstr("no true guidance beside its own"));
-  EXPECT_THAT(message_of([&] { drawn_qwen21(qwen21_with({.tp = 3})); }),
+  EXPECT_THAT(message_of([&] { drawn_qwen21(qwen21_with({.tp = 5})); }),
               HasSubstr("cannot share the 4 heads"));
   request = kQwen21Request;
   request.pictures.references.assign(11, qwen21_reference(32, 32, 1, false));

@@ -202,7 +202,8 @@ TEST(ZImageFamily, PlansWhatItsHeadsForbid) {
   std::vector<std::string> reasons;
   for (const auto& layout : layouts) reasons.push_back(layout.reason);
   EXPECT_TRUE(layouts.front().fits());
-  EXPECT_THAT(reasons, testing::Contains("tp 32 needs as many heads, the transformer has 30"));
+  EXPECT_THAT(reasons,
+              testing::Contains("tp 32 leaves a rank without a head: the transformer has 30"));
 }
 
 std::string zimage_refusal(const PipelineOptions& options,

@@ -63,8 +63,9 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
   const auto reason = [&](const std::string& devices, const Degrees& grid) {
     return planned(job, devices, grid).reason;
   };
-  EXPECT_EQ(reason("5xh100", {.tp = 5}),
-            "tp 5 cannot share the 24 heads of the transformer evenly");
+  EXPECT_EQ(reason("5xh100", {.tp = 5}), "");
+  EXPECT_EQ(reason("25xh100", {.tp = 25}),
+            "tp 25 leaves a rank without a head: the transformer has 24");
   EXPECT_EQ(reason("600xh100", {.ulysses = 600}),
             "ring x ulysses of 600 needs as many text tokens, there are 512");
   EXPECT_EQ(reason("2xh100", {.cfg = 2}),

@@ -18,7 +18,6 @@ std::vector<Part> parts_of(const ZImageConfigs& c) {
       .label = "the transformer",
       .class_name = "ZImageTransformer2DModel",
       .num_heads = c.zimage.num_heads,
-      .heads = Part::Heads::kAny,
       .lists = {"noise_refiner", "context_refiner", "layers"},
       .names = zimage_names,
       .sharding = [=](const Sharing& s) { return zimage_sharding(c.zimage, s.ranks); },

@@ -5,10 +5,11 @@
 
 namespace braid {
 
-// Whose share: rank `tp_rank` of `tp`, blocks [begin, begin + count) with what precedes the first
-// block and follows the last; all by default.
+// Whose share: rank `tp_rank` of the ranks `tp`, blocks [begin, begin + count) with what precedes
+// the first block and follows the last; all by default.
 struct PartShare {
-  int tp = 1, tp_rank = 0;
+  Shares tp = 1;
+  int tp_rank = 0;
   std::int64_t begin = 0, count = std::int64_t(1) << 40;
 };
 

@@ -21,9 +21,9 @@ const ModelTensors& tensors_of(const PlanJob& job) {
   return *job.tensors;
 }
 
-// The number of ranks that share the text encoders.
-int text_ranks(const PlanJob& job, const Degrees& grid) {
-  return job.layout.text == TextRanks::kShared ? grid.tp : 1;
+// The ranks that share the text encoders.
+Shares text_ranks(const PlanJob& job, const Degrees& grid) {
+  return job.layout.text == TextRanks::kShared ? grid.of_tp() : Shares(1);
 }
 
 std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
@@ -141,25 +141,25 @@ Quantize text_form(const PlanJob& job, const Part& part) {
 }
 
 // The text encoders share their slots.
-PartPages text_pages(const PlanJob& job, int sharers) {
+PartPages text_pages(const PlanJob& job, const Shares& sharers, int rank) {
   const auto& o = job.memory.offload;
   PartPages all;
   for (const auto* part : job.family->text_parts())
-    all.add(pages_of(tensors_of(job).of(*part), {.tp = sharers},
+    all.add(pages_of(tensors_of(job).of(*part), {.tp = sharers, .tp_rank = rank},
                      {.quantize = text_form(job, *part), .offload = o.text, .blocks = o.blocks}));
   return all;
 }
 
-void hold_text(const PlanJob& job, int sharers, RankBytes& bytes) {
+void hold_text(const PlanJob& job, const Shares& sharers, int rank, RankBytes& bytes) {
   const auto mode = job.memory.offload.text;
   if (mode != OffloadMode::kModel) {
     bytes.text_encoders =
-        hold(job, text_pages(job, sharers), {mode, job.memory.quantize_text}, bytes);
+        hold(job, text_pages(job, sharers, rank), {mode, job.memory.quantize_text}, bytes);
     return;
   }
   for (const auto* part : job.family->text_parts()) {
     const auto quantize = text_form(job, *part);
-    const auto pages = pages_of(tensors_of(job).of(*part), {.tp = sharers},
+    const auto pages = pages_of(tensors_of(job).of(*part), {.tp = sharers, .tp_rank = rank},
                                 {.quantize = quantize, .offload = mode});
     bytes.text_encoders += hold(job, pages, {mode, quantize}, bytes);
   }
@@ -172,7 +172,7 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
   for (const auto* part : job.family->parts(Part::Role::kControl)) {
     const auto& tensors = tensors_of(job).of(*part);
     const auto pages =
-        pages_of(tensors, {.tp = grid.tp, .tp_rank = place_of(grid, rank).tp},
+        pages_of(tensors, {.tp = grid.of_tp(), .tp_rank = place_of(grid, rank).tp},
                  {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
     bytes.transformer += hold(
         job, pages,
@@ -216,7 +216,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   }
   share.batch /= items_of_batch(job, grid);
   hold_denoisers(job,
-                 {.tp = grid.tp,
+                 {.tp = grid.of_tp(),
                   .tp_rank = place_of(grid, rank).tp,
                   .begin = stage.first_block,
                   .count = stage.num_blocks},
@@ -272,10 +272,10 @@ std::int64_t RankBytes::peak() const {
 
 RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
   RankBytes bytes;
-  const int sharers = text_ranks(job, grid);
-  if (rank < sharers) {
-    bytes.encoding = encoding_bytes(job, sharers);
-    hold_text(job, sharers, bytes);
+  const auto sharers = text_ranks(job, grid);
+  if (rank < sharers.size()) {
+    bytes.encoding = encoding_bytes(job, sharers.size());
+    hold_text(job, sharers, rank, bytes);
   }
   if (rank == 0)
     bytes.encoding =

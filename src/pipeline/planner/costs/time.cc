@@ -44,17 +44,26 @@ Pace pace_of(const Machine& machine, const PlanJob& job) {
   return slowest;
 }
 
-// The costs of the rank with the largest share, which is the first, and the whole transformer.
+bool takes_alike(const Degrees& grid) { return grid.shares == AxisShares{}; }
+
+Machine of_rank(Machine machine, int rank) {
+  machine.devices = {machine.devices[std::size_t(rank)]};
+  return machine;
+}
+
+// The costs of a rank, for the whole transformer. Where all ranks take alike, the first has the
+// largest share; it is then as slow as the slowest.
 class Step {
  public:
-  Step(const PlanJob& job, const Degrees& grid, const Machine& machine)
+  Step(const PlanJob& job, const Degrees& grid, const Machine& machine, int rank)
       : job_(job),
         grid_(grid),
         machine_(machine),
-        share_(share_of_step(job, grid, 0)),
+        rank_(rank),
+        share_(share_of_step(job, grid, rank)),
         quantises_tokens_(job.memory.quantize == Quantize::kInt8Dynamic ||
                           multiplies_float8(machine, job)),
-        pace_(pace_of(machine, job)) {}
+        pace_(takes_alike(grid) ? pace_of(machine, job) : pace_of(of_rank(machine, rank), job)) {}
 
   double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }
   double following() const;  // seconds of ControlNets, for one picture
@@ -92,6 +101,7 @@ class Step {
   const PlanJob& job_;
   const Degrees& grid_;
   const Machine& machine_;
+  int rank_;
   const Blocks blocks_ = job_.shape().blocks_of_step();
   StepShare share_;
   bool quantises_tokens_;
@@ -186,7 +196,9 @@ double Step::host_calls() const { return pace_.gap > 0 ? kernels() * kHostCall :
 
 // Bytes.
 double Step::weights(const Part& part) const {
-  return double(read_bytes(job_.tensors->of(part), {.tp = grid_.tp}, job_.memory.quantize));
+  return double(read_bytes(job_.tensors->of(part),
+                           {.tp = grid_.of_tp(), .tp_rank = place_of(grid_, rank_).tp},
+                           job_.memory.quantize));
 }
 
 double Step::weights_of_denoiser() const {
@@ -252,8 +264,10 @@ double Step::handover(double items) const {
 double Step::copies(const Stage& stage) const {
   const auto& o = job_.memory.offload;
   if (o.transformer == OffloadMode::kNone || o.transformer == OffloadMode::kModel) return 0;
-  const auto pages = pages_of_denoisers(
-      job_, {.tp = grid_.tp, .begin = stage.first_block, .count = stage.num_blocks});
+  const auto pages = pages_of_denoisers(job_, {.tp = grid_.of_tp(),
+                                               .tp_rank = place_of(grid_, rank_).tp,
+                                               .begin = stage.first_block,
+                                               .count = stage.num_blocks});
   double speed = INFINITY;
   for (const auto& device : machine_.devices) speed = std::min(speed, host_speed(device));
   if (!o.folder.empty()) speed = kDiskSpeed / std::min(machine_.devices_per_host, grid_.product());
@@ -293,7 +307,7 @@ double Step::seconds_along(const std::string& axis, const Traffic& t) const {
 
 std::vector<std::pair<std::string, double>> Step::communication() const {
   std::vector<std::pair<std::string, double>> seconds;
-  for (const auto& [axis, traffic] : predict_traffic(job_, grid_, 0))
+  for (const auto& [axis, traffic] : predict_traffic(job_, grid_, rank_))
     if (traffic != Traffic{} && axis != "pp")
       seconds.emplace_back(axis, seconds_along(axis, traffic));
   return seconds;
@@ -321,9 +335,11 @@ double StepTime::total() const {
   return sum;
 }
 
-StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
-                      const std::vector<Stage>& stages) {
-  const Step step(job, grid, machine);
+namespace {
+
+StepTime time_of_rank(const PlanJob& job, const Degrees& grid, const Machine& machine,
+                      const std::vector<Stage>& stages, int rank) {
+  const Step step(job, grid, machine, rank);
   StepTime time{.compute = step.compute(), .memory = step.memory(), .gaps = step.gaps()};
   if (!job.records_steps())
     time.gaps = std::max(time.gaps, step.host_calls() - time.compute - time.memory);
@@ -332,15 +348,17 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   const double following = step.following() * std::ceil(double(job.batch_size) / double(grid.pp));
   if (grid.pp == 1) {
     time.compute += following;
-    const auto evaluations = double(share_of_step(job, grid, 0).branches);
+    const auto evaluations = double(share_of_step(job, grid, rank).branches);
     time.copies = exposed(job, evaluations * step.copies(stages.front()), time.total());
     return time;
   }
+  const auto& stage_of_rank = stages[std::size_t(place_of(grid, rank).pp)];
   // Stages work on a step's items in lockstep: n + P - 1 ticks, each as long as the busiest stage
   // takes for an item. On average a stage works for 1/P of the whole and otherwise waits.
   const double whole = time.total();
   const double items = double(job.branches / grid.cfg * items_of_batch(job, grid));
-  const double tick = whole / items * largest_part(job, stages);
+  const auto own = takes_alike(grid) ? stages : std::vector{stage_of_rank};
+  const double tick = whole / items * largest_part(job, own);
   time.compute = time.compute / grid.pp + following;
   time.memory /= grid.pp;
   time.gaps /= grid.pp;
@@ -352,6 +370,19 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   for (const auto& stage : stages) longest = std::max(longest, step.copies(stage));
   time.copies = ticks * exposed(job, longest, tick);
   return time;
+}
+
+}  // namespace
+
+StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
+                      const std::vector<Stage>& stages) {
+  auto longest = time_of_rank(job, grid, machine, stages, 0);
+  if (takes_alike(grid)) return longest;
+  for (int rank = 1; rank < grid.product(); ++rank) {
+    auto time = time_of_rank(job, grid, machine, stages, rank);
+    if (time.total() > longest.total()) longest = std::move(time);
+  }
+  return longest;
 }
 
 }  // namespace braid

@@ -21,7 +21,8 @@ struct Terms {
   DenoiserShape shape;
   Stage stage;
   const PartTensors* tensors;
-  std::int64_t element;     // bytes
+  std::int64_t element;  // bytes
+  int tp_rank;
   bool has_prefix = false;  // causal by blocks, in every step
 };
 
@@ -46,7 +47,7 @@ Traffic tensor_parallel(const Degrees& grid, const StepShare& s, const Terms& t)
     const bool is_in_a_step = tensor.use == PageUse::kRepeated;
     if (!is_gathered || !is_in_a_step || !t.stage.holds(tensor, t.tensors->num_blocks())) continue;
     traffic.all_gathers += t.items;
-    traffic.bytes += t.pictures * tensor.rows / grid.tp * t.element;
+    traffic.bytes += t.pictures * rows_of(tensor, grid.of_tp(), t.tp_rank) * t.element;
   }
   return traffic;
 }
@@ -110,30 +111,21 @@ Traffic ring(RingForm form, const Degrees& grid, const StepShare& s, const Terms
 
 }  // namespace
 
-StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank) {
-  const auto place = place_of(grid, rank);
-  return share_of_step(job, grid.cfg,
-                       {.tp = place.tp,
-                        .tp_size = grid.tp,
-                        .ring = place.ring,
-                        .ring_size = grid.ring,
-                        .ulysses = place.ulysses,
-                        .ulysses_size = grid.ulysses});
-}
-
 std::int64_t items_of_batch(const PlanJob& job, const Degrees& grid) {
   return grid.pp == 1 ? 1 : job.batch_size;
 }
 
 namespace {
 
-Terms terms_of(const PlanJob& job, const Degrees& grid, const Stage& stage, const StepShare& s) {
+Terms terms_of(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage,
+               const StepShare& s) {
   return {.items = s.branches * items_of_batch(job, grid),
           .pictures = s.branches * s.batch,
           .shape = job.shape(),
           .stage = stage,
           .tensors = &tensors_of_first_step(job),
           .element = job.element_bytes(),
+          .tp_rank = place_of(grid, rank).tp,
           .has_prefix = job.shape().text == TextTokens::kPrefix && !job.keeps_prefix()};
 }
 
@@ -168,7 +160,8 @@ void add_controlnets(BlockTraffic& sum, const PlanJob& job, const Degrees& grid,
             .shape = job.shape(),
             .stage = {},
             .tensors = &job.tensors->of(*nets[net]),
-            .element = job.element_bytes()};
+            .element = job.element_bytes(),
+            .tp_rank = place_of(grid, rank).tp};
     t.shape.blocks = nets[net]->costs;
     t.stage = whole_transformer(t.shape);
     add_blocks(sum, job, grid, share_of_step(seen, grid, rank), t);
@@ -187,14 +180,14 @@ Traffic residuals_of(const PlanJob& job, const Degrees& grid, int rank, const St
 
 std::int64_t reduced_bytes(const PlanJob& job, const Degrees& grid, int rank) {
   const auto s = share_of_step(job, grid, rank);
-  return reduces_of(s, terms_of(job, grid, whole_transformer(job.shape()), s)).bytes;
+  return reduces_of(s, terms_of(job, grid, rank, whole_transformer(job.shape()), s)).bytes;
 }
 
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
                               const Stage& stage) {
   const auto& shape = job.shape();
   const auto s = share_of_step(job, grid, rank);
-  const auto t = terms_of(job, grid, stage, s);
+  const auto t = terms_of(job, grid, rank, stage, s);
   const auto velocities = [&](std::int64_t tokens) {
     return t.pictures * tokens * shape.out_width * t.element;
   };

@@ -39,6 +39,4 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank)
 // through the stages of pipeline parallelism.
 std::int64_t items_of_batch(const PlanJob& job, const Degrees& grid);
 
-StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank);
-
 }  // namespace braid
