@@ -157,6 +157,39 @@ def follows_pictures(browser, folder):
     assert said["control 2 from"] == "0.3" and "control 2 mode" not in said, said
 
 
+BOX = "document.getElementById('board').getBoundingClientRect()"
+
+
+def draws_boxes(browser, folder):
+    browser.wait_until("document.getElementById('boxes-row').offsetParent !== null")
+    set_value(browser, "prompt", "a photo of <fox> and <thing2>")
+    browser.drag("#board", [(-80, -60), (0, 0)])
+    browser.press(*"a red fox")
+    assert browser.run("return document.querySelector('#boxes .desc').value") == "a red fox"
+    browser.clear("#boxes .id")
+    browser.type("#boxes .id", "fox")
+    browser.click("#add-box")
+    browser.press(*"snow")
+    browser.run("document.querySelectorAll('.box')[1].focus()")
+    browser.press("\ue015")  # arrow down
+    browser.screenshot(folder / "boxes.png")
+    width, height = browser.run(f"const one = {BOX}; return [one.width, one.height]")
+    set_value(browser, "steps", "2")
+    browser.click("#make")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
+    wish = browser.run("return JSON.parse(localStorage.getItem('braid.settings'))")
+    first, second = wish["boxes"]
+    assert first["id"] == "fox" and first["desc"] == "a red fox", first
+    wanted = [500 - 60 * 1000 / height, 500 - 80 * 1000 / width, 500, 500]
+    assert all(abs(got - want) <= 12 for got, want in zip(first["bbox"], wanted)), (first, wanted)
+    assert second == {"id": "thing2", "bbox": [260, 250, 760, 750], "desc": "snow"}, second
+    assert not text(browser, "error"), text(browser, "error")
+    browser.refresh()
+    browser.wait_until("document.querySelectorAll('#boxes li').length === 2")
+    browser.click("#boxes button")
+    browser.wait_until("document.querySelectorAll('#boxes li').length === 1")
+
+
 def text_of_settings(browser):
     terms, texts = (browser.run(f"return [...document.querySelectorAll('#shown-settings {kind}')]"
                                 ".map((one) => one.textContent)") for kind in ("dt", "dd"))
@@ -202,7 +235,12 @@ def main(braid, folder):
             browser.open(server.address)
             follows_pictures(browser, here)
             assert not browser.complaints(), browser.complaints()
-    print("page: a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models, ControlNets")
+        model = pathlib.Path(__file__).parents[2] / "tests/data/parity/flux3/model"
+        with Server(braid, "-m", model).wait_until_ready() as server, Browser(height=1500) as browser:
+            browser.open(server.address)
+            draws_boxes(browser, folder)
+            assert not browser.complaints(), browser.complaints()
+    print("page: boxes, a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models, ControlNets")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // The form: settings within what the server and the model take, remembered for the next visit.
+import { chooseBoxes, chosenBoxes, offerBoxes, shapeBoard, whenBoxesChange } from "./boxes.js";
 import { $, complain } from "./dom.js";
 import { chooseLoras, chosenLoras, lorasOfText, offerLoras } from "./loras.js";
 import { offerPictures } from "./pictures.js";
@@ -26,10 +27,11 @@ const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encodeURIComp
 // Prompts stay: they may be typed while the model is loaded.
 export async function beginForm() {
   await offerModel(local.read("model") ?? "");
-  const { model, loras, prompt, negative_prompt, ...settings } = rememberedSettings();
+  const { model, loras, boxes, prompt, negative_prompt, ...settings } = rememberedSettings();
   if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
   fill({ ...capabilities.defaults, ...settings });
   chooseLoras(loras ?? []);
+  if (capabilities.boxes) chooseBoxes(boxes ?? []);
   $("settings").disabled = $("make").disabled = false;
 }
 
@@ -58,6 +60,7 @@ async function offerModel(name) {
   offerNegative();
   offerPictures(capabilities, (width, height) => useSize(sizeLike(width, height, capabilities)));
   offerLoras(capabilities.loras ?? []);
+  offerBoxes(capabilities.boxes);
   countFor(capabilities);
 }
 
@@ -96,6 +99,7 @@ export function useSize(size) {
 }
 
 function showShape() {
+  shapeBoard(Number($("width").value), Number($("height").value));
   for (const [name, ratio] of Object.entries(shapes)) {
     const size = capabilities && sizeOfRatio(ratio, capabilities);
     const isIt = size && Number($("width").value) === size.width && Number($("height").value) === size.height;
@@ -134,6 +138,7 @@ export async function fillFrom(settings) {
   const { sampler, schedule } = capabilities.defaults;
   fill({ negative_prompt: "", true_cfg: 1, sampler, schedule, ...settings, ...(height ? { width, height } : {}) });
   chooseLoras(lorasOfText(settings.lora ?? ""));
+  chooseBoxes([]);  // a picture's prompt has them behind it
   rememberForm();
   countFor(capabilities);
   $("prompt").focus();
@@ -144,9 +149,13 @@ export function rememberForm() {
   if (!capabilities) return local.write("settings", JSON.stringify({ ...rememberedSettings(), ...prompts }));
   const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
   local.write("settings", JSON.stringify(
-    { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), model: capabilities.model }));
+    { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), boxes: chosenBoxes(),
+      model: capabilities.model }));
 }
 for (const kind of ["input", "change"]) $("form").addEventListener(kind, rememberForm);
+whenBoxesChange(rememberForm);
+// The board shows the picture that was made last.
+new MutationObserver(showShape).observe($("picture"), { attributeFilter: ["src"] });
 
 export function useSeed(seed) {
   anySeed = seed === "";
@@ -178,6 +187,8 @@ export function settingsOfForm() {
   if (capabilities.models.length > 1) settings.model = capabilities.model;
   const loras = chosenLoras();
   if (loras.length) settings.lora = loras;
+  const boxes = chosenBoxes();
+  if (boxes.length) settings.boxes = JSON.stringify(boxes);
   return settings;
 }
 
