@@ -26,7 +26,8 @@ enum class TokenScope { kAll, kImage, kText, kNoise, kReferences };
 //   kCross   by cross-attention, in blocks that compute on image tokens alone. Every rank has the
 //            whole text, embedded once (DenoiserPart::refine): no part's state has it.
 //   kPrefix  before it, as it sees references: causal by blocks (Tokens::span_L2). They see nothing
-//            of the image, so their keys and values are the same in every step and can be kept.
+//            of the image, so their keys and values are the same in every step and can be kept,
+//            unless prefix_has_time.
 enum class TextTokens { kJoint, kCross, kPrefix };
 
 // How often. Blocks that see only the text, without modulations, come once, before the first step.
@@ -64,6 +65,7 @@ struct DenoiserShape {
   std::int64_t run_multiple = 1;  // image and text tokens are each padded to a multiple of this
   std::int64_t residuals = 0;     // [B N hidden] each, that ControlNets add to image tokens
   TextTokens text = TextTokens::kJoint;
+  bool prefix_has_time = false;  // a kPrefix whose tokens are modulated by the step's timestep
   std::vector<BlockCost> blocks = {};
 
   std::int64_t padded(std::int64_t tokens) const {

@@ -41,4 +41,7 @@ class LlamaRmsNorm {
   double eps_;
 };
 
+// ops::modulated_norm() with an eps that may differ from its 1e-6.
+Tensor modulated_norm(const Tensor& x_BLC, const Modulation& modulation, double eps);
+
 }  // namespace braid

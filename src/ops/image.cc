@@ -23,21 +23,30 @@ Tensor pixel_lengths(const Tensor& x, at::ScalarType dtype) {
   return squares.sqrt_();
 }
 
+Tensor wide_pixel_norm(const Tensor& x, const PixelNormParts& norm) {
+  constexpr double kShortest = 1e-12;  // length to divide by
+  const auto length = pixel_lengths(x, at::promote_types(x.scalar_type(), at::kFloat));
+  auto y = x / length.clamp_min(kShortest);
+  return y.mul_(std::sqrt(double(x.size(1)))).mul_(norm.gamma_C.view({-1, 1, 1}));
+}
+
 }  // namespace
 
 Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm) {
-  constexpr double kShortest = 1e-12;  // length to divide by
-  const auto length = pixel_lengths(x, at::promote_types(x.scalar_type(), at::kFloat));
-  auto y = (x / length.clamp_min(kShortest)).to(x.scalar_type());
-  return y.mul_(std::sqrt(double(x.size(1)))).mul_(norm.gamma_C.view({-1, 1, 1}));
+  return wide_pixel_norm(x, norm).to(x.scalar_type());
+}
+
+Tensor activated_pixel_norm(const Tensor& x, const PixelNormParts& norm) {
+  auto normed = wide_pixel_norm(x, norm);
+  return at::silu_(normed);
 }
 
 namespace reference {
 namespace {
 
-Tensor convolve_activated(Tensor normed, const Convolution& conv,
+Tensor convolve_activated(const Tensor& activated, const Convolution& conv,
                           const std::optional<ImageResidual>& residual) {
-  auto y = reference::convolve(at::silu_(normed), conv);
+  auto y = reference::convolve(activated, conv);
   if (!residual) return y;
   check(residual->x_BCHW.sizes() == y.sizes(), "an image of shape ", residual->x_BCHW.sizes(),
         " cannot be added to one of shape ", y.sizes());
@@ -63,14 +72,14 @@ Tensor convolve_normed(Tensor x, const GroupNormParts& n, const Convolution& con
                        const std::optional<ImageResidual>& residual) {
   auto normed = at::group_norm(x, n.groups, n.weight_C, n.bias_C, n.eps);
   x.reset();
-  return convolve_activated(std::move(normed), conv, residual);
+  return convolve_activated(at::silu_(normed), conv, residual);
 }
 
 Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual) {
-  auto normed = pixel_norm(x, norm);
+  const auto activated = activated_pixel_norm(x, norm).to(x.scalar_type());
   x.reset();
-  return convolve_activated(std::move(normed), conv, residual);
+  return convolve_activated(activated, conv, residual);
 }
 
 }  // namespace reference

@@ -73,6 +73,7 @@ TEST_P(CausalLms, GiveTheStatesInTheOrderAsked) {
   EXPECT_TRUE(at::equal(joined[1], states({0})));
   EXPECT_TRUE(at::equal(joined[2], states({1})));
   EXPECT_TRUE(at::equal(states({-2}), states({fixture_.config().num_layers - 1})));
+  EXPECT_TRUE(at::equal(states({-1}), states({fixture_.config().num_layers})));
 }
 
 TEST_P(CausalLms, RefuseStatesThatTheyDoNotHave) {
@@ -84,13 +85,14 @@ TEST_P(CausalLms, RefuseStatesThatTheyDoNotHave) {
   const auto layers = std::to_string(fixture_.config().num_layers);
   EXPECT_THAT(refusal(27),
               HasSubstr("the text encoder has " + layers + " layers: there is no hidden state 27"));
-  EXPECT_THAT(refusal(fixture_.config().num_layers), HasSubstr("before its final norm"));
-  EXPECT_THAT(refusal(-1), HasSubstr("no hidden state -1"));
+  EXPECT_EQ(refusal(fixture_.config().num_layers), "");
+  EXPECT_THAT(refusal(fixture_.config().num_layers + 1), HasSubstr("there is no hidden state"));
   EXPECT_THAT(refusal(-10), HasSubstr("no hidden state -10"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, CausalLms,
-                         testing::Values("qwen3", "qwen3_bare", "qwen3_biased", "mistral3"),
+                         testing::Values("qwen3", "qwen3_bare", "qwen3_biased", "qwen3_last",
+                                         "mistral3"),
                          [](const auto& info) { return info.param; });
 
 // --------------------------------------------------------------------------------- checkpoints

@@ -94,7 +94,7 @@ std::string without_dashes(std::string name) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Flux3Parity,
-                         testing::Values("flux3", "flux3-map", "flux3-plain"),
+                         testing::Values("flux3", "flux3-map", "flux3-plain", "flux3-eps"),
                          [](const auto& info) { return without_dashes(info.param); });
 
 class Flux3SingleFile : public Flux3Parity {};
@@ -218,7 +218,7 @@ TEST(Flux3Config, RefusesSizesThatDoNotFit) {
   EXPECT_THAT(refusal(R"({"axes_dims_rope": [31, 33, 32, 32]})"), HasSubstr("even numbers"));
   EXPECT_THAT(refusal(R"({"timestep_channels": 255})"), HasSubstr("should be even"));
   EXPECT_THAT(refusal(R"({"rope_theta": 0})"), HasSubstr("'rope_theta' should be above 0"));
-  EXPECT_THAT(refusal(R"({"eps": 1e-5})"), HasSubstr("'eps' should be 1e-06"));
+  EXPECT_THAT(refusal(R"({"eps": -1})"), HasSubstr("'eps' should not be below 0, it is -1"));
   EXPECT_THAT(refusal(R"({"mlp_ratio": 65})"), HasSubstr("'mlp_ratio'"));
   EXPECT_THAT(refusal(R"({"_class_name": "Flux2Transformer2DModel"})"),
               HasSubstr("should describe a Flux3Transformer2DModel"));

@@ -98,6 +98,51 @@ TEST_F(WanVae, LooksAtTheLastSliceInTimeOnly) {
                         decoded(whole, "vae.latents", Tiles::kNever)));
 }
 
+// Wan 2.1's name of a tensor. Levels of this decoder have two blocks; the layers of all are one
+// list.
+std::string in_wans_list(std::string name) {
+  const auto replace = [&](const std::string& old, const std::string& by) {
+    if (const auto at = name.find(old); at != name.npos) name.replace(at, old.size(), by);
+  };
+  if (name.find("resnets") != name.npos || name.find("down_blocks") != name.npos)
+    for (const auto& [old, by] : {std::pair{"norm1", "residual.0"},
+                                  {"conv1", "residual.2"},
+                                  {"norm2", "residual.3"},
+                                  {"conv2", "residual.6"},
+                                  {"conv_shortcut", "shortcut"}})
+      replace(old, by);
+  for (int level = 0; level < 6; ++level) {
+    const auto ours = "up_blocks." + std::to_string(level) + ".";
+    const auto nth = [&](int i) { return "upsamples." + std::to_string(3 * level + i); };
+    replace(ours + "resnets.0", nth(0));
+    replace(ours + "resnets.1", nth(1));
+    replace(ours + "upsamplers.0", nth(2));
+  }
+  for (const auto& [old, by] : {std::pair{"down_blocks", "downsamples"},
+                                {"post_quant_conv", "conv2"},
+                                {"quant_conv", "conv1"},
+                                {"conv_in", "conv1"},
+                                {"norm_out", "head.0"},
+                                {"conv_out", "head.2"},
+                                {"mid_block.resnets.0", "middle.0"},
+                                {"mid_block.resnets.1", "middle.2"},
+                                {"mid_block.attentions.0", "middle.1"}})
+    replace(old, by);
+  return name;
+}
+
+TEST_F(WanVae, MayHaveTheNamesOfItsAuthors) {
+  std::map<std::string, Tensor> tensors;
+  const auto stored = part("vae");
+  for (const auto& [name, tensor] : tensors_of(stored)) tensors[in_wans_list(name)] = tensor;
+  ASSERT_TRUE(tensors.contains("decoder.upsamples.2.resample.1.weight"));
+  ASSERT_TRUE(tensors.contains("encoder.downsamples.0.residual.0.gamma"));
+  const auto file = checkpoint_of(tensors);
+  const auto vae = load(file);
+  expect_equal(decoded(vae, "vae.latents", Tiles::kNever), "vae.decoded");
+  expect_equal(moments(vae), "vae.moments");
+}
+
 TEST_F(WanVae, HasEitherHalf) {
   const auto decoder = load(part("vae"), Vae::Parts::kDecoder);
   expect_equal(decoded(decoder, "vae.latents", Tiles::kNever), "vae.decoded");

@@ -63,9 +63,12 @@ TEST_P(Qwen21Vae, DecodesWithoutItsEncoder) {
   EXPECT_THROW(vae.encode(given("pixels", at::kFloat), Tiles::kNever), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen21Vae, testing::Values("qwen21-vae", "qwen21-vae-odd"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen21Vae,
+                         testing::Values("qwen21-vae", "qwen21-vae-odd", "qwen21-vae-317",
+                                         "qwen21-vae-318", "qwen21-vae-319"),
                          [](const auto& info) {
-                           return std::string(info.index == 0 ? "Plain" : "OtherWidths");
+                           if (info.index == 1) return std::string("OtherWidths");
+                           return info.index == 0 ? "Plain" : "Seed" + info.param.substr(11);
                          });
 
 // The same tensors as Wan's authors call them, with one slice of time.

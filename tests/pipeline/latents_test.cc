@@ -22,6 +22,18 @@ TEST(Pack, PutsTwoByTwoPatchesIntoChannels) {
   EXPECT_TRUE(at::equal(unpack_patches(tokens, {.rows = 2, .columns = 3}), latents));
 }
 
+TEST(Pack, PutsPatchesOfOtherSidesIntoChannels) {
+  const auto latents = at::arange(2 * 6 * 9, at::kFloat).view({1, 2, 6, 9});
+  const auto tokens = pack_patches(latents, 3);
+  ASSERT_EQ(tokens.sizes(), at::IntArrayRef({1, 6, 18}));
+  for (std::int64_t c = 0; c < 2; ++c)
+    for (std::int64_t dy = 0; dy < 3; ++dy)
+      for (std::int64_t dx = 0; dx < 3; ++dx)
+        EXPECT_EQ(tokens[0][3 + 2][c * 9 + dy * 3 + dx].item<float>(),
+                  latents[0][c][3 + dy][6 + dx].item<float>());
+  EXPECT_TRUE(at::equal(unpack_patches(tokens, {.rows = 2, .columns = 3}, 3), latents));
+}
+
 TEST(PositionIds, CountRowsThenColumns) {
   const auto ids = patch_positions({.rows = 2, .columns = 3}, at::kCPU);
   ASSERT_EQ(ids.sizes(), at::IntArrayRef({6, 3}));

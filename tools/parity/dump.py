@@ -17,6 +17,7 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+os.environ.setdefault("TQDM_DISABLE", "1")  # FLUX.3's blocks have no other switch
 import diffusers
 import numpy as np
 import redux
@@ -53,6 +54,7 @@ class Request:
     vae_tiling: bool = False
     references: tuple = ()          # (width, height) of each
     transparent: tuple = ()         # which references have alpha
+    boxes: tuple = ()               # FLUX.3's: rows of a layout, with sides from 0 to 1
     init: tuple | None = None       # (width, height) of the picture to start from
     strength: float = 0.6
     mask: bool | str = False        # of the size of init; True or a name in MASKS
@@ -68,12 +70,14 @@ class Request:
     looked_scales: tuple = ()       # one per picture; empty: 1
 
 
-def load(pipeline, dtype="float32"):
+def load(pipeline, dtype="float32", parts=None):
+    """`parts` replace those of the directory, by name."""
     import modular_flux3  # here, as it imports this one
 
     if modular_flux3.is_modular(Path(pipeline)):
-        return modular_flux3.Pipeline(Path(pipeline), dtype)
-    pipe = diffusers.DiffusionPipeline.from_pretrained(pipeline, torch_dtype=getattr(torch, dtype))
+        return modular_flux3.Pipeline(Path(pipeline), dtype, parts)
+    pipe = diffusers.DiffusionPipeline.from_pretrained(
+        pipeline, torch_dtype=getattr(torch, dtype), **(parts or {}))
     pipe.set_progress_bar_config(disable=True)
     pipe.nets = [diffusers.FluxControlNetModel.from_pretrained(
         folder, torch_dtype=getattr(torch, dtype))

@@ -1,11 +1,12 @@
 """Compare `braid generate` with diffusers, number for number, on the cases of live_cases.py.
 
-usage: python live.py [BRAID] [--only WORD ...] [--random N --seed S] [--threads 2] [--keep FOLDER]
+usage: python live.py [BRAID] [--only WORD ...] [--random N --seed S [--family krea2]] [--threads 2]
+                      [--keep FOLDER]
 
 BRAID is the program (build/release/bin/braid). Prints one line per case; exits 1 if any fails.
 Without --only and --random the committed fixtures are first rebuilt and compared too. --random takes N
-cases that seeds S, S + 1, ... draw: even ones usual (random_cases.py), odd ones in turn unusual and
-focused. A case that diffusers itself cannot run is counted apart.
+cases that seeds S, S + 1, ... draw: even ones usual (random_cases.py), odd ones in turn unusual,
+focused, and of the newer families (unusual_families.py); --family takes only the last, of one. A case that diffusers itself cannot run is counted apart.
 float32: latents_initial (noise), sigmas and timesteps bit for bit, the rest within the tolerances below.
 bfloat16: velocity_first's error against float32 from the same latents, compared with diffusers' own.
 """
@@ -30,6 +31,7 @@ import merged
 import numpy as np
 import random_cases
 import random_families
+import random_flux3
 import random_joy
 import random_krea2
 import random_pipeline
@@ -39,6 +41,7 @@ import single_file
 import text_rounding
 import torch
 import unusual_cases
+import unusual_families
 from live_cases import CASES
 from PIL import Image
 from safetensors.torch import load_file, save_file
@@ -54,7 +57,8 @@ PIXELS = 1e-3      # share of the values that may differ by more than 1/255
 BFLOAT16 = 1.1     # error relative to diffusers' own
 TIMEOUT = 120      # seconds per run of braid
 TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape,
-                random_joy.JoyShape, random_krea2.Krea2Shape, random_qwen21.Qwen21Shape)
+                random_flux3.Flux3Shape, random_joy.JoyShape, random_krea2.Krea2Shape,
+                random_qwen21.Qwen21Shape)
 
 
 class Mismatch(Exception):
@@ -71,6 +75,9 @@ def pipeline_of(case, folder):
         return random_pipeline.DEMO, ["-m", random_pipeline.DEMO]
     model = folder / "model"
     random_families.make(model, case.shape)
+    if case.wan_vae:
+        single_file.write_wan_vae(model / "vae", folder / "wan_2.1_vae.safetensors")
+        return model, ["-m", model, "--vae-file", folder / "wan_2.1_vae.safetensors"]
     if case.coded:
         return model, coded_flags(case, model, folder)
     if case.single_file is None:
@@ -124,24 +131,27 @@ def latents_of(case):
     return torch.linspace(-2, 2, count).view(-1, tokens, channels)
 
 
-def flags_of(case, folder, threads):
-    request = case.request
-    # Where a family's own guidance is classifier-free, its scale is --guidance.
-    is_true = isinstance(case.shape, TRULY_GUIDED)
+def request_flags(request, is_truly_guided, folder):
+    """Flags that ask braid for the request, whose pictures are written to the folder. Where a family's own
+    guidance is classifier-free, its scale is --guidance."""
     flags = [
-        "-o", folder / "out.png", "--dump", folder / "dump.safetensors", "-q",
-        "--size", f"{request.width}x{request.height}", "--steps", request.steps,
-        "--guidance", request.true_cfg if is_true else request.guidance,
+        "--steps", request.steps,
+        "--guidance", request.true_cfg if is_truly_guided else request.guidance,
         "--max-sequence-length", request.max_sequence_length,
-        "--seed", request.seed, "-n", request.num_images, "--dtype", case.dtype,
-        "--vae-tiling", "on" if request.vae_tiling else "off", "--threads", threads, *case.flags]
+        "--seed", request.seed, "-n", request.num_images,
+        "--vae-tiling", "on" if request.vae_tiling else "off"]
+    if request.width:  # else the references say it
+        flags += ["--size", f"{request.width}x{request.height}"]
+    if request.boxes:
+        (folder / "boxes.json").write_text(json.dumps(request.boxes), encoding="utf-8")
+        flags += ["--boxes", folder / "boxes.json"]
     if request.prompt_2 is not None:
         flags += ["--prompt-2", request.prompt_2]
     if request.negative_prompt is not None:
         flags += ["--negative-prompt", request.negative_prompt]
     if request.negative_prompt_2 is not None:
         flags += ["--negative-prompt-2", request.negative_prompt_2]
-    if request.true_cfg != 1 and not is_true:
+    if request.true_cfg != 1 and not is_truly_guided:
         flags += ["--true-cfg", request.true_cfg]
     if request.cfg_norm_cap != 0:
         flags += ["--cfg-norm-cap", request.cfg_norm_cap]
@@ -159,6 +169,15 @@ def flags_of(case, folder, threads):
     for i, picture in enumerate(dump.reference_pictures(request)):
         picture.save(folder / f"reference{i}.png")
         flags += ["--reference", folder / f"reference{i}.png"]
+    return flags
+
+
+def flags_of(case, folder, threads):
+    request = case.request
+    flags = [
+        "-o", folder / "out.png", "--dump", folder / "dump.safetensors", "-q", "--dtype", case.dtype,
+        "--threads", threads, *case.flags,
+        *request_flags(request, isinstance(case.shape, TRULY_GUIDED), folder)]
     for i, picture in enumerate(dump.looked_at_pictures(request)):
         picture.save(folder / f"looked{i}.png")
         scale = f"={request.looked_scales[i]}" if request.looked_scales else ""
@@ -239,7 +258,7 @@ def check_embeddings(got, expected, pipe, request):
     """Returns how far they are apart. Deep text models that are narrow magnify roundings: where
     diffusers' own numbers are as far from float64's, Braid's may be, too (text_rounding.py)."""
     error = max(largest(got, expected), dump.relative_error(got, expected))
-    if error > EMBEDDINGS and isinstance(dump.FAMILIES[type(pipe).__name__], dump.Klein):
+    if error > EMBEDDINGS and text_rounding.knows(pipe):
         exact = text_rounding.exact_embeds(pipe, request)
         ours, own = (text_rounding.distance(run, exact)[0] for run in (got, expected))
         if ours > ROUNDED * own:
@@ -333,8 +352,34 @@ def reference_of(case, model, truth, folder):
     return control_lora.pipeline(pipe, control_lora.write(model, lora)), ["--lora", lora]
 
 
+def compare_as_published(program, case, model, folder, threads):
+    """What published.py says of the model."""
+    request, out = case.request, folder / "report"
+    is_true = case.shape is not None and isinstance(case.shape, TRULY_GUIDED)
+    command = [
+        sys.executable, Path(__file__).with_name("published.py"), "-m", model, "--braid", program,
+        "--dtype", case.dtype, "--size", f"{request.width}x{request.height}", "--steps", request.steps,
+        "--seed", request.seed, "-n", request.num_images, "--threads", threads, "--out", out,
+        "--max-sequence-length", request.max_sequence_length,
+        "--guidance", request.true_cfg if is_true else request.guidance, *case.published]
+    command += [word for prompt in request.prompts for word in ("--prompt", prompt)]
+    command += ["--negative-prompt", request.negative_prompt] if request.negative_prompt else []
+    command += [word for width, height in request.references
+                for word in ("--reference", f"{width}x{height}")]
+    command += [word for i in request.transparent for word in ("--transparent", i)]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Mismatch(f"published.py exited with {done.returncode}: {(done.stdout + done.stderr)[-600:]}")
+    rows = json.loads((out / "report.json").read_text())
+    if not any(row["what"] == "velocity_first" and row["holds"] for row in rows):
+        raise Mismatch(f"published.py promises nothing of the velocity: {rows}")
+    return "; ".join(f"{row['what']} {row['figure']}" for row in rows[3:])
+
+
 def compare(program, case, folder, threads):
     model, flags = pipeline_of(case, folder)
+    if case.published is not None:
+        return compare_as_published(program, case, model, folder, threads)
     truth, of_lora = truth_of(case, model, folder)
     reference, of_control = reference_of(case, model, truth, folder)
     flags = [*flags, *of_lora, *of_control]
@@ -375,6 +420,15 @@ def run(program, cases, work, threads):
     return failed, lone
 
 
+def drawn(seeds, family):
+    usual = random_cases.draw_case
+    draws = (usual, unusual_cases.draw_unusual, usual, focused_cases.draw_focused, usual,
+             unusual_families.draw_family)
+    if family:
+        return [unusual_families.draw_family(seed, family) for seed in seeds]
+    return [draws[seed % len(draws)](seed) for seed in seeds]
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -382,6 +436,7 @@ def main():
     parser.add_argument("--only", nargs="+", default=[], help="cases whose names hold a word")
     parser.add_argument("--random", type=int, metavar="N", help="N cases that --seed draws instead")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", choices=unusual_families.FAMILIES, help="with --random")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="leave pipelines, dumps and pictures here")
     args = parser.parse_args()
@@ -390,9 +445,7 @@ def main():
     torch.set_num_threads(args.threads)
     cases = CASES
     if args.random:
-        draws = (random_cases.draw_case, unusual_cases.draw_unusual, random_cases.draw_case,
-                 focused_cases.draw_focused)
-        cases = [draws[seed % 4](seed) for seed in range(args.seed, args.seed + args.random)]
+        cases = drawn(range(args.seed, args.seed + args.random), args.family)
     if args.only:
         cases = [case for case in cases if any(word in case.name for word in args.only)]
     has_all = not args.only and not args.random

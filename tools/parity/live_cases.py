@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from dump import Request
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
+from random_flux3 import Flux3Shape, Flux3TransformerShape
 from random_joy import JoyShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import NetShape, Shape
@@ -24,7 +25,8 @@ FLUX_AXES = {"heads": 2, "head_dim": 128, "axes": (16, 56, 56), "single_blocks":
 @dataclass
 class Case:
     name: str
-    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | Krea2Shape | Qwen21Shape | None
+    shape: (Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | Krea2Shape | Qwen21Shape |
+            Flux3Shape | None)
     request: Request
     dtype: str = "float32"
     flags: tuple = ()        # further flags of braid, which must not change any number
@@ -36,6 +38,8 @@ class Case:
     lora: str | None = None         # how a LoRA is spelt (make_adapters.py)
     control_lora: bool = False      # a LoRA turns it into a control model
     int8: str | None = None         # weights in 8 bits: "merged", or "base" with the LoRA beside them
+    wan_vae: bool = False           # the autoencoder as a file of Wan 2.1's names
+    published: tuple | None = None  # compared by published.py, with these flags
     converted: bool = False         # braid first writes a merged model, which must be one of diffusers
     env: dict = field(default_factory=dict)  # of braid, as the flags: no number may change
 
@@ -413,6 +417,9 @@ KREA2 = [
     Case("krea2, single file, prefix, ring", Krea2Shape(
         seed=7, transformer=Krea2TransformerShape(heads=2, kv_heads=1, **KREA_AXES)),
         ask(cfg=2.0, seq=80), single_file="model.diffusion_model.", flags=("--ring", "2")),
+    Case("krea2, patches of 3 x 3, taps in any order and of the last norm, a wider first level", Krea2Shape(
+        seed=12, patch=3, taps=(5, -3, 0, 5, -1), vae_mult=(2, 1, 3, 2)),
+        ask(ACCENTS, size="100x71", cfg=2.0, n=2, seq=80)),
     Case("krea2, bfloat16", Krea2Shape(seed=8, dtype="bfloat16"), ask(cfg=2.0, n=2, seq=80),
          "bfloat16"),
     Case("krea2 in GGUF, Qwen3-VL too", Krea2Shape(
@@ -420,6 +427,9 @@ KREA2 = [
         transformer=Krea2TransformerShape(heads=2, kv_heads=1, ff=64, text_width=32, text_heads=2,
                                           text_kv_heads=2, text_ff=64, **KREA_AXES)),
         ask(cfg=2.0, seq=80), single_file="", coded="gguf"),
+    Case("krea2, autoencoder of Wan's names", Krea2Shape(
+        seed=13, distilled=True, vae_layers=2, vae_mult=(1, 2, 4, 4)), ask(cfg=0.0, n=2, seq=80),
+        wan_vae=True),
     Case("krea2 with a LoRA of kohya", Krea2Shape(seed=10), ask(cfg=2.0, seq=80), lora="kohya"),
     Case("krea2 with a LoRA, beside, tp", Krea2Shape(seed=11), ask(seq=80, cfg=0.0), lora="bare",
          flags=("--lora-mode", "beside", "--tp", "2")),
@@ -455,6 +465,11 @@ QWEN21 = [
         seed=9, transformer=Qwen21TransformerShape(heads=2, **QWEN21_AXES)),
         ask(cfg=2.0, seq=4096), single_file="model.diffusion_model.",
         flags=("--layer-split", "2")),
+    Case("qwen21, text and references at the step's time, ring", Qwen21Shape(
+        seed=14, transformer=Qwen21TransformerShape(config={"causal_condition": False}),
+        vae=Qwen21VaeShape(mult=(2, 2, 4, 4, 2), decoder_base=None)),
+        ask(size="64x96", cfg=2.0, negative="blurry", steps=3, seq=4096,
+            references=((60, 44), (40, 90)), transparent=(1,)), flags=("--ring", "2")),
     Case("qwen21, bfloat16", Qwen21Shape(seed=10, dtype="bfloat16"), ask(cfg=2.0, n=2, seq=4096),
          "bfloat16"),
     Case("qwen21 with a LoRA of kohya", Qwen21Shape(
@@ -464,6 +479,83 @@ QWEN21 = [
         flags=("--lora-mode", "beside", "--tp", "2")),
     Case("qwen21, int8", Qwen21Shape(seed=13), ask(cfg=2.0, seq=4096), int8="base",
          flags=("--quantize", "int8")),
+]
+
+FLUX3_AXES = {"axes": (32, 32, 32, 32)}
+BOXES = ({"id": "cat", "bbox": [0.3, 0.1, 0.9, 0.5505], "desc": "a \"grey\" cat, 漢字 🎨"},
+         {"id": "Lamp_2", "bbox": [0.0, 0.6, 0.4, 1.0], "desc": "a lit floor lamp"})
+EDITS = ({"id": "cat", "from": "ref_image_1", "src_bbox": [0.1, 0.1, 0.5, 0.5],
+          "tgt_bbox": [0.2, 0.2, 0.8, 0.7], "desc": "a cat"},
+         {"id": "dog", "from": "ref_image_0", "src_bbox": [0.25, 0.0, 1.0, 0.5], "tgt_bbox": None,
+          "desc": "a dog that goes"},
+         {"id": "sun", "from": "target", "tgt_bbox": [0.0, 0.7, 0.2, 1.0], "desc": "the sun"})
+FLUX3 = [
+    Case("flux3 base, guided by an empty prompt", Flux3Shape(seed=1), ask(cfg=3.5, steps=3, seq=8192)),
+    Case("flux3 base, prompts of unequal lengths, negative prompt, -n 2", Flux3Shape(
+        seed=2, transformer=Flux3TransformerShape(heads=3, axes=(2, 4, 2, 4))),
+        ask(*LENGTHS, size="112x80", cfg=2.0, negative=ACCENTS, n=2, seq=8192)),
+    Case("flux3 base without guidance, cut prompt, plain index", Flux3Shape(seed=3, modular=False),
+         ask(LONG, size="80x64", cfg=1.0, seq=100)),
+    Case("flux3, boxes", Flux3Shape(seed=4, transformer=Flux3TransformerShape(flow_map=True)),
+         ask("a <cat> under a <Lamp_2>", size="96x64", seq=8192, boxes=BOXES)),
+    Case("flux3, a reference, its size, -n 2", Flux3Shape(
+        seed=5, transformer=Flux3TransformerShape(flow_map=True)),
+        ask(ACCENTS, size="0x0", n=2, seq=8192, references=((91, 60),))),
+    Case("flux3 base, a long reference, a size of its own, guided", Flux3Shape(seed=6),
+         ask(size="64x80", cfg=2.0, negative="blurry", seq=8192, references=((15, 210),))),
+    Case("flux3 base, four references, edits in boxes, ulysses", Flux3Shape(seed=7),
+         ask("move the <cat>", size="0x0", cfg=3.0, seq=8192, boxes=EDITS,
+             references=((60, 44), (40, 90), (33, 33), (200, 30))), flags=("--ulysses", "2")),
+    Case("flux3, references, cfg parallel, stochastic", Flux3Shape(
+        seed=8, scheduler={"shift": 3.0, "stochastic_sampling": True}),
+        ask(size="96x64", cfg=2.0, n=2, seq=8192, references=((60, 44), (90, 61))),
+        flags=("--cfg-parallel", "2")),
+    Case("flux3, only blocks of modes, other eps, a text model without more layers", Flux3Shape(
+        seed=9, text_layers=32, transformer=Flux3TransformerShape(
+            heads=5, single_layers=0, eps=1e-3, flow_map=True)), ask(size="176x48", seq=8192)),
+    Case("flux3, no blocks of modes, thin decoder, tiles", Flux3Shape(
+        seed=10, vae=THIN, transformer=Flux3TransformerShape(layers=0, flow_map=True)),
+        ask(size="112x144", seq=8192, vae_tiling=True)),
+    Case("flux3 base, single file, prefix, tp and ring", Flux3Shape(
+        seed=11, transformer=Flux3TransformerShape(heads=2, **FLUX3_AXES)),
+        ask(cfg=2.0, seq=8192), single_file="model.diffusion_model.",
+        flags=("--tp", "2", "--ring", "2")),
+    Case("flux3, single file, layers split", Flux3Shape(
+        seed=12, transformer=Flux3TransformerShape(heads=2, flow_map=True, **FLUX3_AXES)),
+        ask(seq=8192, references=((64, 80),)), single_file="", flags=("--layer-split", "2")),
+    Case("flux3 in GGUF", Flux3Shape(
+        seed=13, transformer=Flux3TransformerShape(heads=2, **FLUX3_AXES)), ask(cfg=2.0, seq=8192),
+        single_file="", coded="gguf"),
+    Case("flux3 base with a LoRA of ComfyUI", Flux3Shape(seed=14), ask(cfg=2.0, seq=8192,
+                                                                       references=((64, 80),)),
+         lora="comfyui"),
+    Case("flux3, int8, pages", Flux3Shape(seed=15), ask(cfg=2.0, seq=8192, references=((64, 80),)),
+         int8="base", flags=("--quantize", "int8", "--offload", "block")),
+    Case("flux3 base, bfloat16", Flux3Shape(seed=16, dtype="bfloat16"), ask(cfg=2.0, n=4, seq=8192),
+         "bfloat16"),
+    Case("flux3, references, bfloat16", Flux3Shape(
+        seed=17, dtype="bfloat16", transformer=Flux3TransformerShape(flow_map=True)),
+        ask(n=4, seq=8192, references=((64, 80), (60, 90))), "bfloat16"),
+]
+
+# A stranger's comparison, with everything in memory and with layers read from files.
+READ = ("--memory", "0.05MB")
+PUBLISHED = [
+    Case("published, bundled", None, ask(steps=2, seq=64), published=()),
+    Case("published, klein, layers in files", KleinShape(seed=70, text=TextShape(width=16, head_dim=8)),
+         ask(size="96x64", seq=64, references=((64, 80),)), published=READ),
+    Case("published, zimage, bfloat16", ZImagePipelineShape(seed=71, dtype="bfloat16"),
+         ask(cfg=0.0, n=4, seq=64), "bfloat16", published=()),
+    Case("published, joy", JoyShape(seed=72), ask(
+        size="640x512", seq=4096, cfg=1.0, references=((60, 44),)), published=()),
+    Case("published, krea2, layers in files", Krea2Shape(seed=73), ask(cfg=2.0, seq=80), published=READ),
+    Case("published, qwen21, layers in files", Qwen21Shape(seed=74), ask(
+        size="96x64", cfg=2.0, negative="blurry", seq=4096, references=((60, 44), (40, 90)),
+        transparent=(1,)), published=READ),
+    Case("published, flux3, layers in files", Flux3Shape(seed=75), ask(
+        size="0x0", cfg=2.0, seq=8192, references=((60, 44),)), published=READ),
+    Case("published, krea2, bfloat16, layers in files", Krea2Shape(seed=76, dtype="bfloat16"),
+         ask(cfg=2.0, n=4, seq=80), "bfloat16", published=READ),
 ]
 
 CONTROL_LORAS = [
@@ -614,4 +706,5 @@ LORAS_OVER_CODES = [
          single_file="", coded="comfy float8", control_lora=True, converted=True),
 ]
 CASES = (FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + TOOLS_IN_FILES +
-         CODED + LORAS + LORAS_OVER_CODES + JOY + KREA2 + QWEN21)
+         CODED + LORAS + LORAS_OVER_CODES + JOY + KREA2 + QWEN21 + FLUX3 +
+         PUBLISHED)

@@ -152,6 +152,14 @@ CASES = {
         single_file="model.diffusion_model."),
     "flux3-plain": Flux3Case(Flux3TransformerShape(
         seed=15, heads=6, layers=0, single_layers=1), grid=(1, 13), text=1),
+    # Levels without blocks of their own, and norms' eps.
+    "flux3-eps": Flux3Case(Flux3TransformerShape(
+        seed=18, heads=3, axes=(2, 2, 2, 2), layers=1, single_layers=1, eps=1e-3), grid=(3, 2), text=5,
+        references=((2, 3),)),
+    # Text and references at the step's time.
+    "qwen21-timed": Qwen21Case(Qwen21TransformerShape(
+        seed=20, heads=3, axes=(2, 2, 2), layers=2, config={"causal_condition": False}),
+        grid=(2, 4), references=((4, 2),), text=(3, 2)),
     "qwen21": Qwen21Case(Qwen21TransformerShape(seed=13, layers=3), single_file=""),
     # Two pictures without text between them, as no prompt has them.
     "qwen21-references": Qwen21Case(
@@ -163,9 +171,12 @@ CASES = {
         Qwen21TransformerShape(seed=15, heads=5, axes=(2, 2, 2), layers=1, eps=1e-3),
         grid=(2, 2), references=((4, 2),), text=(1, 2)),
     "qwen21-vae": Qwen21VaeCase(Qwen21VaeShape(seed=316)),
+    # How far bfloat16 lies from float32 differs from seed to seed.
+    **{f"qwen21-vae-{seed}": Qwen21VaeCase(Qwen21VaeShape(
+        seed=seed, base=2, decoder_base=3, latent_channels=4)) for seed in (317, 318, 319)},
     # Levels that keep their width, or change it by other factors than the published ones.
     "qwen21-vae-odd": Qwen21VaeCase(Qwen21VaeShape(
-        seed=17, base=3, decoder_base=None, mult=(1, 1, 4, 2), layers=2,
+        seed=17, base=3, decoder_base=None, mult=(2, 1, 4, 2), layers=2,
         temporal=(True, False, True), latent_channels=3)),
     "vae": VaeCase(Flux2VaeShape(seed=5)),
     "vae-thin": VaeCase(Flux2VaeShape(seed=6, decoder_widths=(6, 6, 6, 12), groups=3,

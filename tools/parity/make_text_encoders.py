@@ -31,8 +31,9 @@ transformers.utils.logging.disable_progress_bar()
 
 ROOT = Path(__file__).resolve().parents[2]
 PAD = 3  # the token
-INSTRUCTION_SETS = (("default", "SSE41"), ("avx2", "AVX2"), ("avx512", "AVX512_CORE"),
-                    ("avx512", "AVX512_CORE_BF16"), ("avx512", "ALL"))
+HAS_AVX512 = " avx512f" in Path("/proc/cpuinfo").read_text()
+INSTRUCTION_SETS = (("default", "SSE41"), ("avx2", "AVX2")) + (
+    ("avx512", "AVX512_CORE"), ("avx512", "AVX512_CORE_BF16"), ("avx512", "ALL")) * HAS_AVX512
 
 
 @dataclass
@@ -66,6 +67,10 @@ CASES = {
         "Qwen3ForCausalLM", QWEN3 | {"hidden_size": 24, "intermediate_size": 32,
                                      "num_hidden_layers": 4, "attention_bias": True},
         (1, 2), {"right": (9, 5)}),
+    # the last state, which is normed, beside others
+    "qwen3_last": Case(
+        "Qwen3Model", QWEN3 | {"hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 2},
+        (-1, 1, 2), {"right": (9, 5)}),
     # like FLUX.2 dev: a nested language model, no head norms, left padding
     "mistral3": Case(
         "Mistral3ForConditionalGeneration", {"text_config": MISTRAL, "vision_config": VISION},

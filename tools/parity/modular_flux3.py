@@ -4,9 +4,7 @@ They take one prompt per call; several are run one after another and stacked. A 
 size that follows from the references.
 """
 import json
-import os
 
-os.environ.setdefault("TQDM_DISABLE", "1")
 import diffusers
 import dump
 import torch
@@ -14,6 +12,7 @@ import transformers
 from diffusers import ClassifierFreeGuidance, FlowMatchEulerDiscreteScheduler
 from diffusers.modular_pipelines.flux3.modular_blocks_flux3 import Flux3AutoBlocks
 from diffusers.modular_pipelines.flux3.modular_blocks_flux3_distilled import Flux3DistilledAutoBlocks
+from diffusers.modular_pipelines.flux3.prompt_upsampler import boxes_to_canvas
 from torch.nn.utils.rnn import pad_sequence
 
 
@@ -35,24 +34,32 @@ def is_modular(folder):
 class Pipeline:
     """The blocks without the prompt upsampler, which is another model."""
 
-    def __init__(self, folder, dtype):
-        dtype = getattr(torch, dtype)
-        transformer = diffusers.Flux3Transformer2DModel.from_pretrained(
-            folder / "transformer", torch_dtype=dtype)
-        self.is_distilled = transformer.config.flow_map
+    def __init__(self, folder, dtype, parts=None):
+        """`parts` replace those of the folder, by name."""
+        dtype, parts = getattr(torch, dtype), dict(parts or {})
+        if "transformer" not in parts:
+            parts["transformer"] = diffusers.Flux3Transformer2DModel.from_pretrained(
+                folder / "transformer", torch_dtype=dtype)
+        if "text_encoder" not in parts:
+            parts["text_encoder"] = transformers.Qwen3VLForConditionalGeneration.from_pretrained(
+                folder / "text_encoder", dtype=dtype)
+        self.is_distilled = parts["transformer"].config.flow_map
         blocks = (Flux3DistilledAutoBlocks if self.is_distilled else Flux3AutoBlocks)()
         blocks.sub_blocks.pop("prompt_upsampler")
         self.pipe = blocks.init_pipeline()
         self.pipe.update_components(
-            transformer=transformer, tokenizer=Processor(folder / "tokenizer"),
-            vae=diffusers.AutoencoderKLFlux2.from_pretrained(folder / "vae", torch_dtype=dtype),
-            text_encoder=transformers.Qwen3VLForConditionalGeneration.from_pretrained(
-                folder / "text_encoder", dtype=dtype))
+            tokenizer=Processor(folder / "tokenizer"),
+            vae=diffusers.AutoencoderKLFlux2.from_pretrained(folder / "vae", torch_dtype=dtype), **parts)
         if (folder / "scheduler").exists():
             self.pipe.update_components(
                 scheduler=FlowMatchEulerDiscreteScheduler.from_pretrained(folder / "scheduler"))
         self.pipe.set_progress_bar_config(disable=True)
-        self.transformer, self.vae = transformer, self.pipe.vae
+        self.transformer, self.vae = parts["transformer"], self.pipe.vae
+
+
+def laid_out(prompt, boxes):
+    """The prompt and its layout, as the prompt upsampler hands them to the text encoder."""
+    return f"{prompt} {json.dumps(boxes_to_canvas(list(boxes)), ensure_ascii=False)}" if boxes else prompt
 
 
 def run_prompt(pipeline, request, prompt, noise, latents):
@@ -74,7 +81,7 @@ def run_prompt(pipeline, request, prompt, noise, latents):
     if not pipeline.is_distilled:
         pipe.update_components(guider=ClassifierFreeGuidance(guidance_scale=request.true_cfg))
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
-    state = pipe(prompt=prompt, num_inference_steps=request.steps, generator=noise,
+    state = pipe(prompt=laid_out(prompt, request.boxes), num_inference_steps=request.steps, generator=noise,
                  num_images_per_prompt=request.num_images,
                  max_sequence_length=request.max_sequence_length, **given)
     hook.remove()

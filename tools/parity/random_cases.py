@@ -8,6 +8,7 @@ from dataclasses import replace
 from live_cases import ACCENTS, LENGTHS, QWEN3, Case, ask
 from random_denoisers import Flux2Shape, ZImageShape
 from random_families import KleinShape, ZImagePipelineShape
+from random_flux3 import Flux3Shape, Flux3TransformerShape
 from random_joy import JoyShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import Shape
@@ -63,6 +64,16 @@ def joy(draw, seed):
                     vae_layers=draw.randint(1, 2), vision_depth=draw.randint(3, 5),
                     vision_positions=draw.choice([36, 64, 100]),
                     deepstack=draw.choice([(0, 1, 2), (0, 2), (1,)]))
+
+
+def flux3(draw, seed):
+    head_dim = draw.choice([8, 16, 32])
+    return Flux3Shape(
+        seed=seed, modular=draw.random() < 0.6, text_kv_heads=draw.choice([2, 4]),
+        text_layers=draw.choice([32, 33]), transformer=Flux3TransformerShape(
+            heads=draw.choice([2, 4]), axes=axes(draw, 4, head_dim), layers=draw.randint(1, 2),
+            single_layers=draw.randint(1, 3), mlp_ratio=draw.choice([2.0, 3.0]),
+            flow_map=draw.random() < 0.5))
 
 
 def krea2(draw, seed):
@@ -122,6 +133,10 @@ def request(draw, family, has_control):
         options["size"] = f"{draw.randint(30, 150)}x{draw.randint(30, 150)}"
         return ask(*draw.sample(LENGTHS, draw.randint(1, 2)), seq=draw.choice([60, 120]),
                    cfg=draw.choice([0.0, 0.5, 3.5]), negative=draw.choice([None, ACCENTS]), **options)
+    if family is flux3:
+        count = draw.choice([0, 0, 1, 2, 3])
+        options["references"] = tuple((draw.randint(20, 150), draw.randint(20, 150)) for _ in range(count))
+        return ask(*draw.sample(LENGTHS, draw.randint(1, 2)), seq=8192, **options)
     if family is joy:
         options |= {"n": 1, "size": f"{64 * draw.randint(1, 20)}x{64 * draw.randint(1, 20)}",
                     "references": tuple(
@@ -170,6 +185,8 @@ def draw_guided(family, off, seed):
     """`off` is the scale that turns guidance off."""
     draw = random.Random(seed)
     shape, asked = family(draw, seed), request(draw, family, False)
+    if family is flux3 and not shape.transformer.flow_map:
+        asked.true_cfg, asked.negative_prompt = draw.choice([(1.0, None), (3.5, None), (2.0, ACCENTS)])
     fields = {} if draw.random() < 0.6 else {"int8": "base"}
     flags = (*draw.choice(LAYOUTS), *draw.choice(MEMORY))
     if asked.true_cfg > off and draw.random() < 0.3:
@@ -181,8 +198,8 @@ def draw_guided(family, off, seed):
 
 def draw_case(seed):
     draw = random.Random(seed)
-    family = draw.choice([flux, flux, flux, klein, zimage, zimage, joy, krea2, qwen21])
-    if family in (krea2, qwen21):
+    family = draw.choice([flux, flux, flux, klein, zimage, zimage, joy, krea2, qwen21, flux3])
+    if family in (krea2, qwen21, flux3):
         return draw_guided(family, 0 if family is krea2 else 1, seed)
     if family is joy:
         return draw_joy(seed)

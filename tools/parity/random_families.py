@@ -151,7 +151,9 @@ def index_of(s, parts):
 
 def token_channels(s):
     """The width of a latent token."""
-    return 4 * (s.latent_channels if isinstance(s, (random_pipeline.Shape, random_krea2.Krea2Shape))
+    if isinstance(s, random_krea2.Krea2Shape):
+        return s.patch**2 * s.latent_channels
+    return 4 * (s.latent_channels if isinstance(s, random_pipeline.Shape)
                 else s.vae.latent_channels)
 
 

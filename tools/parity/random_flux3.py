@@ -29,6 +29,7 @@ class Flux3TransformerShape:
     channels: int = 32              # of a token: 2 x 2 of the autoencoder's
     text_width: int = 30
     flow_map: bool = False
+    eps: float = 1e-6
     dtype: str = "bfloat16"
 
 
@@ -57,7 +58,7 @@ def transformer(s):
         num_single_layers=s.single_layers, attention_head_dim=sum(s.axes),
         num_attention_heads=s.heads, joint_attention_dim=s.text_width,
         timestep_channels=s.sinusoid, mlp_ratio=s.mlp_ratio, axes_dims_rope=s.axes,
-        rope_theta=s.theta, flow_map=s.flow_map)
+        rope_theta=s.theta, eps=s.eps, flow_map=s.flow_map)
 
 
 def spread(name, shape, s):

@@ -30,7 +30,7 @@ class Krea2TransformerShape:
     layers: int = 2
     ff: int = 40
     sinusoid: int = 256
-    channels: int = 16              # of a token: 2 x 2 of the autoencoder's
+    channels: int = 16              # of a token: a patch of the autoencoder's
     taps: int = 3
     text_width: int = 24
     text_heads: int = 3
@@ -55,6 +55,7 @@ class Krea2Shape:
     text_ff: int = 32
     sections: tuple = (2, 1, 1)     # MRoPE's of (time, row, column); half of text_head_dim
     latent_channels: int = 4
+    patch: int = 2                  # side of a token, in latents
     vae_base: int = 4
     vae_mult: tuple = (1, 1, 2, 2)
     vae_layers: int = 1
@@ -102,7 +103,7 @@ def with_wide_norms(model):
 def matched(s):
     """The transformer matched to the other parts of `s`."""
     return replace(s.transformer, seed=s.seed, dtype=s.dtype, taps=len(s.taps),
-                   channels=4 * s.latent_channels)
+                   channels=s.patch**2 * s.latent_channels)
 
 
 def vae(s):
@@ -139,7 +140,7 @@ def make(out, s):
         part.save_pretrained(out / name)
     FlowMatchEulerDiscreteScheduler.from_config(s.scheduler).save_pretrained(out / "scheduler")
     index = {"_class_name": "Krea2Pipeline", "_diffusers_version": "0.42.1",
-             "is_distilled": s.distilled, "patch_size": 2,
+             "is_distilled": s.distilled, "patch_size": s.patch,
              "scheduler": ("diffusers", "FlowMatchEulerDiscreteScheduler"),
              "text_encoder_select_layers": list(s.taps),
              "tokenizer": ("transformers", "Qwen2TokenizerFast")}

@@ -33,6 +33,7 @@ class Qwen21TransformerShape:
     text_width: int = 24
     eps: float = 1e-6
     dtype: str = "bfloat16"
+    config: dict = field(default_factory=dict)
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Qwen21Shape:
 
 def transformer(s):
     return QwenImage21Transformer2DModel(
-        in_channels=s.channels, out_channels=s.channels, num_layers=s.layers,
+        **{"in_channels": s.channels, "out_channels": s.channels} | s.config, num_layers=s.layers,
         attention_head_dim=sum(s.axes), num_attention_heads=s.heads, context_in_dim=s.text_width,
         mlp_ratio=s.mlp_ratio, axes_dims_rope=s.axes, eps=s.eps)
 

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 import torch
+from diffusers.loaders.single_file_utils import convert_wan_vae_to_diffusers
 from safetensors.torch import load_file, save_file
 
 PLAIN = {
@@ -221,6 +222,39 @@ def write(folder, out, prefix=""):
     for path in folder.glob("diffusion_pytorch_model*.safetensors"):
         tensors |= load_file(path)
     save_file({prefix + n: t.contiguous() for n, t in converter_of(folder)(tensors).items()}, out)
+
+
+WAN_LAYER = [(".norm1.", ".residual.0."), (".conv1.", ".residual.2."), (".norm2.", ".residual.3."),
+             (".conv2.", ".residual.6."), (".conv_shortcut.", ".shortcut.")]
+WAN_ENDS = [(".mid_block.resnets.0.", ".middle.0."), (".mid_block.attentions.0.", ".middle.1."),
+            (".mid_block.resnets.1.", ".middle.2."), (".conv_in.", ".conv1."), (".norm_out.", ".head.0."),
+            (".conv_out.", ".head.2."), ("encoder.down_blocks.", "encoder.downsamples.")]
+
+
+def name_in_wan(name):
+    """Wan 2.1's name of a tensor of its autoencoder, which has two blocks per level."""
+    if name.startswith(("quant_conv", "post_quant_conv")):
+        return name.replace("post_quant_conv", "conv2").replace("quant_conv", "conv1")
+    if any(part in name for part in ("resnets", "down_blocks")):
+        for ours, theirs in WAN_LAYER:
+            name = name.replace(ours, theirs)
+    for ours, theirs in WAN_ENDS:
+        name = name.replace(ours, theirs)
+    place = re.match(r"decoder\.up_blocks\.(\d+)\.(resnets|upsamplers)\.(\d+)", name)
+    if not place:
+        return name
+    layer = 4 * int(place[1]) + (int(place[3]) if place[2] == "resnets" else 3)
+    return f"decoder.upsamples.{layer}" + name[place.end():]
+
+
+def write_wan_vae(folder, out):
+    """The autoencoder in `folder` as the file `out`, of which diffusers' converter makes the same again."""
+    tensors = load_file(folder / "diffusion_pytorch_model.safetensors")
+    renamed = {name_in_wan(name): tensor for name, tensor in tensors.items()}
+    back = convert_wan_vae_to_diffusers(dict(renamed))
+    assert back.keys() == tensors.keys(), sorted(back.keys() ^ tensors.keys())
+    assert all(torch.equal(back[name], tensor) for name, tensor in tensors.items())
+    save_file(renamed, out)
 
 
 def main():

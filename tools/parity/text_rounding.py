@@ -18,9 +18,13 @@ import dump
 import torch
 import transformers.models.mistral.modeling_mistral as mistral
 import transformers.models.qwen3.modeling_qwen3 as qwen3
+import transformers.models.qwen3_vl.modeling_qwen3_vl as qwen3_vl
+from diffusers.modular_pipelines.flux3.encoders import Flux3TextEncoderStep
+from diffusers.pipelines.qwenimage21.pipeline_qwenimage21 import calculate_dimensions
 from random_families import KleinShape, TextShape
+from torch.nn.utils.rnn import pad_sequence
 
-NORMS = (qwen3.Qwen3RMSNorm, mistral.MistralRMSNorm)
+NORMS = (qwen3.Qwen3RMSNorm, mistral.MistralRMSNorm, qwen3_vl.Qwen3VLTextRMSNorm)
 ALLOWED = 1.1
 
 
@@ -35,22 +39,61 @@ def in_float64(pipe):
     kept = [norm.forward for norm in NORMS]
     for norm in NORMS:
         norm.forward = exact_norm
-    pipe.text_encoder.double()
+    model = getattr(pipe, "pipe", pipe).text_encoder  # FLUX.3's is inside
+    model.double()
     try:
         yield
     finally:
-        pipe.text_encoder.float()
+        model.float()
         for norm, forward in zip(NORMS, kept):
             norm.forward = forward
 
 
+def flux2_embeds(pipe, request):
+    return list(pipe.encode_prompt(list(request.prompts),
+                                   max_sequence_length=request.max_sequence_length)[0])
+
+
+def krea2_embeds(pipe, request):
+    embeds, are_real = pipe.get_text_hidden_states(list(request.prompts), request.max_sequence_length)
+    return [one[real].flatten(1) for one, real in zip(embeds, are_real, strict=True)]
+
+
+def flux3_embeds(pipe, request):
+    from modular_flux3 import laid_out  # here, as it imports dump
+
+    return [Flux3TextEncoderStep._get_qwen3_vl_prompt_embeds(
+        pipe.pipe.text_encoder, pipe.pipe.tokenizer, laid_out(prompt, request.boxes),
+        max_sequence_length=request.max_sequence_length)[0] for prompt in request.prompts]
+
+
+def qwen21_embeds(pipe, request):
+    pictures = []
+    for picture in dump.reference_pictures(request):
+        width, height, _ = calculate_dimensions(1024 * 1024, picture.width / picture.height)
+        pictures.append(pipe.image_processor.resize(picture.convert("RGBA"), width=width, height=height))
+    rows = []
+    for prompt in request.prompts:
+        embeds, _, is_slot = pipe._get_qwen_prompt_embeds([prompt], pictures or None)
+        rows.append(embeds[0, ~is_slot[0]])
+    return rows
+
+
+EMBEDS = {"Flux2KleinPipeline": flux2_embeds, "Flux2KleinKVPipeline": flux2_embeds,
+          "Flux2Pipeline": flux2_embeds, "Krea2Pipeline": krea2_embeds,
+          "QwenImage21Pipeline": qwen21_embeds, "Pipeline": flux3_embeds}
+
+
+def knows(pipe):
+    return type(pipe).__name__ in EMBEDS
+
+
 @torch.no_grad()
 def exact_embeds(pipe, request):
-    """FLUX.2's prompt_embeds in float64."""
+    """prompt_embeds in float64."""
     with in_float64(pipe):
-        made = pipe.encode_prompt(list(request.prompts),
-                                  max_sequence_length=request.max_sequence_length)[0]
-    return made.repeat_interleave(request.num_images, 0)
+        rows = EMBEDS[type(pipe).__name__](pipe, request)
+    return pad_sequence([row for row in rows for _ in range(request.num_images)], batch_first=True)
 
 
 def distance(got, exact):

@@ -15,8 +15,8 @@ HiddenStates counted_from_0(HiddenStates states, const CausalLmConfig& c) {
   for (auto& state : states) {
     const auto asked = state;
     if (state < 0) state += c.num_layers + 1;
-    require(state >= 0 && state < c.num_layers, "the text encoder has ", c.num_layers,
-            " layers: there is no hidden state ", asked, " before its final norm");
+    require(state >= 0 && state <= c.num_layers, "the text encoder has ", c.num_layers,
+            " layers: there is no hidden state ", asked);
   }
   return states;
 }
@@ -94,12 +94,15 @@ CausalLm::CausalLm(const CausalLmConfig& c, HiddenStates states, const Weights& 
       options_(at::TensorOptions(w.dtype()).device(w.device())),
       embedding_(w / "embed_tokens", c.vocab_size, c.hidden),
       layers_(w / "layers", largest(states_), c) {
-  const auto unused_norm = w / "norm";
+  const auto norm = w / "norm";
+  if (largest(states_) == c.num_layers)
+    norm_.emplace(norm, c.hidden, c.eps);
+  else
+    w.wants_unused() ? (void)LlamaRmsNorm(norm, c.hidden, c.eps) : norm.skip();
   for (auto i = largest(states_); i < c.num_layers; ++i) {
     const auto unused = w / "layers" / i;
     w.wants_unused() ? (void)CausalLmLayer(unused, c) : unused.skip();
   }
-  w.wants_unused() ? (void)LlamaRmsNorm(unused_norm, c.hidden, c.eps) : unused_norm.skip();
   w.finish();
 }
 
@@ -120,8 +123,11 @@ Tensor CausalLm::operator()(const Tensor& ids_BL, std::span<const TextRun> texts
   keep(0);
   layers_.for_each([&](std::int64_t i, const CausalLmLayer& layer) {
     x = layer(x, prompts, rope);
-    keep(i + 1);
+    keep(i + 1);  // the last one is normed below
   });
+  if (norm_)
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      if (states_[i] == config_.num_layers) made[i] = (*norm_)(x);
   return prompts.unpacked(at::cat(made, -1));
 }
 

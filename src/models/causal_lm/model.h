@@ -1,7 +1,7 @@
 // Causal language models as prompt encoders: Qwen3 (Yang et al., 2025; transformers' Qwen3Model)
 // and Mistral (Jiang et al., 2023; MistralModel), written for one device. The prompt embedding is
-// the output of one layer, or of several side by side. Later layers, the final norm and the
-// vocabulary head are neither loaded nor run.
+// the output of one layer, or of several side by side; the last layer's is normed. Later layers
+// and the vocabulary head are neither loaded nor run, nor is the final norm unless it is asked for.
 //
 // Shape letters: B batch, L tokens, T rows of all prompts, C width, H heads, G heads of keys and
 // values, D head width.
@@ -38,7 +38,7 @@ class CausalLmLayer {
 };
 
 // Indexed like transformers' hidden_states: k > 0 is the output of layer k - 1, 0 the embedded
-// tokens, -2 the last but one. The last one, which is normed, is not supported.
+// tokens, -2 the last but one, -1 the last, which is normed.
 using HiddenStates = std::vector<std::int64_t>;
 
 class CausalLm {
@@ -61,6 +61,7 @@ class CausalLm {
   at::TensorOptions options_;
   TokenTable embedding_;
   BlockList<CausalLmLayer> layers_;
+  std::optional<LlamaRmsNorm> norm_;  // if the last state is asked for
 };
 
 }  // namespace braid

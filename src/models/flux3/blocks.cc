@@ -4,10 +4,10 @@
 
 #include <array>
 
+#include "nn/norm.h"
+
 namespace braid {
 namespace {
-
-constexpr double kHeadNormEps = 1e-6;
 
 LinearShape without_bias(std::int64_t in, std::int64_t out) {
   return {.in = in, .out = out, .bias = Bias::kNo};
@@ -15,12 +15,6 @@ LinearShape without_bias(std::int64_t in, std::int64_t out) {
 
 Tensor load_head_norm(const Weights& w, std::int64_t head_width) {
   return w.as(at::kFloat).tensor("weight", {head_width});
-}
-
-Tensor normed(const std::vector<ModulatedRun>& runs) {
-  std::vector<Tensor> all;
-  for (const auto& run : runs) all.push_back(ops::modulated_norm(run.x_BLC, run.modulation));
-  return all.size() == 1 ? all.front() : at::cat(all, 1);
 }
 
 }  // namespace
@@ -33,7 +27,14 @@ Flux3Block::Flux3Block(const Weights& w, const Flux3Config& c)
       k_norm_D_(load_head_norm(w / "norm" / "key_norm", c.head_width)),
       head_width_(c.head_width),
       hidden_(c.hidden()),
-      mlp_hidden_(c.mlp_hidden) {}
+      mlp_hidden_(c.mlp_hidden),
+      norm_eps_(c.norm_eps) {}
+
+Tensor Flux3Block::normed(const std::vector<ModulatedRun>& runs) const {
+  std::vector<Tensor> all;
+  for (const auto& run : runs) all.push_back(modulated_norm(run.x_BLC, run.modulation, norm_eps_));
+  return all.size() == 1 ? all.front() : at::cat(all, 1);
+}
 
 Tensor Flux3Block::computed(const Tensor& normed_BLC, const Rope& rope,
                             const Attend& attend) const {
@@ -44,7 +45,7 @@ Tensor Flux3Block::computed(const Tensor& normed_BLC, const Rope& rope,
   const auto parts = fused.split_with_sizes({width, width, width, mlp, mlp}, -1);
   const auto rotated = [&](const Tensor& part, const Tensor& norm_D) {
     const std::array heads{ops::NormedHeads{split_heads(part, head_width_), norm_D}};
-    return ops::normed_rotated(heads, kHeadNormEps, rope);
+    return ops::normed_rotated(heads, norm_eps_, rope);
   };
   const auto q = rotated(parts[0], q_norm_D_), k = rotated(parts[1], k_norm_D_);
   const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));

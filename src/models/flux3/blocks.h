@@ -26,11 +26,13 @@ class Flux3Block {
                                  const Attend& attend) const;
 
  private:
+  Tensor normed(const std::vector<ModulatedRun>& runs) const;
   Tensor computed(const Tensor& normed_BLC, const Rope& rope, const Attend& attend) const;
 
   Linear in_, attention_out_, mlp_out_;
   Tensor q_norm_D_, k_norm_D_;  // float32, whatever the other weights are
   std::int64_t head_width_, hidden_, mlp_hidden_;
+  double norm_eps_;
 };
 
 }  // namespace braid

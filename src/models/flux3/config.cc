@@ -75,8 +75,8 @@ Flux3Config read_flux3_config(const JsonObject& json) {
   c.flow_map = json.flag_or("flow_map", c.flow_map);
   c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMostWidth);
   c.theta = json.number_or("rope_theta", c.theta);
-  const auto eps = json.number_or("eps", 1e-6);
-  require(eps == 1e-6, json.source(), ": 'eps' should be 1e-06, it is ", eps);
+  c.norm_eps = json.number_or("eps", c.norm_eps);
+  require(c.norm_eps >= 0, json.source(), ": 'eps' should not be below 0, it is ", c.norm_eps);
   require(c.theta > 0, json.source(), ": 'rope_theta' should be above 0, it is ", c.theta);
   check_axes(c, json.source());
   return c;

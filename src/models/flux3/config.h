@@ -24,6 +24,7 @@ struct Flux3Config {
   bool flow_map = false;
   std::vector<std::int64_t> axes = {32, 32, 32, 32};  // head width per position axis
   double theta = 10000;
+  double norm_eps = 1e-6;
 
   std::int64_t hidden() const { return num_heads * head_width; }
   std::int64_t num_blocks() const { return 3 * num_mode + num_single; }

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "nn/norm.h"
 
 namespace braid {
 namespace {
@@ -102,10 +103,11 @@ Tensor Flux3Inputs::condition(const DenoiserInput& in) const {
 }
 
 Flux3Output::Flux3Output(const Weights& w, const Flux3Config& c)
-    : out_(dense(w / "final_layer" / "image" / "linear", c.hidden(), c.token_width)) {}
+    : out_(dense(w / "final_layer" / "image" / "linear", c.hidden(), c.token_width)),
+      norm_eps_(c.norm_eps) {}
 
 Tensor Flux3Output::operator()(const Tensor& image_BLC, const Modulation& m) const {
-  return out_(ops::modulated_norm(image_BLC, m));
+  return out_(modulated_norm(image_BLC, m, norm_eps_));
 }
 
 }  // namespace braid

@@ -81,6 +81,7 @@ class Flux3Output {
 
  private:
   Linear out_;
+  double norm_eps_;
 };
 
 }  // namespace braid

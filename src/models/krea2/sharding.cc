@@ -16,7 +16,8 @@ ShardingTable krea2_sharding(const Krea2Config& config, int size, SharedModulati
   const auto h = c.hidden, kv = c.kv_width(), m = c.mlp_hidden;
   require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
           " channels of the transformer's MLPs");
-  const bool has_runs = m % kMlpColumnsTogether == 0 && m / kMlpColumnsTogether >= size;
+  // Not a matter of `size`: plans survey a model once for all numbers of devices.
+  const bool has_runs = m % kMlpColumnsTogether == 0 && m / kMlpColumnsTogether >= c.num_heads;
   const auto columns = has_runs ? kMlpColumnsTogether : 1;
   ShardingTable shardings = {
       {"transformer_blocks.*.attn.qg",

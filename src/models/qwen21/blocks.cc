@@ -4,10 +4,10 @@
 
 #include <array>
 
+#include "nn/norm.h"
+
 namespace braid {
 namespace {
-
-constexpr double kEpsOfOps = 1e-6;  // ops::modulated_norm's
 
 using OfRun = Modulation Qwen21Modulation::*;
 
@@ -24,7 +24,7 @@ Tensor by_run(const Tensor& x_BLC, const Qwen21Runs& runs, OfRun layer, const Of
 Tensor normed_runs(const Tensor& x_BLC, const Qwen21Runs& runs, OfRun layer, double eps) {
   return by_run(x_BLC, runs, layer,
                 [&](std::int64_t begin, std::int64_t count, const Modulation& m) {
-                  return qwen21_norm(x_BLC.narrow(1, begin, count), m, eps);
+                  return modulated_norm(x_BLC.narrow(1, begin, count), m, eps);
                 });
 }
 
@@ -37,11 +37,6 @@ Tensor plus_gated(const Tensor& x_BLC, const Tensor& y_BLC, const Qwen21Runs& ru
 }
 
 }  // namespace
-
-Tensor qwen21_norm(const Tensor& x_BLC, const Modulation& m, double eps) {
-  if (eps == kEpsOfOps) return ops::modulated_norm(x_BLC, m);
-  return at::layer_norm(x_BLC, {x_BLC.size(-1)}, {}, {}, eps) * (1 + m.scale);
-}
 
 Qwen21Attention::Qwen21Attention(const Weights& w, const Qwen21Config& c)
     : qkv_(w / "qkv", {.in = c.hidden, .out = 3 * c.hidden, .bias = Bias::kNo}),

@@ -10,9 +10,6 @@
 
 namespace braid {
 
-// LayerNorm without weights, then * (1 + scale).
-Tensor qwen21_norm(const Tensor& x_BLC, const Modulation& modulation, double eps);
-
 // What all blocks apply to one run of tokens: the prefix's, or the image's.
 struct Qwen21Modulation {
   Modulation attention, mlp;  // shifts are 0

@@ -50,8 +50,7 @@ Qwen21Config read_qwen21_config(const JsonObject& json) {
   c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxQwen21Width);
   c.norm_eps = json.number_or("eps", c.norm_eps);
   require(c.norm_eps >= 0, json.source(), ": 'eps' should not be below 0, it is ", c.norm_eps);
-  require(json.flag_or("causal_condition", true), json.source(),
-          ": 'causal_condition' should be true");
+  c.causal_condition = json.flag_or("causal_condition", c.causal_condition);
   check_qwen21_axes(c, json.source());
   return c;
 }

@@ -18,6 +18,7 @@ struct Qwen21Config {
   std::int64_t text_width = 4096;
   std::vector<std::int64_t> axes = {16, 56, 56};  // head width per position axis
   double norm_eps = 1e-6;
+  bool causal_condition = true;  // text and references have timestep 0, not the step's
 
   std::int64_t head_width() const { return hidden / num_heads; }
 };

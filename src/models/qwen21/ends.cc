@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "nn/embedder.h"
+#include "nn/norm.h"
 
 namespace braid {
 namespace {
@@ -35,6 +36,7 @@ Qwen21Inputs::Qwen21Inputs(const Weights& w, const Qwen21Config& c)
       vectors_(w.once() / "modulation", unbiased(c.hidden, kQwen21BlockVectors * c.hidden)),
       last_scale_(w.once() / "norm_out" / "linear", unbiased(c.hidden, c.hidden)),
       norm_eps_(c.norm_eps),
+      causal_condition_(c.causal_condition),
       dtype_(w.dtype()) {}
 
 Tensor Qwen21Inputs::embedded_text(const Tensor& text_BTC) const {
@@ -50,7 +52,7 @@ Tensor Qwen21Inputs::tokens(const DenoiserInput& in) const {
   return at::cat(runs, 1);
 }
 
-// The prefix has timestep 0 in each step.
+// The prefix has timestep 0 in each step, unless it is told the step's.
 Tensor Qwen21Inputs::condition(const DenoiserInput& in) const {
   const auto time_S = in.timestep_B.to(dtype_);
   const auto times = at::cat({time_S, at::zeros({1}, time_S.options())}).to(at::kFloat);
@@ -58,9 +60,10 @@ Tensor Qwen21Inputs::condition(const DenoiserInput& in) const {
   const auto time = at::silu(time_out_(at::silu(time_in_(sinusoid))));
   const auto steps = time_S.size(0);
   const auto vectors = with_bounded_gates(vectors_(time));
-  const auto of_prefix = vectors.narrow(0, steps, 1).expand({steps, -1});
-  return at::cat({vectors.narrow(0, 0, steps), of_prefix, last_scale_(time.narrow(0, 0, steps))},
-                 -1);
+  const auto of_image = vectors.narrow(0, 0, steps);
+  const auto of_prefix =
+      causal_condition_ ? vectors.narrow(0, steps, 1).expand({steps, -1}) : of_image;
+  return at::cat({of_image, of_prefix, last_scale_(time.narrow(0, 0, steps))}, -1);
 }
 
 Qwen21Output::Qwen21Output(const Weights& w, const Qwen21Config& c)
@@ -68,8 +71,8 @@ Qwen21Output::Qwen21Output(const Weights& w, const Qwen21Config& c)
 
 Tensor Qwen21Output::operator()(const Tensor& image_BIC, const Tensor& scale_BC) const {
   const auto scale = scale_BC.unsqueeze(1);
-  return out_(qwen21_norm(image_BIC, {.shift = at::zeros_like(scale), .scale = scale, .gate = {}},
-                          norm_eps_));
+  return out_(modulated_norm(
+      image_BIC, {.shift = at::zeros_like(scale), .scale = scale, .gate = {}}, norm_eps_));
 }
 
 }  // namespace braid

@@ -27,6 +27,7 @@ class Qwen21Inputs {
   Linear text_in_, text_out_;
   Linear time_in_, time_out_, vectors_, last_scale_;
   double norm_eps_;
+  bool causal_condition_;
   at::ScalarType dtype_;
 };
 

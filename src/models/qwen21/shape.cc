@@ -28,6 +28,7 @@ DenoiserShape qwen21_shape(const Qwen21Config& c) {
           .text_width = c.text_width,
           .shared_modulations = kQwen21Vectors * c.hidden,
           .text = TextTokens::kPrefix,
+          .prefix_has_time = !c.causal_condition,
           .blocks = {blocks}};
 }
 

@@ -15,7 +15,8 @@ ShardingTable qwen21_sharding(const Qwen21Config& c, int size, SharedModulation 
   const auto h = c.hidden, m = c.mlp_hidden;
   require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
           " channels of the transformer's MLPs");
-  const auto columns = m % kTogether == 0 && m / kTogether >= size ? kTogether : 1;
+  // Not a matter of `size`: plans survey a model once for all numbers of devices.
+  const auto columns = m % kTogether == 0 && m / kTogether >= c.num_heads ? kTogether : 1;
   ShardingTable shardings = {
       {"transformer_blocks.*.attn.qkv", column_parallel(Pieces{c.num_heads}, {h, h, h})},
       {"transformer_blocks.*.attn.out", row_parallel(Pieces{c.num_heads})},

@@ -93,8 +93,7 @@ void read_wan_fields(const JsonObject& json, VaeConfig& c, std::int64_t decoder_
   const auto multiples = json.integers_or("dim_mult", default_multiples, 1, 1024);
   require(!multiples.empty() && multiples.size() <= 8, json.source(),
           ": 'dim_mult' should have 1 to 8 levels, it has ", multiples.size());
-  require(multiples.front() == 1, json.source(),
-          ": 'dim_mult' should begin with 1, it begins with ", multiples.front());
+  c.own_encoder_stem = multiples.front() == 1 ? 0 : base;
   c.widths.clear();
   c.own_decoder_widths.clear();
   for (const auto multiple : multiples) {
@@ -150,7 +149,7 @@ VaeConfig read_qwen21_config(const JsonObject& json) {
   require(c.temporal.size() + 1 == c.widths.size() && c.widths.size() > 1, json.source(),
           ": 'temperal_downsample' should have an entry for each of the ", c.widths.size(),
           " levels of 'dim_mult' but the last, it has ", c.temporal.size());
-  check_shortcuts(encoder_shortcuts(c), c.widths.front(), json.source());
+  check_shortcuts(encoder_shortcuts(c), c.encoder_stem(), json.source());
   check_shortcuts(decoder_shortcuts(c), c.decoder_widths().back(), json.source());
   return c;
 }

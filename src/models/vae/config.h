@@ -15,6 +15,7 @@ struct VaeConfig {
   std::int64_t image_channels = 3, latent_channels = 16;
   std::vector<std::int64_t> widths = {128, 256, 512, 512};  // per level, finest first
   std::vector<std::int64_t> own_decoder_widths = {};        // if the decoder's differ
+  std::int64_t own_encoder_stem = 0;  // 0: the encoder's first convolution is as wide as a level
   std::int64_t layers_per_block = 2;
   std::int64_t norm_groups = 32;
   std::int64_t sample_size = 1024;  // pixels; the side of a tile
@@ -34,6 +35,11 @@ struct VaeConfig {
   bool is_residual() const { return !temporal.empty(); }
   const std::vector<std::int64_t>& decoder_widths() const {
     return own_decoder_widths.empty() ? widths : own_decoder_widths;
+  }
+
+  // Channels before the encoder's first level.
+  std::int64_t encoder_stem() const {
+    return own_encoder_stem > 0 ? own_encoder_stem : widths.front();
   }
 
   // Pixels per latent, along each side.

@@ -44,6 +44,54 @@ void add_wan_resnet(std::vector<KeyRule>& spellings, const std::string& ours,
   spellings.push_back({ours + ".conv_shortcut", {theirs + ".shortcut"}});
 }
 
+// Wan's own names of what stands outside of the levels, in the encoder or the decoder.
+void add_wan_ends(std::vector<KeyRule>& spellings, const std::string& half) {
+  add_wan_resnet(spellings, half + ".mid_block.resnets.0", half + ".middle.0");
+  add_wan_resnet(spellings, half + ".mid_block.resnets.1", half + ".middle.2");
+  for (const auto& [name, stored] : {std::pair{".conv_in", ".conv1"},
+                                     {".norm_out", ".head.0"},
+                                     {".conv_out", ".head.2"},
+                                     {".mid_block.attentions.0.norm", ".middle.1.norm"},
+                                     {".mid_block.attentions.0.to_qkv", ".middle.1.to_qkv"},
+                                     {".mid_block.attentions.0.proj", ".middle.1.proj"}})
+    spellings.push_back({half + name, {half + stored}});
+}
+
+// Wan 2.1's names: the layers of all levels are one list, with a level's resampling layer behind
+// its blocks. So are diffusers' of the encoder.
+Names flat_wan_names_in_one_file(const Checkpoint& checkpoint) {
+  std::vector<KeyRule> spellings = {{"quant_conv", {"conv1"}}, {"post_quant_conv", {"conv2"}}};
+  const auto has = [&](const std::string& name) { return checkpoint.find(name) != nullptr; };
+  for (int i = 0;; ++i) {
+    const auto ours = "encoder.down_blocks." + std::to_string(i);
+    const auto theirs = "encoder.downsamples." + std::to_string(i);
+    if (has(theirs + ".residual.0.gamma"))
+      add_wan_resnet(spellings, ours, theirs);
+    else if (has(theirs + ".resample.1.weight"))
+      spellings.push_back({ours + ".resample.1", {theirs + ".resample.1"}});
+    else
+      break;
+  }
+  int level = 0, block = 0;
+  for (int i = 0;; ++i) {
+    const auto ours = "decoder.up_blocks." + std::to_string(level);
+    const auto theirs = "decoder.upsamples." + std::to_string(i);
+    if (has(theirs + ".residual.0.gamma")) {
+      add_wan_resnet(spellings, ours + ".resnets." + std::to_string(block++), theirs);
+    } else if (has(theirs + ".resample.1.weight")) {
+      spellings.push_back({ours + ".upsamplers.0.resample.1", {theirs + ".resample.1"}});
+      ++level;
+      block = 0;
+    } else {
+      break;
+    }
+  }
+  add_wan_ends(spellings, "encoder");
+  add_wan_ends(spellings, "decoder");
+  return {.spellings = std::move(spellings),
+          .ignored = {"encoder.downsamples.*.time_conv.*", "decoder.upsamples.*.time_conv.*"}};
+}
+
 // Wan 2.2's names, in which a level's resampling layer follows its blocks: Qwen-Image-2.1's
 // autoencoder in one file.
 Names wan_names_in_one_file(const Checkpoint& checkpoint) {
@@ -61,15 +109,7 @@ Names wan_names_in_one_file(const Checkpoint& checkpoint) {
         add_wan_resnet(spellings, ours + ".resnets." + std::to_string(k), layer(i, k));
       spellings.push_back({ours + resample + ".resample.1", {layer(i, blocks) + ".resample.1"}});
     }
-    add_wan_resnet(spellings, half + ".mid_block.resnets.0", half + ".middle.0");
-    add_wan_resnet(spellings, half + ".mid_block.resnets.1", half + ".middle.2");
-    for (const auto& [name, stored] : {std::pair{".conv_in", ".conv1"},
-                                       {".norm_out", ".head.0"},
-                                       {".conv_out", ".head.2"},
-                                       {".mid_block.attentions.0.norm", ".middle.1.norm"},
-                                       {".mid_block.attentions.0.to_qkv", ".middle.1.to_qkv"},
-                                       {".mid_block.attentions.0.proj", ".middle.1.proj"}})
-      spellings.push_back({half + name, {half + stored}});
+    add_wan_ends(spellings, half);
   };
   add_half("encoder", ".down_blocks.", ".downsamples", ".downsampler");
   add_half("decoder", ".up_blocks.", ".upsamples", ".upsampler");
@@ -88,6 +128,8 @@ Names vae_names(const Checkpoint& checkpoint) {
               .ignored = {prefix + "bn.num_batches_tracked"}};
   if (checkpoint.find("decoder.upsamples.0.upsamples.0.residual.0.gamma"))
     return wan_names_in_one_file(checkpoint);
+  if (checkpoint.find("decoder.upsamples.0.residual.0.gamma"))
+    return flat_wan_names_in_one_file(checkpoint);
   if (checkpoint.find("decoder.norm_out.gamma"))  // Wan's; one picture needs no time convolutions
     return {.ignored = {"encoder.down_blocks.*.time_conv.*",
                         "decoder.up_blocks.*.upsamplers.0.time_conv.*",

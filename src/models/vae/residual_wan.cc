@@ -68,7 +68,7 @@ std::vector<WanResnet> level_resnets(const Weights& w, std::int64_t in, std::int
 std::vector<ResidualLevel> residual_encoder_levels(const Weights& list, const VaeConfig& c) {
   const auto shortcuts = encoder_shortcuts(c);
   std::vector<ResidualLevel> levels;
-  auto in = c.widths.front();
+  auto in = c.encoder_stem();
   for (std::size_t i = 0; i < c.widths.size(); ++i) {
     const auto w = list / std::int64_t(i);
     const auto out = c.widths[i];
@@ -150,7 +150,7 @@ std::vector<std::optional<WanShortcut>> decoder_shortcuts(const VaeConfig& c) {
 
 ResidualWanEncoder::ResidualWanEncoder(const Weights& w, const VaeConfig& c)
     : in_(w / "encoder" / "conv_in",
-          {.in = c.image_channels, .out = c.widths.front(), .time = kFlat}),
+          {.in = c.image_channels, .out = c.encoder_stem(), .time = kFlat}),
       levels_(residual_encoder_levels(w / "encoder" / "down_blocks", c)),
       mid_(w / "encoder" / "mid_block", c.widths.back(), kFlat),
       norm_(w / "encoder" / "norm_out", c.widths.back()),

@@ -20,7 +20,7 @@ Tensor last_slice(const Tensor& weight_OIKKK) {
 std::vector<WanLevel> encoder_levels(const Weights& list, const VaeConfig& c) {
   std::vector<WanLevel> levels;
   std::int64_t next = 0;
-  auto width = c.widths.front();
+  auto width = c.encoder_stem();
   for (std::size_t i = 0; i < c.widths.size(); ++i) {
     auto& level = levels.emplace_back();
     for (std::int64_t k = 0; k < c.layers_per_block; ++k) {
@@ -132,7 +132,7 @@ WanMidBlock::WanMidBlock(const Weights& w, std::int64_t channels, WanTime time)
       second_(w / "resnets" / 1, channels, channels, time) {}
 
 WanEncoder::WanEncoder(const Weights& w, const VaeConfig& c)
-    : in_(w / "encoder" / "conv_in", {.in = c.image_channels, .out = c.widths.front()}),
+    : in_(w / "encoder" / "conv_in", {.in = c.image_channels, .out = c.encoder_stem()}),
       levels_(encoder_levels(w / "encoder" / "down_blocks", c)),
       mid_(w / "encoder" / "mid_block", c.widths.back(), WanTime::kStored),
       norm_(w / "encoder" / "norm_out", c.widths.back()),

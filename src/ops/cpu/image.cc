@@ -164,8 +164,7 @@ Tensor convolve_normed(const Tensor& x, const PixelNormParts& norm, const Convol
             .width = x.size(3),
             .make =
                 [one = x.narrow(0, i, 1), norm](RowRange rows, const Tensor& to) {
-                  auto normed = pixel_norm(rows_of(one, rows), norm);
-                  to.copy_(at::silu_(normed));
+                  to.copy_(activated_pixel_norm(rows_of(one, rows), norm));
                 },
             .take = {}};  // a pixel's channels are normed together
   };

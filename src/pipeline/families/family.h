@@ -88,7 +88,8 @@ class Family {
   virtual void arrange(DenoiserInput& /*in*/) const {}
   // Whether its keys and values are computed before the first step, and not in each one.
   bool keeps_prefix(ReferenceCache cache) const {
-    return shape().text == TextTokens::kPrefix && cache == ReferenceCache::kAuto;
+    return shape().text == TextTokens::kPrefix && !shape().prefix_has_time &&
+           cache == ReferenceCache::kAuto;
   }
   // ControlNet `net`'s input beside one that has begun; without its picture and scale.
   virtual ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,

@@ -16,7 +16,7 @@ const std::vector<UsualFile>& usual_files() {
       {"Z-Image", "text_encoder", {"qwen34b"}, kOtherLms, "qwen_3_4b.safetensors"},
       {"Z-Image", "vae", {"ae", "fluxvae", "fluxae"}, kOtherVaes, "ae.safetensors"},
       {"Krea 2", "text_encoder", {"qwen3vl4b"}, {"thinking", "instruct"}, "qwen3vl_4b.safetensors"},
-      {"Krea 2", "vae", {"qwenimagevae"}, {"layered"}, "qwen_image_vae.safetensors"},
+      {"Krea 2", "vae", {"qwenimagevae", "wan21vae"}, {"layered"}, "qwen_image_vae.safetensors"},
       {"FLUX.3", "text_encoder", {"qwen3vl4b"}, {"thinking", "instruct"}, "qwen3vl_4b.safetensors"},
       {"FLUX.3", "vae", {"flux2vae", "flux2ae"}, {"small", "tiny"}, "flux2-vae.safetensors"},
       {"Qwen-Image-2.1",

@@ -4,14 +4,17 @@
 
 namespace braid {
 
-Tensor pack_patches(const Tensor& latents_BZHW) {
-  const auto patches = latents_BZHW.unflatten(3, {-1, 2}).unflatten(2, {-1, 2});  // B Z h 2 w 2
+Tensor pack_patches(const Tensor& latents_BZHW, std::int64_t patch) {
+  // B Z h P w P
+  const auto patches = latents_BZHW.unflatten(3, {-1, patch}).unflatten(2, {-1, patch});
   return patches.permute({0, 2, 4, 1, 3, 5}).flatten(3).flatten(1, 2);
 }
 
-Tensor unpack_patches(const Tensor& tokens_BNC, PatchGrid grid) {
-  const auto patches = tokens_BNC.unflatten(2, {-1, 2, 2}).unflatten(1, {grid.rows, grid.columns});
-  return patches.permute({0, 3, 1, 4, 2, 5}).flatten(4).flatten(2, 3);  // B h w Z 2 2 before
+Tensor unpack_patches(const Tensor& tokens_BNC, PatchGrid grid, std::int64_t patch) {
+  // B h w Z P P
+  const auto patches =
+      tokens_BNC.unflatten(2, {-1, patch, patch}).unflatten(1, {grid.rows, grid.columns});
+  return patches.permute({0, 3, 1, 4, 2, 5}).flatten(4).flatten(2, 3);
 }
 
 Tensor patch_positions(PatchGrid grid, at::Device device, std::int64_t first) {
@@ -27,17 +30,21 @@ std::int64_t PatchFamily::num_tokens(PictureSize size) const {
 }
 
 std::vector<std::int64_t> PatchFamily::latent_shape(PictureSize size) const {
-  return {description().vae.latent_channels, 2 * grid(size).rows, 2 * grid(size).columns};
+  return {description().vae.latent_channels, patch() * grid(size).rows,
+          patch() * grid(size).columns};
 }
 
-Tensor PatchFamily::pack(const Tensor& latents_BZHW) const { return pack_patches(latents_BZHW); }
+Tensor PatchFamily::pack(const Tensor& latents_BZHW) const {
+  return pack_patches(latents_BZHW, patch());
+}
 
 Tensor PatchFamily::unpack(const Tensor& tokens_BNC, PictureSize size) const {
-  return unpack_patches(tokens_BNC, grid(size));
+  return unpack_patches(tokens_BNC, grid(size), patch());
 }
 
 Tokens PatchFamily::reference(const Tensor& latents_1ZHW, int number) const {
-  const PatchGrid grid{.rows = latents_1ZHW.size(2) / 2, .columns = latents_1ZHW.size(3) / 2};
+  const PatchGrid grid{.rows = latents_1ZHW.size(2) / patch(),
+                       .columns = latents_1ZHW.size(3) / patch()};
   return {.x_BLC = pack(latents_1ZHW),
           .ids_LA = patch_positions(grid, latents_1ZHW.device(), number + 1)};
 }
@@ -55,7 +62,7 @@ Tensor PackedFamily::unpack(const Tensor& tokens_BNC, PictureSize size) const {
 }
 
 PatchGrid PatchFamily::grid(PictureSize size) const {
-  const auto side = 2 * description().vae.downscale();
+  const auto side = patch() * description().vae.downscale();
   return {.rows = size.height / side, .columns = size.width / side};
 }
 

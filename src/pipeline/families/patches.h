@@ -1,6 +1,7 @@
-// Families whose tokens are patches of 2 x 2 latents, the channels of a latent one after another.
+// Families whose tokens are square patches of latents, the channels of a latent one after another.
 //
-// Shape letters: B batch, Z latent channels, H W latent rows and columns, N = (H/2)(W/2) tokens.
+// Shape letters: B batch, Z latent channels, H W latent rows and columns, P latents of a patch's
+// side (2 unless said), N = (H/P)(W/P) tokens.
 #pragma once
 
 #include "pipeline/families/family.h"
@@ -11,8 +12,11 @@ struct PatchGrid {
   std::int64_t rows, columns;
 };
 
-Tensor pack_patches(const Tensor& latents_BZHW);                  // -> [B N 4Z]
-Tensor unpack_patches(const Tensor& tokens_BNC, PatchGrid grid);  // -> [B Z H W]
+constexpr std::int64_t kUsualPatch = 2;
+
+Tensor pack_patches(const Tensor& latents_BZHW, std::int64_t patch = kUsualPatch);  // -> [B N PPZ]
+Tensor unpack_patches(const Tensor& tokens_BNC, PatchGrid grid,
+                      std::int64_t patch = kUsualPatch);  // -> [B Z H W]
 
 // Positions [N 3] of the packed tokens: `first`, row, column. float32.
 Tensor patch_positions(PatchGrid grid, at::Device device, std::int64_t first = 0);
@@ -29,6 +33,7 @@ class PatchFamily : public Family {
   Tokens reference(const Tensor& latents_1ZHW, int number) const override;
 
  protected:
+  virtual std::int64_t patch() const { return kUsualPatch; }
   PatchGrid grid(PictureSize size) const;
 };
 

@@ -44,8 +44,8 @@ std::int64_t PlannedPictures::reference_tokens() const {
 
 std::int64_t encoder_parameters(const VaeConfig& c) {
   const auto last = c.widths.back();
-  auto sum = conv_parameters(c.image_channels, c.widths.front(), 3);
-  auto width = c.widths.front();
+  auto sum = conv_parameters(c.image_channels, c.encoder_stem(), 3);
+  auto width = c.encoder_stem();
   for (std::size_t i = 0; i < c.widths.size(); ++i) {
     for (std::int64_t layer = 0; layer < c.layers_per_block; ++layer) {
       sum += resnet_parameters(width, c.widths[i]);

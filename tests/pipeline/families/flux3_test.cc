@@ -241,8 +241,8 @@ TEST(Flux3Family, RefusesConfigsThatDoNotFitOrAreNotImplemented) {
   EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, transformer, {{"cond_in_channels", 16}}),
               HasSubstr("32 channels of the picture and 16 of references"));
   EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, "text_encoder/config.json",
-                                       {{"text_config", {{"num_hidden_layers", 32}}}}),
-              HasSubstr("there is no hidden state 32 before its final norm"));
+                                       {{"text_config", {{"num_hidden_layers", 31}}}}),
+              HasSubstr("the text encoder has 31 layers: there is no hidden state 32"));
   EXPECT_THAT(refusal_of_changed_flux3(kFlux3Map, "model_index.json",
                                        {{"_class_name", "Flux3DistilledModularPipeline"}}),
               "");

@@ -280,9 +280,11 @@ TEST(Krea2Family, RefusesConfigsThatDoNotFitOrAreNotImplemented) {
               HasSubstr("takes embedded text of width 12, the text encoder makes 24"));
   EXPECT_THAT(refusal_of_changed_krea2(transformer, {{"in_channels", 8}}),
               HasSubstr("takes tokens of 8 channels, 2 x 2 of the autoencoder's latents have 16"));
-  EXPECT_THAT(refusal_of_changed_krea2(index, {{"text_encoder_select_layers", {1, 2, 5}}}),
-              HasSubstr("there is no hidden state 5 before its final norm"));
-  EXPECT_THAT(refusal_of_changed_krea2(index, {{"patch_size", 1}}), HasSubstr("'patch_size'"));
+  EXPECT_THAT(refusal_of_changed_krea2(index, {{"text_encoder_select_layers", {1, 2, 6}}}),
+              HasSubstr("the text encoder has 5 layers: there is no hidden state 6"));
+  EXPECT_THAT(refusal_of_changed_krea2(index, {{"patch_size", 1}}),
+              HasSubstr("takes tokens of 16 channels, 1 x 1 of the autoencoder's latents have 4"));
+  EXPECT_THAT(refusal_of_changed_krea2(index, {{"patch_size", 0}}), HasSubstr("'patch_size'"));
   EXPECT_THAT(refusal_of_changed_krea2("text_encoder/config.json", {{"text_config", nullptr}}),
               HasSubstr("'text_config'"));
   EXPECT_THAT(refusal_of_changed_krea2("vae/config.json", {{"attn_scales", {1.0}}}),

@@ -122,7 +122,7 @@ std::string Flux3Family::config_text(const Part& denoiser) const {
                                          {"attention_head_dim", c.head_width},
                                          {"axes_dims_rope", c.axes},
                                          {"cond_in_channels", c.reference_width},
-                                         {"eps", 1e-6},
+                                         {"eps", c.norm_eps},
                                          {"flow_map", c.flow_map},
                                          {"in_channels", c.token_width},
                                          {"joint_attention_dim", c.text_width},

@@ -37,7 +37,7 @@ Description describe_krea2(const Krea2Configs& c, const ScheduleConfig& schedule
           .parts = parts_of(c),
           .shape = krea2_shape(c.krea),
           .limits = {.defaults = defaults,
-                     .size_multiple = int(2 * c.vae.downscale()),
+                     .size_multiple = int(c.patch * c.vae.downscale()),
                      .size_rounding = SizeRounding::kUp,
                      .guidance = GuidanceKind::kTrue,
                      .guided_from = GuidedFrom::kPositive},

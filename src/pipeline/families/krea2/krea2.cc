@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kTurboShift = 1.15;  // fixed in the pipeline
+constexpr std::int64_t kWidestPatch = 64;
 
 class Krea2Family : public PatchFamily {
  public:
@@ -36,6 +37,7 @@ class Krea2Family : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
+  std::int64_t patch() const override { return configs_.patch; }
   double mu(PictureSize size, int steps) const override {
     return configs_.kind == Krea2Kind::kTurbo ? kTurboShift : PatchFamily::mu(size, steps);
   }
@@ -125,9 +127,9 @@ void check_fit(const Krea2Configs& c) {
           " hidden states of the text encoder, 'text_encoder_select_layers' names ", taps);
   require(c.krea.text.hidden == c.text.hidden, "the transformer takes embedded text of width ",
           c.krea.text.hidden, ", the text encoder makes ", c.text.hidden);
-  require(c.krea.token_width == 4 * c.vae.latent_channels, "the transformer takes tokens of ",
-          c.krea.token_width, " channels, 2 x 2 of the autoencoder's latents have ",
-          4 * c.vae.latent_channels);
+  const auto of_patch = c.patch * c.patch * c.vae.latent_channels;
+  require(c.krea.token_width == of_patch, "the transformer takes tokens of ", c.krea.token_width,
+          " channels, ", c.patch, " x ", c.patch, " of the autoencoder's latents have ", of_patch);
   require(c.vae.is_wan(), "a Krea2Pipeline needs an AutoencoderKLQwenImage");
 }
 
@@ -138,14 +140,14 @@ HiddenStates read_taps(const JsonObject& index, const HiddenStates& published) {
 
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto index = read_json_object(files.folder / "model_index.json");
-  (void)index.integer_or("patch_size", 2, 2, 2);
   const auto kind = index.flag_or("is_distilled", false) ? Krea2Kind::kTurbo : Krea2Kind::kRaw;
   const Krea2Configs configs{
       .kind = kind,
       .krea = read_denoiser(files, "transformer", read_krea2_config, infer_krea2_config),
       .text = read_qwen3_vl_language_model(read_json_object(files.config_of("text_encoder"))),
       .taps = read_taps(index, Krea2Configs().taps),
-      .vae = read_autoencoder(files)};
+      .vae = read_autoencoder(files),
+      .patch = index.integer_or("patch_size", 2, 1, kWidestPatch)};
   check_fit(configs);
   return make_krea2_family(configs, read_scheduler(files),
                            read_defaults(files, krea2_defaults(kind)));

@@ -20,6 +20,7 @@ struct Krea2Configs {
   CausalLmConfig text = {.theta = 5e6};  // of the Qwen3-VL, which sees no pictures here
   HiddenStates taps = {2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 32, 35};
   VaeConfig vae = wan_vae_config();
+  std::int64_t patch = 2;  // side of a token, in latents
 };
 
 // A family of any sizes.

@@ -163,7 +163,7 @@ std::string Qwen21Family::config_text(const Part& denoiser) const {
   const auto& c = configs_.qwen;
   const nlohmann::ordered_json config = {
       {"_class_name", denoiser.class_name}, {"attention_head_dim", c.head_width()},
-      {"axes_dims_rope", c.axes},           {"causal_condition", true},
+      {"axes_dims_rope", c.axes},           {"causal_condition", c.causal_condition},
       {"context_in_dim", c.text_width},     {"eps", c.norm_eps},
       {"in_channels", c.token_width},       {"mlp_ratio", c.mlp_hidden / c.hidden},
       {"num_attention_heads", c.num_heads}, {"num_layers", c.num_layers},
