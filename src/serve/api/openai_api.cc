@@ -61,10 +61,16 @@ std::string quoted_base64(std::string_view bytes) {
   return text += '"';
 }
 
+// OpenAI's field for a prompt that was rewritten.
+void add_revised_prompt(Json& json, const Order& order) {
+  if (!order.original_prompt.empty()) json["revised_prompt"] = order.request.prompts.front();
+}
+
 // An element of the answer's list.
 std::string picture_text(const Job& job, std::size_t number, const MadePicture& picture,
                          const AnswerForm& form) {
-  const Json rest = {{"seed", picture.seed}};
+  Json rest = {{"seed", picture.seed}};
+  add_revised_prompt(rest, job.order());
   if (!form.is_url) return with_member("b64_json", quoted_base64(*picture.file), rest);
   const Json url = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", number);
   return with_member("url", url.dump(-1, ' ', false, Json::error_handler_t::replace), rest);
@@ -124,6 +130,7 @@ class OpenAiStream {
                      {"total_tokens", 0},
                      {"input_tokens_details", {{"image_tokens", 0}, {"text_tokens", 0}}}};
     data["seed"] = Json::parse(event.data)["seed"];
+    add_revised_prompt(data, job_->order());
     if (const auto warnings = job_->status().warnings; !warnings.empty())
       data["warnings"] = warnings;
     num_shown_ = 0;
@@ -159,6 +166,7 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   const auto form = read_answer_form(fields, http);
   const auto file_form = read_file_form(fields);
   const auto user = read_user(fields);
+  const bool is_enhanced = reads_enhance(fields, context);
   auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();
   Order order{.backend = &backend,
@@ -170,7 +178,8 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
               .has_previews = form.is_stream && form.num_partial > 0,
               .preview_interval = 0};
   return take_order(
-      context, {.order = std::move(order), .brought = std::move(brought)},
+      context,
+      {.order = std::move(order), .brought = std::move(brought), .is_enhanced = is_enhanced},
       [&context, form, kind](const std::shared_ptr<Job>& job) {
         Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
         if (form.is_stream)
