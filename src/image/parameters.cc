@@ -84,6 +84,13 @@ std::string parameters_of(const PngText& text) {
   return prompts + (line.empty() ? "" : "\n" + line);
 }
 
+PngText with_original_prompt(PngText text, const std::string& original) {
+  if (original.empty()) return text;
+  const auto prompt = std::ranges::find(text, "prompt", &PngText::value_type::first);
+  text.insert(prompt == text.end() ? prompt : prompt + 1, {"original_prompt", original});
+  return text;
+}
+
 PngText text_of_parameters(std::string_view parameters) {
   const auto last = parameters.rfind('\n');
   const auto begin = last == parameters.npos ? 0 : last + 1;

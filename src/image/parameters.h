@@ -13,4 +13,8 @@ std::string parameters_of(const PngText& text);
 // The same text with its original keys, prompts first. Text without such a last line is a prompt.
 PngText text_of_parameters(std::string_view parameters);
 
+// The text of a picture whose prompt was rewritten: `original` stands behind it, as
+// "original_prompt". Empty: it was not.
+PngText with_original_prompt(PngText text, const std::string& original);
+
 }  // namespace braid

@@ -24,6 +24,13 @@ struct ApiError : std::runtime_error {
 // {"error": {"message", "type", "param", "code"}}
 std::string error_json(const ApiError& error);
 
+// 503 that may be tried again after so many seconds.
+inline ApiError busy_for(int seconds, const std::string& message, const std::string& code) {
+  ApiError error(503, message, code);
+  error.retry_after = seconds;
+  return error;
+}
+
 // Complains of a field that the client can correct.
 [[noreturn]] inline void refuse(const std::string& param, const std::string& message) {
   throw ApiError(400, message, "invalid_value", param);

@@ -47,6 +47,9 @@ struct HttpResponse {
 struct Answer {
   // Set for what takes a while, such as decoding pictures: returns the answer, on any thread.
   std::function<Answer()> rest = {};
+  // Set for what another machine does first: returns the answer, on a thread that may wait. If the
+  // client leaves meanwhile, or the server stops, `when_gone` is called.
+  std::function<Answer()> elsewhere = {};
   std::shared_ptr<Job> job = nullptr;  // null: only `now` is sent
   // With a job, one of the two is set. It is called where requests are handled, while the client is
   // connected.

@@ -4,43 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "net/made_certificate.h"
 #include "net/stand_in_hub.h"
 
 namespace braid::net::web_client_test {
 
 using testing::HasSubstr;
 
-// A variable that is set for as long as this lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    ::setenv(name, value.c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() { ::unsetenv(name_); }
-
- private:
-  const char* name_;
-};
-
-// A certificate that signs itself, with its key.
-std::filesystem::path certificate(const std::filesystem::path& folder, const std::string& names) {
-  const auto key = folder / "key.pem", only = folder / "only.pem", both = folder / "both.pem";
-  const auto command =
-      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
-      "/CN=stand-in -addext subjectAltName=" +
-      names + " -keyout " + key.string() + " -out " + only.string() + " 2>/dev/null";
-  EXPECT_EQ(std::system(command.c_str()), 0) << command;
-  write_file(both, read_file(only) + read_file(key));
-  return both;
-}
-
 class Https : public testing::Test {
   // Else it comes before SSL_CERT_FILE.
-  const Variable none_{"CURL_CA_BUNDLE", ""};
+  const SetVariable none_{"CURL_CA_BUNDLE", ""};
 
  protected:
   WebAnswer ask(const StandInHub& hub) const {
@@ -60,35 +33,35 @@ class Https : public testing::Test {
 };
 
 TEST_F(Https, TakesACertificateThatIsTrusted) {
-  const auto file = certificate(folder_.path(), "IP:127.0.0.1");
+  const auto file = made_certificate(folder_.path(), "IP:127.0.0.1");
   const StandInHub hub(file);
   hub.put("org/name/a.txt", "hello");
-  const Variable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
+  const SetVariable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
   const auto answer = ask(hub);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.body, "hello");
 }
 
 TEST_F(Https, RefusesACertificateThatNobodySigned) {
-  const StandInHub hub(certificate(folder_.path(), "IP:127.0.0.1"));
+  const StandInHub hub(made_certificate(folder_.path(), "IP:127.0.0.1"));
   hub.put("org/name/a.txt", "hello");
   EXPECT_THAT(failure(hub), HasSubstr("is not trusted"));
   EXPECT_TRUE(hub.requests().empty());
 }
 
 TEST_F(Https, RefusesTheCertificateOfAnotherHost) {
-  const StandInHub hub(certificate(folder_.path(), "DNS:example.org"));
+  const StandInHub hub(made_certificate(folder_.path(), "DNS:example.org"));
   hub.put("org/name/a.txt", "hello");
-  const Variable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
+  const SetVariable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
   EXPECT_THAT(failure(hub), HasSubstr("is not trusted"));
   EXPECT_TRUE(hub.requests().empty());
 }
 
 TEST_F(Https, DoesNotFollowToAnAddressWithoutIt) {
-  const StandInHub plain, hub(certificate(folder_.path(), "IP:127.0.0.1"));
+  const StandInHub plain, hub(made_certificate(folder_.path(), "IP:127.0.0.1"));
   hub.put("org/name/a.safetensors", "hello");
   hub.have_faults({{"away", plain.network()}});
-  const Variable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
+  const SetVariable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
   try {
     WebClient().ask({.url = hub.endpoint() + "/org/name/resolve/main/a.safetensors"});
     ADD_FAILURE() << "it was followed";

@@ -2,12 +2,15 @@
 
 #include <ATen/Parallel.h>
 
+#include <nlohmann/json.hpp>
+
 #include "app/commands/deployments.h"
 #include "app/commands/plan_here.h"
 #include "app/files/input_pictures.h"
 #include "app/files/latents_file.h"
 #include "app/files/output_files.h"
 #include "app/files/picture_text.h"
+#include "app/files/prompt_enhancer.h"
 #include "app/files/prompts.h"
 #include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
@@ -21,6 +24,8 @@
 #include "app/print/standard_output.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "image/parameters.h"
+#include "net/enhancer/enhanced_request.h"
 #include "pipeline/engine.h"
 #include "pipeline/memory/presets.h"
 #include "pipeline/settings.h"
@@ -29,6 +34,8 @@
 
 namespace braid {
 namespace {
+
+constexpr std::size_t kLongestShown = 8000;  // bytes of a prompt
 
 // One run of the command: what its callbacks share.
 class GenerateRun {
@@ -51,6 +58,9 @@ class GenerateRun {
   void tell_memory();
   void warn(const std::string& sentence);
   void check_dump() const;
+  void enhance();
+  void deploy_for(const Request& drawn);
+  void share_prompts(const Engine& engine);
   RunFacts draw();
   void share_seed(const Engine& engine);
   void save(const Picture& picture);
@@ -62,6 +72,7 @@ class GenerateRun {
 
   const GenerateFlags& flags_;
   Request request_;
+  std::vector<std::string> originals_;    // of prompts that were enhanced
   std::optional<Deployment> deployment_;  // once prepared
   std::optional<OutputFiles> files_;      // on the first rank
   PhaseLog::Clock::time_point began_;     // the program
@@ -146,6 +157,7 @@ Hooks GenerateRun::hooks() {
 
 int GenerateRun::run() {
   try {
+    if (!flags_.enhancer.url.empty()) enhance();
     const auto facts = draw();
     if (flags_.json && is_first_) report(facts);
   } catch (const Cancelled&) {
@@ -156,12 +168,53 @@ int GenerateRun::run() {
   return kSuccess;
 }
 
+// Only the first rank asks. The others have made their plans for the request's own size, so a
+// launch keeps to that.
+void GenerateRun::enhance() {
+  if (!is_first_) return;
+  const auto enhancer = prompt_enhancer(flags_.enhancer, options().model,
+                                        net::answers_in_folder(net::answer_folder()));
+  const auto& description = deployment_->family->description();
+  auto drawn = request_;
+  originals_ = request_.prompts;
+  for (std::size_t i = 0; i < originals_.size(); ++i) {
+    display_.say("asking the enhancer at " + net::host_of_url(flags_.enhancer.url));
+    const auto enhanced = enhancer.enhance(net::plain_prompt(request_, i), signals_.token());
+    drawn = net::with_enhanced(std::move(drawn), i, enhanced, info_of(description));
+    display_.say("prompt: " + one_line(enhanced.prompt, kLongestShown));
+  }
+  if (is_launched()) drawn.width = request_.width, drawn.height = request_.height;
+  deploy_for(drawn);
+}
+
+// What cannot be drawn of an answer is the enhancer's mistake, not the user's.
+void GenerateRun::deploy_for(const Request& drawn) {
+  try {
+    (void)settle(drawn, deployment_->family->description().limits, {});
+    if (drawn.width != request_.width || drawn.height != request_.height)
+      deployment_ = deployed(flags_, drawn, [](const std::string&) {});
+    request_ = deployment_->tiled(drawn);
+  } catch (const InputError& refusal) {
+    throw net::EnhancerFailure(net::EnhancerFailure::Kind::kNonsense,
+                               text_of("its answer cannot be drawn: ", refusal.what()));
+  }
+}
+
+// All processes draw what the first one's enhancer wrote.
+void GenerateRun::share_prompts(const Engine& engine) {
+  const Json said = {request_.prompts, request_.boxes};
+  const auto heard = parse_json(engine.share(said.dump()), "the first rank's prompts");
+  request_.prompts = heard.at(0).get<std::vector<std::string>>();
+  request_.boxes = heard.at(1).get<std::string>();
+}
+
 RunFacts GenerateRun::draw() {
   const auto hooks = this->hooks();
   hooks.progress({.phase = Phase::kLoad});
   const Engine engine(*deployment_, hooks, Measure::kPeaks);
   display_.finish();
   if (flags_.is_seed_random) share_seed(engine);
+  if (!flags_.enhancer.url.empty() && is_launched()) share_prompts(engine);
   settings_ = engine.settle(request_, {});
   display_.expect_pictures(settings_.num_pictures());
   if (is_first_ && flags_.verbosity == Verbosity::kVerbose) tell_choices(engine.loaded().dtype);
@@ -185,15 +238,20 @@ void GenerateRun::share_seed(const Engine& engine) {
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
   if (number == 0 && is_laid_on_white(files_->form(), picture.alpha)) warn(kLaidOnWhite);
-  const auto file = encoded(files_->form(), picture.width, picture.height, picture.rgb,
-                            text_of_picture(picture, settings_.prompt_of(number / settings_.frames),
-                                            settings_, options(), inputs_),
-                            picture.alpha);
+  const auto drawn = number / settings_.frames;
+  const auto original =
+      originals_.empty() ? "" : originals_[std::size_t(drawn / settings_.num_images)];
+  const auto text = with_original_prompt(
+      text_of_picture(picture, settings_.prompt_of(drawn), settings_, options(), inputs_),
+      original);
+  const auto file =
+      encoded(files_->form(), picture.width, picture.height, picture.rgb, text, picture.alpha);
   const auto path = [&] {
     const auto whole = signals_.delay_exit();
     return files_->write(number, file);
   }();
-  saved_.push_back({.path = path, .prompt = picture.prompt, .seed = picture.seed});
+  saved_.push_back(
+      {.path = path, .prompt = picture.prompt, .seed = picture.seed, .original_prompt = original});
   if (flags_.json || files_->is_standard_output()) return;
   display_.clear();
   print(path.string() + "\n");

@@ -2,11 +2,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <iostream>
+#include <map>
 
 #include "app/commands/commands.h"
 #include "app/commands/serve_ranks.h"
 #include "app/commands/served_models.h"
 #include "app/files/picture_text.h"
+#include "app/files/prompt_enhancer.h"
 #include "app/machine/launched.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
@@ -54,6 +56,21 @@ std::string policy_of(const std::vector<std::string>& frame_ancestors) {
   return sources.empty() ? "'none'" : sources;
 }
 
+// Each model's, by name: what they are told may be in its folder. Clients' prompts are kept in
+// memory alone.
+serve::Enhance enhance_of(const ServeFlags& flags, const std::vector<ServedModel>& models) {
+  if (flags.enhancer.url.empty() || !is_first_rank()) return {};
+  const auto enhancers = std::make_shared<std::map<std::string, net::Enhancer>>();
+  const auto answers = net::answers_in_memory();
+  for (const auto& model : models)
+    enhancers->try_emplace(
+        model.name, prompt_enhancer(flags.enhancer, model.deployment.options.model, answers));
+  return [enhancers](const serve::Backend& backend, const net::PlainPrompt& prompt,
+                     const std::stop_token& stop) {
+    return enhancers->at(backend.model).enhance(prompt, stop);
+  };
+}
+
 // The server from its first log line to its last.
 class ServeRun {
  public:
@@ -72,7 +89,8 @@ class ServeRun {
               .unknown_fields = flags.warns_of_unknown_fields ? serve::UnknownFields::kWarnedOf
                                                               : serve::UnknownFields::kRefused,
               .frame_ancestors = policy_of(flags.frame_ancestors),
-              .num_connections = [this] { return server_.num_connections(); }},
+              .num_connections = [this] { return server_.num_connections(); },
+              .enhance = enhance_of(flags, engines_->models())},
              access_of(flags)),
         server_(api_, server_options()) {}
 

@@ -78,6 +78,11 @@ void add_serve_flags(FlagReader& read, ServeFlags& flags);
 // Throws InputError if others can reach the server and it requires no key.
 void check_together(const ServeFlags& flags);
 
+// --enhancer and what goes with it. `effect` begins the help, as in "Have prompts rewritten by ".
+void add_enhancer_flags(FlagReader& read, EnhancerFlags& flags, const std::string& effect);
+// Throws InputError for flags without the first, and in builds without a web client.
+void check_together(const EnhancerFlags& flags);
+
 // When pictures are decoded in tiles.
 void add_decoder_flags(FlagReader& read, VaeTiling& tiling);
 

@@ -137,6 +137,7 @@ void add_talk_flags(FlagReader& read, GenerateFlags& f) {
 
 void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_prompt_flags(read, f);
+  add_enhancer_flags(read, f.enhancer, "Have prompts rewritten before they are drawn, by\n");
   add_picture_flags(read, f);
   add_input_picture_flags(read, f.pictures);
   add_file_flags(read, f);
@@ -176,6 +177,9 @@ void check_together(const GenerateFlags& f) {
           "both a prompt and --prompt-file were given: give one of them");
   require(!f.json || f.output.path != "-",
           "--json and --output - both write to standard output: give a file for the picture");
+  check_together(f.enhancer);
+  require(f.enhancer.url.empty() || f.boxes.empty() || f.prompt_file.empty(),
+          "--boxes are of one prompt: --enhancer writes them anew for each of --prompt-file");
   check_auto_layout(f.options.layout);
   check_budget(f.options.memory);
   check_pictures_in(f.pictures, f.options);

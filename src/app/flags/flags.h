@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "app/flags/enhancer_flags.h"
+#include "app/flags/picture_flags.h"
 #include "app/flags/pull_flags.h"
 #include "braid/braid.h"
 #include "image/file_form.h"
@@ -19,20 +21,6 @@
 namespace braid {
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
-
-struct PictureFlags {
-  std::filesystem::path init, mask;  // empty: not given
-  bool mask_is_alpha = false;        // the transparent part of `init`
-  std::vector<std::filesystem::path> references, controls;
-  std::vector<double> reference_scales;                          // one each
-  std::vector<double> control_scales, control_from, control_to;  // one each, or one for all
-  std::vector<int> control_modes;                                // the same
-  std::optional<double> strength;
-  double mask_blur = 0;
-  std::optional<int> padding_crop;
-  ReferenceCache reference_cache = ReferenceCache::kAuto;
-  std::uint64_t max_pixels = kMaxPixels;
-};
 
 // When a file of the picture's name exists.
 enum class Overwrite { kNever, kAlways, kNumber };
@@ -49,7 +37,8 @@ struct GenerateFlags {
   std::optional<std::string> prompt, prompt_2;
   std::string prompt_file;      // "-": standard input; empty: `prompt` is set
   std::filesystem::path boxes;  // empty: none
-  PipelineOptions options;      // `model` is empty for the bundled model
+  EnhancerFlags enhancer;
+  PipelineOptions options;  // `model` is empty for the bundled model
   StatedMemory stated;
   Request request;
   PictureFlags pictures;        // not in `request` yet, either
@@ -65,6 +54,7 @@ struct ServeFlags {
   StatedMemory stated;
   std::vector<std::filesystem::path> models;  // empty: the bundled one
   std::filesystem::path lora_folder;          // LoRAs that requests may name; empty: none
+  EnhancerFlags enhancer;                     // that requests may ask for
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::string host = "127.0.0.1";
   int port = 8188;

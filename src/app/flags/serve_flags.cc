@@ -194,6 +194,8 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
             "A folder of LoRAs (.safetensors) that requests may name, by file\n"
             "name without the extension; they are kept beside the weights",
             f.lora_folder);
+  add_enhancer_flags(read, f.enhancer,
+                     "Let requests ask for their prompts to be rewritten\n(\"enhance\": true) by ");
   add_machine_flags(read, f.options);
   add_graph_flag(read, f.options);
   add_text_stream_flag(read, f.options);
@@ -212,6 +214,7 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
 
 void check_together(const ServeFlags& f) {
   check_budget(f.options.memory);
+  check_together(f.enhancer);
   const bool is_own = f.host == "127.0.0.1" || f.host == "localhost" || f.host == "::1" ||
                       f.host.starts_with("unix:");
   const bool has_key = !f.api_key_file.empty() || std::getenv("BRAID_API_KEY") != nullptr;

@@ -12,9 +12,11 @@ namespace {
 
 OrderedJson files_of(const std::vector<SavedPicture>& pictures) {
   auto files = OrderedJson::array();
-  for (const auto& picture : pictures)
+  for (const auto& picture : pictures) {
     files.push_back(
         {{"path", picture.path.string()}, {"prompt", picture.prompt}, {"seed", picture.seed}});
+    if (!picture.original_prompt.empty()) files.back()["original_prompt"] = picture.original_prompt;
+  }
   return files;
 }
 

@@ -17,6 +17,7 @@ struct SavedPicture {
   std::filesystem::path path;
   std::string prompt;
   std::uint64_t seed;
+  std::string original_prompt = {};  // if an enhancer rewrote it
 };
 
 struct RunReport {

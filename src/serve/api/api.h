@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "net/enhancer/enhancer.h"
 #include "serve/api/access.h"
 #include "serve/api_error.h"
 #include "serve/body/picture_request.h"
@@ -11,6 +12,10 @@
 
 namespace braid::serve {
 
+// Does what Enhancer::enhance does, for the prompts of a model. Any thread may call it.
+using Enhance = std::function<braid::net::EnhancedPrompt(
+    const Backend&, const braid::net::PlainPrompt&, const std::stop_token&)>;
+
 // The context of all handlers.
 struct ApiContext {
   Service& service;
@@ -18,6 +23,7 @@ struct ApiContext {
   UnknownFields unknown_fields = UnknownFields::kRefused;
   std::string frame_ancestors = "'none'";  // which pages may show ours in a frame, as CSP says it
   std::function<int()> num_connections = [] { return 0; };
+  Enhance enhance = {};  // null if the operator gave no enhancer
   // The model chosen by clients of the web UI: one choice for all, as they expect.
   std::shared_ptr<std::atomic<std::size_t>> web_ui_model =
       std::make_shared<std::atomic<std::size_t>>(0);

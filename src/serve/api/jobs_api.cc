@@ -46,7 +46,8 @@ void add_sampling(Json& json, const Sampling& s) {
   if (s.shift) json["shift"] = *s.shift;
 }
 
-Json request_json(const Request& r) {
+Json request_json(const Order& order) {
+  const auto& r = order.request;
   Json json = {{"prompt", r.prompts.front()},
                {"n", r.num_images},
                {"width", *r.width},
@@ -57,6 +58,7 @@ Json request_json(const Request& r) {
                {"max_sequence_length", *r.max_sequence_length}};
   if (r.frames.value_or(1) != 1) json["frames"] = *r.frames;
   add_sampling(json, r.sampling);
+  if (!order.original_prompt.empty()) json["original_prompt"] = order.original_prompt;
   if (!r.prompts_2.empty()) json["prompt_2"] = r.prompts_2.front();
   if (r.negative_prompt) json["negative_prompt"] = *r.negative_prompt;
   if (r.true_cfg != 1) json["true_cfg"] = r.true_cfg;
@@ -74,7 +76,7 @@ Json job_json(const Service& service, const std::string& prefix, const Job& job)
                {"state", state_name(status.state)},
                {"cancelling", status.is_cancelling && !is_final(status.state)},
                {"model", (job.order().backend ? *job.order().backend : service.backend()).model},
-               {"request", request_json(job.order().request)},
+               {"request", request_json(job.order())},
                {"pictures", std::move(pictures)},
                {"pictures_in", files_json(job.order().files)},
                {"seconds_queued", seconds_from(job.accepted(), status.started)}};
@@ -109,6 +111,7 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
   const auto user = read_user(fields);
   const auto form = read_file_form(fields, backend.info);
   const bool has_previews = fields.flag("previews").value_or(false);
+  const bool is_enhanced = reads_enhance(fields, context);
   auto brought = read_own_pictures(fields, context.bounds);
   fields.finish();
   Order order{.backend = &backend,
@@ -118,12 +121,14 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
               .form = form,
               .is_kept = true,
               .has_previews = has_previews};
-  return take_order(context, {.order = std::move(order), .brought = std::move(brought)},
-                    [&context, prefix = http.prefix](const std::shared_ptr<Job>& job) {
-                      auto answer = json_answer(job_json(context.service, prefix, *job), 202);
-                      answer.now.headers.emplace_back("location", prefix + "/v1/jobs/" + job->id());
-                      return answer;
-                    });
+  return take_order(
+      context,
+      {.order = std::move(order), .brought = std::move(brought), .is_enhanced = is_enhanced},
+      [&context, prefix = http.prefix](const std::shared_ptr<Job>& job) {
+        auto answer = json_answer(job_json(context.service, prefix, *job), 202);
+        answer.now.headers.emplace_back("location", prefix + "/v1/jobs/" + job->id());
+        return answer;
+      });
 }
 
 Answer list_jobs(const ApiContext& context, const HttpRequest& http,

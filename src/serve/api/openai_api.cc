@@ -71,10 +71,16 @@ Json without_size(Json made) {
   return made;
 }
 
+// OpenAI's field for a prompt that was rewritten.
+void add_revised_prompt(Json& json, const Order& order) {
+  if (!order.original_prompt.empty()) json["revised_prompt"] = order.request.prompts.front();
+}
+
 // An element of the answer's list.
 std::string picture_text(const Job& job, std::size_t number, const MadePicture& picture,
                          const AnswerForm& form) {
   auto rest = without_size(made_json(picture));
+  add_revised_prompt(rest, job.order());
   if (!form.is_url) return with_member("b64_json", quoted_base64(*picture.file), rest);
   const Json url = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", number);
   return with_member("url", url.dump(-1, ' ', false, Json::error_handler_t::replace), rest);
@@ -136,6 +142,7 @@ class OpenAiStream {
     auto made = without_size(Json::parse(event.data));
     made.erase("picture");
     data.update(made);
+    add_revised_prompt(data, job_->order());
     if (const auto warnings = job_->status().warnings; !warnings.empty())
       data["warnings"] = warnings;
     num_shown_ = 0;
@@ -171,6 +178,7 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   const auto form = read_answer_form(fields, http);
   const auto file_form = read_file_form(fields, backend.info);
   const auto user = read_user(fields);
+  const bool is_enhanced = reads_enhance(fields, context);
   auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();
   Order order{.backend = &backend,
@@ -182,7 +190,8 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
               .has_previews = form.is_stream && form.num_partial > 0,
               .preview_interval = 0};
   return take_order(
-      context, {.order = std::move(order), .brought = std::move(brought)},
+      context,
+      {.order = std::move(order), .brought = std::move(brought), .is_enhanced = is_enhanced},
       [&context, form, kind](const std::shared_ptr<Job>& job) {
         Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
         if (form.is_stream)

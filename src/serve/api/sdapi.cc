@@ -166,6 +166,7 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
     adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds);
   }
   warn_of_unused_choices(fields);
+  const bool is_enhanced = reads_enhance(fields, context);
   const bool sends_images = fields.json().value("send_images", Json()) != Json(false);
   ClientOrder requested{.order = {.backend = &backend,
                                   .request = std::move(request),
@@ -173,7 +174,8 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
                                   .warnings = fields.warnings(),
                                   .has_previews = true},
                         .brought = std::move(brought),
-                        .adjust = std::move(adjust)};
+                        .adjust = std::move(adjust),
+                        .is_enhanced = is_enhanced};
   return take_order(context, std::move(requested),
                     [&context, &backend, sends_images](const std::shared_ptr<Job>& job) {
                       return Answer{.job = job,

@@ -3,16 +3,35 @@
 namespace braid::serve {
 namespace {
 
-Order completed_order(ClientOrder requested, const RequestBounds& bounds) {
-  auto& [order, brought, adjust] = requested;
-  auto decoded = std::move(brought).decoded();
+Order order_with_pictures(ClientOrder requested) {
+  auto& order = requested.order;
+  auto decoded = std::move(requested.brought).decoded();
   order.request.pictures = std::move(decoded.pictures);
   order.files = std::move(decoded.files);
-  if (adjust) adjust(order.request);
+  if (requested.adjust) requested.adjust(order.request);
+  return std::move(order);
+}
+
+Order completed_order(Order order, const RequestBounds& bounds) {
   auto completed = completed_request(std::move(order.request), *order.backend, bounds);
   order.request = std::move(completed.request);
   order.warnings.insert(order.warnings.end(), completed.warnings.begin(), completed.warnings.end());
-  return std::move(order);
+  return order;
+}
+
+using AnswerTo = std::function<Answer(const std::shared_ptr<Job>&)>;
+
+// The room is kept while the enhancer works.
+Answer after_enhancing(const ApiContext& context, Order order, std::shared_ptr<Room> room,
+                       AnswerTo answer) {
+  const auto stop = std::make_shared<std::stop_source>();
+  const auto held = std::make_shared<Order>(std::move(order));
+  return {.elsewhere =
+              [&context, stop, held, room = std::move(room), answer = std::move(answer)] {
+                auto enhanced = enhanced_order(context, std::move(*held), stop->get_token());
+                return answer(context.service.submit(std::move(enhanced), room));
+              },
+          .when_gone = [stop] { stop->request_stop(); }};
 }
 
 }  // namespace
@@ -27,9 +46,14 @@ Answer take_order(const ApiContext& context, ClientOrder requested,
                                        .input_bytes = requested.brought.num_bytes()});
   const auto held = std::make_shared<ClientOrder>(std::move(requested));
   auto rest = [&context, held, room = std::move(room), answer = std::move(answer)]() mutable {
-    const auto until_answered = std::move(room);
+    auto until_answered = std::move(room);
     context.service.require_ready();  // a server that stops must not keep clients waiting
-    auto order = completed_order(std::move(*held), context.bounds);
+    const bool is_enhanced = held->is_enhanced;
+    auto order = order_with_pictures(std::move(*held));
+    if (is_enhanced)
+      return after_enhancing(context, std::move(order), std::move(until_answered),
+                             std::move(answer));
+    order = completed_order(std::move(order), context.bounds);
     return answer(context.service.submit(std::move(order), until_answered));
   };
   if (held->brought.is_empty()) return rest();

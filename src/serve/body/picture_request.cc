@@ -146,6 +146,10 @@ PixelSize default_size(const ModelInfo& info, const RequestBounds& bounds) {
                      info.size_multiple);
 }
 
+PixelSize size_within(PixelSize size, const ModelInfo& info, const RequestBounds& bounds) {
+  return scaled_down(size, bounds.max_pixels, info.size_multiple);
+}
+
 void require_few_pixels(int width, int height, const RequestBounds& bounds) {
   const auto pixels = num_pixels({.width = width, .height = height});
   if (pixels > bounds.max_pixels)

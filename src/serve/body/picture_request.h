@@ -41,6 +41,9 @@ struct PixelSize {
 // The model's default, scaled down to `bounds`.
 PixelSize default_size(const ModelInfo& info, const RequestBounds& bounds);
 
+// The same shape within `bounds`, in the model's multiples.
+PixelSize size_within(PixelSize size, const ModelInfo& info, const RequestBounds& bounds);
+
 // Throws ApiError naming the size if a picture would exceed `bounds`.
 void require_few_pixels(int width, int height, const RequestBounds& bounds);
 

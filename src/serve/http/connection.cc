@@ -6,13 +6,9 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kMostHeadBytes = 16 << 10;
-constexpr std::size_t kMostBytesAtOnce = 64 << 10;
+constexpr std::size_t kMostHeadBytes = 16 << 10, kMostBytesAtOnce = 64 << 10;
 constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
-// Bodies take memory. Those that take a millisecond to read do so on the server's thread.
-constexpr std::uint64_t kSmallBody = 2 << 10, kLargeBody = 256 << 10;  // bytes
-constexpr std::size_t kReadHere = 64 << 10;
-constexpr int kMostPlaces = 64, kPlacesOfLarge = 4;
+constexpr std::size_t kReadHere = 64 << 10;  // bytes, a millisecond's
 constexpr auto kLingering = std::chrono::seconds(2);
 constexpr std::size_t kSlowestReader = 64 << 10;   // bytes per second
 constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
@@ -71,23 +67,19 @@ void Connection::on_head(error_code error) {
   } catch (const ApiError& refusal) {
     return refuse(refusal);
   }
-  if (!claim_places()) {
-    ApiError busy(503, "there are too many large requests at once", "too_many_large_requests");
-    busy.retry_after = 2;
-    return fail(busy);
-  }
+  if (!claim_places())
+    return fail(
+        busy_for(2, "there are too many large requests at once", "too_many_large_requests"));
   read_body();
 }
 
-// A body of unknown length may be large.
 bool Connection::claim_places() {
+  if (parser_->is_done()) return true;
   const auto length = parser_->content_length();
-  if (parser_->is_done() || (length && *length <= kSmallBody)) return true;
-  const int wanted = length && *length <= kLargeBody ? 1 : kPlacesOfLarge;
-  if (shared_.places + wanted > kMostPlaces) return false;
-  shared_.places += wanted;
-  places_ = wanted;
-  return true;
+  const auto claimed =
+      shared_.places.claim(length ? std::optional<std::uint64_t>(*length) : std::nullopt);
+  places_ = claimed.value_or(0);
+  return claimed.has_value();
 }
 
 void Connection::fill_request() {
@@ -143,8 +135,11 @@ void Connection::answer_aside(const net::any_io_executor& aside, std::function<A
 }
 
 void Connection::answer_with(Answer answer) {
-  if (is_answered_) return;  // the client left meanwhile
+  waits_elsewhere_ = false;
+  if (is_answered_)  // the client left meanwhile
+    return answer.job && answer.when_gone ? answer.when_gone() : void();
   request_.body = {};
+  if (answer.elsewhere) return wait_elsewhere(std::move(answer));
   if (answer.rest)
     return answer_aside(shared_.aside.one_by_one,
                         [this, rest = std::move(answer.rest)] { return shared_.api.finish(rest); });
@@ -153,6 +148,16 @@ void Connection::answer_with(Answer answer) {
   if (!answer_.job) return send(std::move(answer_.now));
   if (request_.method == "HEAD") return send({.content_type = kEventStream});
   wait_for_job();
+}
+
+// Who leaves meanwhile costs the other machine no more work.
+void Connection::wait_elsewhere(Answer answer) {
+  release_places();
+  waits_elsewhere_ = true;
+  answer_ = {.when_gone = std::move(answer.when_gone)};
+  watch_client();
+  answer_aside(shared_.aside.waiting.get_executor(),
+               [this, work = std::move(answer.elsewhere)] { return shared_.api.finish(work); });
 }
 
 void Connection::fail(const ApiError& error) {
@@ -172,9 +177,7 @@ void Connection::refuse_for_load() {
   began_ = Clock::now();
   has_unread_body_ = true;
   lingers_until_ = began_ + kLingering;
-  ApiError error(503, "there are too many connections", "too_many_connections");
-  error.retry_after = 5;
-  fail(error);
+  fail(busy_for(5, "there are too many connections", "too_many_connections"));
 }
 
 void Connection::send(HttpResponse response) {
@@ -212,10 +215,8 @@ void Connection::after_answer() {
     if (!lingers_until_) lingers_until_ = Clock::now() + shared_.options.body_time;
     return linger();
   }
-  if (is_watching_)
-    stream_.cancel();  // then waits for the next head
-  else
-    wait_for_next();
+  if (!is_watching_) return wait_for_next();
+  stream_.cancel();  // then waits for the next head
 }
 
 // Closing a socket with unread bytes would discard the answer of a client that is still sending.
@@ -238,7 +239,7 @@ void Connection::wait_for_job() {
         });
       });
   stream_.expires_never();
-  watch_client();
+  if (!is_watching_) watch_client();
   if (answer_.on_event) begin_stream();
   on_job_changed();
 }

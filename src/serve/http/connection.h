@@ -8,6 +8,7 @@
 #include <boost/asio.hpp>
 #include <set>
 
+#include "serve/http/body_places.h"
 #include "serve/http/boost_messages.h"
 #include "serve/http/endpoints.h"
 #include "serve/http/event_stream.h"
@@ -24,6 +25,7 @@ class Connection;
 struct Aside {
   net::thread_pool threads{3};
   net::strand<net::thread_pool::executor_type> one_by_one{threads.get_executor()};
+  net::thread_pool waiting{4};  // for other machines
 };
 
 // Shared by all connections. For the server's thread only, except the count.
@@ -33,7 +35,7 @@ struct Shared {
   std::set<Connection*> connections = {};
   std::atomic<int> count = 0;
   Aside& aside;
-  int places = 0;  // held by bodies being read and handled
+  BodyPlaces places = {};
   bool is_stopping = false;
 };
 
@@ -57,6 +59,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (is_idle_) stream_.cancel();
     rests_since_.reset();
   }
+  // Ends what another machine does for it.
+  void stop_waiting() {
+    if (waits_elsewhere_ && answer_.when_gone) answer_.when_gone();
+  }
   // When it began to wait for a next request; nothing otherwise.
   std::optional<Clock::time_point> rests_since() const { return rests_since_; }
 
@@ -66,7 +72,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_head(error_code error);
   void fill_request();
   bool claim_places();
-  void release_places() { shared_.places -= std::exchange(places_, 0); }
+  void release_places() { shared_.places.release(std::exchange(places_, 0)); }
   void read_body();
   void on_body(error_code error);
   void fail(const ApiError& error);
@@ -74,6 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void dispatch();
   void answer_aside(const net::any_io_executor& aside, std::function<Answer()> work);
   void answer_with(Answer answer);
+  void wait_elsewhere(Answer answer);
   void send(HttpResponse response);
   void allow_time_to_write(std::size_t bytes);
   void after_answer();
@@ -122,6 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::uint64_t last_event_ = 0, discarded_ = 0;
   int places_ = 0;  // held of the shared ones
   bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, has_unread_body_ = false;
+  bool waits_elsewhere_ = false;
   bool is_watching_ = false, is_answered_ = false, is_writing_ = false;  // or made aside
 };
 

@@ -32,8 +32,10 @@ class HttpServer::Listener {
   }
 
   ~Listener() {
-    aside_.threads.stop();
-    aside_.threads.join();  // they use the context
+    for (auto* const connection : shared_.connections) connection->stop_waiting();
+    for (auto* const pool : {&aside_.threads, &aside_.waiting}) pool->stop();
+    for (auto* const pool : {&aside_.threads, &aside_.waiting})
+      pool->join();  // they use the context
   }
 
   int port() const { return port_; }
@@ -119,6 +121,7 @@ void HttpServer::Listener::close() {
   socket_file_.reset();
   retry_.cancel();
   for (auto* const connection : shared_.connections) connection->close_if_idle();
+  for (auto* const connection : shared_.connections) connection->stop_waiting();
   stopping_until_ = Clock::now() + shared_.options.stop_time;
   end_when_quiet();
 }

@@ -16,6 +16,7 @@ struct Order {
   const Backend* backend = nullptr;        // the model's; null: the first one
   Request request = {};                    // complete
   std::vector<InputFile> files = {};       // its pictures' files
+  std::string original_prompt = {};        // if an enhancer rewrote it
   std::string client = {};                 // turns are shared fairly between clients
   std::vector<std::string> warnings = {};  // for the client
   FileForm form = {};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "image/parameters.h"
+
 namespace braid::serve {
 namespace {
 
@@ -56,8 +58,9 @@ Hooks PictureRun::hooks(const Backend& backend) {
 
 std::string PictureRun::file_of(const Backend& backend, const Picture& picture) const {
   const auto& order = job_.order();
-  return encoded(order.form, picture.width, picture.height, picture.rgb,
-                 backend.text(picture, request_, order.files), picture.alpha);
+  const auto text =
+      with_original_prompt(backend.text(picture, request_, order.files), order.original_prompt);
+  return encoded(order.form, picture.width, picture.height, picture.rgb, text, picture.alpha);
 }
 
 void PictureRun::enter(Phase phase, Clock::time_point now) {

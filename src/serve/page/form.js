@@ -56,6 +56,7 @@ async function offerModel(name) {
   $("max_sequence_length").max = limits.max_sequence_length;
   offerNames("sampler", capabilities.samplers);
   offerNames("schedule", capabilities.schedules);
+  $("enhance-row").hidden = !capabilities.enhancer;
   $("guidance-row").hidden = capabilities.guidance === "none";
   offerNegative();
   offerPictures(capabilities, (width, height) => useSize(sizeLike(width, height, capabilities)));
@@ -75,7 +76,7 @@ function offerNegative() {
   $("negative-row").hidden = !capabilities.negative_prompt;
   $("true-cfg-row").hidden = !isRare;
   if (isRare) $("more").querySelector("summary").after($("negative-row"));
-  else $("tokens").after($("negative-row"));
+  else $("enhance-row").after($("negative-row"));
 }
 
 async function changeModel(name) {
@@ -175,6 +176,7 @@ $("negative_prompt").addEventListener("input", () => {
 
 export function settingsOfForm() {
   const settings = { prompt: $("prompt").value };
+  if (capabilities.enhancer && $("enhance").checked) settings.enhance = true;
   for (const name of ["width", "height", "steps", "n"]) settings[name] = Number($(name).value);
   for (const name of namesChosen()) settings[name] = $(name).value;
   if (capabilities.guidance !== "none") settings.guidance = Number($("guidance").value);

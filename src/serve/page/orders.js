@@ -1,4 +1,5 @@
 // Orders jobs, and makes a picture again with another seed.
+import { $ } from "./dom.js";
 import { offered, user } from "./form.js";
 import { lorasOfText } from "./loras.js";
 import { askJson, post } from "./server.js";
@@ -14,14 +15,29 @@ function formOf(settings, fields) {
   return form;
 }
 
-// `fields` are those of pictureFields(). Resolves to the job.
+// `fields` are those of pictureFields(). Resolves to the job. While a prompt is rewritten there is none, and
+// who gives up the request ends it.
 export async function order(settings, fields) {
   const whole = { ...settings, user, previews: true };
-  const job = fields.length ? await askJson("v1/jobs", { method: "POST", body: formOf(whole, fields) })
-    : await post("v1/jobs", whole);
-  sent.set(job.id, { settings, fields });
-  return job;
+  const { signal } = settings.enhance ? beginEnhancing() : {};
+  try {
+    const job = fields.length ? await askJson("v1/jobs", { method: "POST", body: formOf(whole, fields), signal })
+      : await post("v1/jobs", whole, signal);
+    sent.set(job.id, { settings, fields });
+    return job;
+  } catch (error) {
+    throw signal?.aborted ? new Error("Cancelled.") : error;
+  } finally {
+    $("enhancing").hidden = true;
+  }
 }
+
+let enhancing = new AbortController();
+function beginEnhancing() {
+  $("enhancing").hidden = false;
+  return (enhancing = new AbortController());
+}
+$("stop-enhancing").addEventListener("click", () => enhancing.abort());
 
 const numbers = ["steps", "shift", "guidance", "max_sequence_length", "true_cfg", "guidance_rescale", "cfg_norm_cap",
   "cfg_until"];

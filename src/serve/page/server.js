@@ -27,8 +27,8 @@ export async function ask(path, options = {}) {
 
 export const askJson = async (path, options) => (await ask(path, options)).json();
 
-export const post = (path, body) => askJson(path,
-  { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+export const post = (path, body, signal) => askJson(path,
+  { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal });
 
 let keyAsked = null;
 function askForKey(refused) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -73,14 +74,20 @@ std::string text_of_box(const BoxRow& row, const char* key) {
   return text + "]";
 }
 
-void check_origin(const BoxRow& row, const std::string& from, int num_references) {
-  if (from == "target") return;
-  const auto number = from.starts_with(kReferenceName) ? from.substr(kReferenceName.size()) : "";
+// The number of "ref_image_0"; nothing for other names.
+std::optional<int> reference_number(const std::string& name) {
+  const auto number = name.starts_with(kReferenceName) ? name.substr(kReferenceName.size()) : "";
   const bool is_number =
       !number.empty() && number.size() < 4 && std::all_of(number.begin(), number.end(), is_digit);
-  require(is_number, row.name, ": 'from' should be target or ", kReferenceName, "0, ",
+  return is_number ? std::optional(std::stoi(number)) : std::nullopt;
+}
+
+void check_origin(const BoxRow& row, const std::string& from, int num_references) {
+  if (from == "target") return;
+  const auto number = reference_number(from);
+  require(number.has_value(), row.name, ": 'from' should be target or ", kReferenceName, "0, ",
           kReferenceName, "1, ..., it is ", from);
-  require(std::stoi(number) < num_references, row.name, " is from ", from, ", there ",
+  require(*number < num_references, row.name, " is from ", from, ", there ",
           num_references == 1 ? "is 1 reference" : text_of("are ", num_references, " references"));
 }
 
@@ -140,8 +147,12 @@ std::string with_boxes(const std::string& prompt, const std::string& boxes, int 
     text += (i == 0 ? "[" : ", ") +
             text_of_row({rows[i], text_of("box ", i + 1, " (", id, ")")}, id, num_references);
   }
+  const auto is_reference = [&](const std::string& id) {
+    return reference_number(id).value_or(num_references) < num_references;
+  };
   for (const auto& id : cited_in(prompt))
-    require(ids.contains(id), "the prompt cites <", id, ">, of which there is no box");
+    require(ids.contains(id) || is_reference(id), "the prompt cites <", id,
+            ">, of which there is no box");
   return prompt + " " + text + "]";
 }
 

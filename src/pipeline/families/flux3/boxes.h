@@ -13,7 +13,8 @@ namespace braid {
 // 1000, or all of a box fractions from 0 to 1.
 //
 // Throws InputError naming the row: for other fields and values, boxes that lie outside or are
-// empty, references that there are not, and elements <id> that the prompt cites without a row.
+// empty, references that there are not, and elements <id> that the prompt cites without a row,
+// unless <id> is a reference.
 std::string with_boxes(const std::string& prompt, const std::string& boxes, int num_references);
 
 }  // namespace braid
