@@ -67,16 +67,16 @@ class Inbox:
 class Denoiser:
     def __init__(self):
         import braid_engine  # noqa: PLC0415  its errors are answered
-        from braid_engine import _core, _options  # noqa: PLC0415
+        from braid_engine import _core, _options, _program  # noqa: PLC0415
 
-        self.engine, self.core, self.options = braid_engine, _core, _options
+        self.engine, self.core, self.options, self.program = braid_engine, _core, _options, _program
         self.transformer = None
 
     def hello(self, message, arrays):
         return {"version": self.engine.version(), "libtorch": self.engine.LIBTORCH_VERSION}, {}
 
     def plan(self, message, arrays):
-        text, split = forecast(self.engine, self.options, message["options"])
+        text, split = forecast(self.engine, self.options, self.program.answer_of, message["options"])
         return {"text": text, "split": split}, {}
 
     def load(self, message, arrays):

@@ -6,6 +6,7 @@ import re
 UNKNOWN = "?"  # a device's name that there is none of: the refusal lists those that are known
 SHOWN = 3      # layouts in the text
 AXES = ("tp", "ring", "ulysses", "pp", "cfg", "dp")
+ALONE = ("transformer", "activations", "keys_values", "modulations", "staging", "recorded_step", "link")
 NOT_ALONE = {"cfg": "branches of guidance", "dp": "pictures"}
 
 
@@ -70,16 +71,28 @@ def is_alone(layout):
     return all(layout["degrees"][axis] == 1 for axis in NOT_ALONE)
 
 
-def best(layouts, num_devices):
+def bytes_needed(layout):
+    """Of the rank that needs most, without text encoders and autoencoder, which are ComfyUI's."""
+    return max(sum(rank[part] for part in ALONE) for rank in layout["bytes"].values())
+
+
+def is_possible(layout):
+    """Whether it can run. Memory is judged without the other parts, which a plan counts."""
+    return is_alone(layout) and (layout["fits"] or layout.get("obstacle") == "memory")
+
+
+def by_speed(layouts, memory):
+    """Those that can run, the fastest first; those that need more than `memory` bytes come last."""
+    possible = [layout for layout in layouts if is_possible(layout)]
+    return sorted(possible, key=lambda layout: (bytes_needed(layout) > memory, layout["seconds_per_step"]["total"]))
+
+
+def best(layouts, memory):
     """The fastest layout for evaluations one by one. Raises ValueError with a reason if there is none."""
-    alone = [layout for layout in layouts if is_alone(layout)]
-    for layout in alone:
-        if layout["fits"]:
-            return layout
-    if short := [layout for layout in alone if layout.get("obstacle") == "memory"]:
-        return short[0]
-    reason = f": {alone[0]['reason']}" if alone else ""
-    raise ValueError(f"this model cannot be split over {num_devices} devices{reason}")
+    if found := by_speed(layouts, memory):
+        return found[0]
+    reasons = [layout["reason"] for layout in layouts if is_alone(layout)]
+    raise ValueError(f"this model cannot be split over these devices{': ' if reasons else ''}{''.join(reasons[:1])}")
 
 
 def layout_for(layouts, degrees, split):
@@ -106,30 +119,39 @@ def line_of(layout, plan):
     text = f"{layout['layout']}: {seconds(layout['seconds_per_step']['total'])} per step, "
     text += f"{seconds(layout['seconds_per_picture'])} per picture of {plan['size']['width']}x{plan['size']['height']} "
     text += f"in {plan['steps']} steps"
-    peak = layout["bytes"]["first_rank"]["transformer"] + layout["bytes"]["first_rank"]["activations"]
-    return f"{text}; weights and activations {peak / 1e9:.1f} GB per rank"
+    return f"{text}; {bytes_needed(layout) / 1e9:.1f} GB per rank"
 
 
 def text_of(plan, chosen, devices, why_not):
     head = f"{plan['model']} in {plan['dtype']} on {', '.join(devices)}"
     if why_not:
         return f"{head}, {chosen['layout']}: {why_not}"
-    others = [layout for layout in plan["layouts"] if layout["fits"] and layout is not chosen and is_alone(layout)]
-    return "\n".join([f"{head}, predicted:", line_of(chosen, plan), *(line_of(other, plan) for other in others[: SHOWN - 1])])
+    memory = least_memory(plan)
+    others = [layout for layout in by_speed(plan["layouts"], memory) if layout is not chosen][: SHOWN - 1]
+    lines = [f"{head}, predicted:", line_of(chosen, plan), *(line_of(other, plan) for other in others)]
+    if bytes_needed(chosen) > memory:
+        lines.insert(2, f"that is more than the {memory / 1e9:.1f} GB of a device: weight_form or offload make it less")
+    return "\n".join(lines)
 
 
-def forecast(engine, options, given):
+def least_memory(plan):
+    return min(device["memory_bytes"] for device in plan["devices"])
+
+
+def forecast(engine, options, answer_of, given):
     """(the text, the split to run). Raises ValueError for what cannot run: files, devices, split."""
     devices = expanded(given["devices"])
     check_devices(devices, engine.info()["devices"])
+    known = names_known(engine.plan, engine.InputError)
+    planned, why_not = planned_devices(devices, given["gpus"], known)
     flags = {name: given[name] for name in ("components", "dtype", "offload") if given[name]}
     if given["quantization"]:
         flags["quantize"] = given["quantization"]
-    known = names_known(engine.plan, engine.InputError)
-    planned, why_not = planned_devices(devices, given["gpus"], known)
-    plan = engine.plan(given["model"], planned, all=True, **flags)
+    # A plan of a whole model that lacks memory ends with 1, and is a plan all the same.
+    asked = {"model": given["model"], "devices": planned, "all": True, **flags}
+    plan = answer_of("plan", asked, may_differ=True)
     if given["split"] == "auto":
-        chosen = best(plan["layouts"], len(devices))
+        chosen = best(plan["layouts"], least_memory(plan))
     else:
         chosen = layout_for(plan["layouts"], options.degrees_in(given["split"]), given["split"])
     return text_of(plan, chosen, devices, why_not), degrees_text(chosen["degrees"])

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-START = 180  # seconds until it listens
+START = 600    # seconds until it listens, on a busy machine
 GLANCE = 0.05
 
 
@@ -68,7 +68,7 @@ class Checkout:
     def post(self, workflow):
         return self.ask("POST", "/prompt", {"prompt": workflow})["prompt_id"]
 
-    def wait(self, prompt, seconds=300):
+    def wait(self, prompt, seconds=900):
         """The outputs by node. Raises Failure with the exception's text, or "interrupted"."""
         until = time.monotonic() + seconds
         while True:
