@@ -37,7 +37,7 @@ class Workflow:
     def __init__(self):
         self.nodes = {}
 
-    def add(self, kind, **inputs):
+    def add(self, kind, /, **inputs):
         """The node's name, of which [name, 0] is the first output."""
         name = str(len(self.nodes) + 1)
         self.nodes[name] = {"class_type": kind, "inputs": inputs}
