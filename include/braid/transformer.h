@@ -20,12 +20,16 @@ struct TransformerInput {
   // Positions [N, axes] and [T, axes]; empty: those of a picture of this size in pixels.
   Latents latent_ids = {}, text_ids = {};
   int width = 0, height = 0;
+  // What the caller's ControlNets add to the latents' tokens after blocks of either kind, [B, N,
+  // hidden] each, for models that take ControlNets. Of n blocks and r residuals, block i takes
+  // residual i / ceil(n / r).
+  std::vector<Latents> double_residuals = {}, single_residuals = {};
 };
 
 class BRAID_API Transformer {
  public:
   // Loads the transformer of `options.model` under its layout, and of the other parts only their
-  // configuration. Throws InputError as Pipeline does.
+  // configuration: they may lack weights. Throws InputError as Pipeline does.
   explicit Transformer(const PipelineOptions& options, const Hooks& hooks = {});
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;

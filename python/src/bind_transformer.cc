@@ -64,6 +64,14 @@ void bind_transformer(nb::module_& m) {
              e.latent_ids = latents_of(latents);
              e.text_ids = latents_of(text);
            })
+      .def("add_double_residual",
+           [](TransformerInput& e, const FloatsIn& residual) {
+             e.double_residuals.push_back(latents_of(residual));
+           })
+      .def("add_single_residual",
+           [](TransformerInput& e, const FloatsIn& residual) {
+             e.single_residuals.push_back(latents_of(residual));
+           })
       .def_rw("timesteps", &TransformerInput::timesteps)
       .def_rw("guidance", &TransformerInput::guidance)
       .def_rw("width", &TransformerInput::width)

@@ -18,7 +18,9 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m, double eps) {
   if (eps == kEpsOfOps) return ops::modulated_norm(x_BLC, m);
-  return at::layer_norm(x_BLC, {x_BLC.size(-1)}, {}, {}, eps) * (1 + m.scale) + m.shift;
+  const auto dtype = at::promote_types(x_BLC.scalar_type(), at::kFloat);  // rounded once
+  const auto y = at::layer_norm(x_BLC.to(dtype), {x_BLC.size(-1)}, {}, {}, eps);
+  return (y * (1 + m.scale.to(dtype)) + m.shift).to(x_BLC.scalar_type());
 }
 
 }  // namespace braid

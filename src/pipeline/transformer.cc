@@ -20,6 +20,7 @@ namespace braid {
 struct InputTensors {
   Tensor latents_BNC = {}, beside_BNC = {}, text_BTC = {}, pooled_BC = {}, timestep_B = {},
          guidance_B = {}, latent_ids_NA = {}, text_ids_TA = {};
+  BlockResiduals residuals = {};
   PictureSize size = {};
 };
 
@@ -45,7 +46,27 @@ void check_width(const char* name, const Tensor& x, std::int64_t width) {
   require(x.size(-1) == width, name, " should be ", width, " wide, they are ", x.size(-1));
 }
 
-InputTensors tensors_of_input(const TransformerInput& e, const Family& family) {
+bool takes_residuals(const Deployment& deployment) {
+  return deployment.files && deployment.files->family->takes_controlnets;
+}
+
+std::vector<Tensor> residuals_in(const char* name, const std::vector<Latents>& residuals,
+                                 const Tensor& latents_BNC, const Deployment& deployment) {
+  std::vector<Tensor> tensors;
+  const std::vector<std::int64_t> shape = {latents_BNC.size(0), latents_BNC.size(1),
+                                           deployment.family->shape().hidden};
+  require(residuals.empty() || takes_residuals(deployment), name,
+          " are for models with ControlNets, which this one is not");
+  for (const auto& values : residuals) {
+    tensors.push_back(tensor_in(name, values, 3));
+    require(tensors.back().sizes() == shape, name, " should have the shape ",
+            at::IntArrayRef(shape), ", one has ", tensors.back().sizes());
+  }
+  return tensors;
+}
+
+InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deployment) {
+  const auto& family = *deployment.family;
   const auto& shape = family.shape();
   InputTensors c{.text_BTC = tensor_in("text embeddings", e.text, 3),
                  .size = {.width = e.width, .height = e.height}};
@@ -63,6 +84,10 @@ InputTensors tensors_of_input(const TransformerInput& e, const Family& family) {
   }
   c.timestep_B = per_picture("timesteps", e.timesteps, pictures);
   if (!e.guidance.empty()) c.guidance_B = per_picture("guidance scales", e.guidance, pictures);
+  c.residuals = {.doubles = residuals_in("residuals of double blocks", e.double_residuals, latents,
+                                         deployment),
+                 .singles = residuals_in("residuals of single blocks", e.single_residuals, latents,
+                                         deployment)};
   if (!e.latent_ids.values.empty()) {
     c.latent_ids_NA = tensor_in("positions of latents", e.latent_ids, 2);
     c.text_ids_TA = tensor_in("positions of text", e.text_ids, 2);
@@ -94,6 +119,8 @@ DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarTy
     in.guidance_B = c.guidance_B.to(in.guidance_B.options());
   }
   in.extra_BLC = there(c.beside_BNC);
+  for (const auto& residual : c.residuals.doubles) in.residuals.doubles.push_back(there(residual));
+  for (const auto& residual : c.residuals.singles) in.residuals.singles.push_back(there(residual));
   if (c.latent_ids_NA.defined()) {
     in.noise.ids_LA = c.latent_ids_NA.to(device);
     in.text.ids_LA = c.text_ids_TA.to(device);
@@ -103,7 +130,8 @@ DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarTy
 
 // A caller brings one branch at a time, and does not say which evaluations follow each other.
 Deployment deployed_alone(const PipelineOptions& options, const Warn& warn) {
-  auto deployment = deploy(options, warn);
+  auto deployment =
+      deploy({.pipeline = options, .needed = WeightsNeeded::kTransformer, .say = warn});
   require(deployment.degrees().cfg == 1,
           "a transformer alone evaluates one branch of guidance at a time: its layout should have "
           "no CFG parallelism, it has a degree of ",
@@ -136,7 +164,7 @@ class Transformer::State {
     const std::scoped_lock lock(one_at_a_time_);
     const auto& family = *deployment_.family;
     const c10::InferenceMode guard;
-    const auto tensors = tensors_of_input(evaluation, family);
+    const auto tensors = tensors_of_input(evaluation, deployment_);
     Latents velocity;
     on_ranks(hooks, [&](const Group& group, std::size_t rank) {
       const auto mine = velocity_on(tensors, family, rank);

@@ -51,7 +51,8 @@ Sharding row_parallel(Pieces pieces, std::vector<std::int64_t> parts) {
 Pieces pieces_of_mlp(std::int64_t channels, std::int64_t num_heads) {
   constexpr std::int64_t kTogether = 16;
   if (channels % num_heads == 0) return {num_heads};
-  return {channels % kTogether == 0 ? channels / kTogether : channels};
+  const bool has_runs = channels % kTogether == 0 && channels / kTogether >= num_heads;
+  return {has_runs ? channels / kTogether : channels};
 }
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer) {

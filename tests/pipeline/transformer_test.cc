@@ -12,6 +12,8 @@ namespace braid::transformer_test {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+constexpr std::int64_t kHidden = 192;  // of the bundled model
+
 PipelineOptions options_with(const Layout& layout = {}, const CacheOptions& cache = {}) {
   return {.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
           .dtype = Dtype::kFloat32,
@@ -66,6 +68,19 @@ TEST(Transformer, KeepsNothingFromOneEvaluationToTheNext) {
     EXPECT_EQ(cached.velocity(input).values, plain.velocity(input).values);
 }
 
+// The residuals of a caller's ControlNets, which ranks divide as they do the tokens.
+TEST(Transformer, AddsResidualsUnderEveryLayout) {
+  const Transformer alone(options_with());
+  auto input = input_of(0.37);
+  const auto plain = alone.velocity(input);
+  input.double_residuals = {waves({1, 12, kHidden}, 0.21), waves({1, 12, kHidden}, 0.13)};
+  input.single_residuals = {waves({1, 12, kHidden}, 0.17)};
+  const auto want = alone.velocity(input);
+  EXPECT_GT(largest_difference(want, plain), 0.01);
+  for (const auto& layout : {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.pp = 2}})
+    EXPECT_LT(largest_difference(Transformer(options_with(layout)).velocity(input), want), 1e-5);
+}
+
 TEST(Transformer, RefusesWhatDoesNotFitByName) {
   const Transformer transformer(options_with());
   auto input = input_of(0.37);
@@ -74,6 +89,9 @@ TEST(Transformer, RefusesWhatDoesNotFitByName) {
   input = input_of(0.37);
   input.text = waves({1, 9, 3}, 0.37);
   EXPECT_THAT(refusal(transformer, input), HasSubstr("text embeddings should be "));
+  input = input_of(0.37);
+  input.single_residuals = {waves({1, 12, 3}, 0.37)};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("residuals of single blocks should have "));
   input = input_of(0.37);
   input.timesteps = {0.7f, 0.3f};
   EXPECT_THAT(refusal(transformer, input), HasSubstr("timesteps should have one value for each"));

@@ -173,10 +173,10 @@ CASES = {
     "qwen21-vae": Qwen21VaeCase(Qwen21VaeShape(seed=316)),
     # How far bfloat16 lies from float32 differs from seed to seed.
     **{f"qwen21-vae-{seed}": Qwen21VaeCase(Qwen21VaeShape(
-        seed=seed, base=2, decoder_base=3, latent_channels=4)) for seed in (317, 318, 319)},
+        seed=seed, base=2, decoder_base=3, latent_channels=4)) for seed in (317, 318)},
     # Levels that keep their width, or change it by other factors than the published ones.
     "qwen21-vae-odd": Qwen21VaeCase(Qwen21VaeShape(
-        seed=17, base=3, decoder_base=None, mult=(2, 1, 4, 2), layers=2,
+        seed=17, base=3, decoder_base=None, mult=(1, 1, 4, 2), layers=2,
         temporal=(True, False, True), latent_channels=3)),
     "vae": VaeCase(Flux2VaeShape(seed=5)),
     "vae-thin": VaeCase(Flux2VaeShape(seed=6, decoder_widths=(6, 6, 6, 12), groups=3,

@@ -10,7 +10,7 @@ report.json, both programs' dumps and pictures to FOLDER. Exits 1 if a promise o
 --dtype float32 (the default) compares number for number. bfloat16 compares both with diffusers in float32,
 which takes its time; --without-float32 leaves that run out, and with it the verdict.
 --memory bounds the weights in memory, by default to 7/10 of what is free: diffusers then reads layers from
-files (those of another dtype are first written to FOLDER/weights), and Braid gets the flag --memory.
+files (those of another dtype are first written to FOLDER/weights), and Braid reads blocks from there.
 References have random colours; a size of 0x0 follows from them. It needs tools/parity/requirements.txt.
 """
 import argparse
@@ -155,10 +155,12 @@ class Loader:
 def run_braid(args, request, folder, is_over):
     """What braid dumps, plus its pictures."""
     prompts = live.prompts_of(request, folder)
+    (folder / "weights").mkdir(exist_ok=True)
     command = [args.braid, "generate", *prompts, "-m", args.model.resolve(), "-o", folder / "braid.png",
                "--dump", folder / "braid.safetensors", "--dtype", args.dtype, "--threads", args.threads,
                *live.request_flags(request, class_of(args.model) in GUIDED, folder),
-               *(["--memory", f"{args.memory // 10**6}MB"] if is_over else []), *args.flags]
+               *(["--offload", "block", "--offload-dir", folder / "weights"] if is_over else []),
+               *args.flags]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=folder)
     if done.returncode != 0:
         raise Unusable(f"braid exited with {done.returncode}: {done.stderr.strip()[-500:]}")

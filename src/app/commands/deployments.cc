@@ -86,7 +86,10 @@ Deployment deployed(const PlanFlags& f) {
   const auto devices = devices_named("--devices", f.devices);
   options.device = are_cpus(devices) ? "cpu" : "cuda";
   options.layout = f.sharing;
-  DeployOptions asked{.pipeline = options, .stated = f.stated, .say = say_choice};
+  DeployOptions asked{.pipeline = options,
+                      .stated = f.stated,
+                      .needed = WeightsNeeded::kTransformer,
+                      .say = say_choice};
   if (options.comfy.empty() && !is_there(options.model) && !is_in_hub(options.model)) {
     asked.synthetic = options.model.string();
     require(named_family(asked.synthetic) != nullptr, "there is no model at ", asked.synthetic,

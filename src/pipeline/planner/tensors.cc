@@ -116,7 +116,8 @@ std::vector<SurveyedTensor> asked_by(const Part& part, const SurveyOptions& o,
                                      const ModelFiles* files) {
   std::vector<SurveyedTensor> asked;
   const LoadOptions load{.dtype = o.dtype, .packed = o.packed};
-  if (!files) {
+  // A part that lies nowhere yet counts as its configuration says.
+  if (!files || !files->has_weights(part.folder)) {
     part.make(Weights::synthetic(load).surveyed(asked));
     return asked;
   }

@@ -1,0 +1,98 @@
+"""Load Model (Braid): a MODEL of ComfyUI whose denoiser runs in Braid's ranks."""
+
+import comfy.model_detection
+import comfy.model_management
+import comfy.utils
+import torch
+
+from . import header
+from .denoiser import FluxDenoiser, ZImageDenoiser, interrupted
+from .fields import AS_STORED, AUTO
+from .model_files import path_of
+from .patcher import Patcher
+from .process import Interrupted, Refused, Worker
+
+
+def denoiser_of(config):
+    kind = config.get("image_model")
+    if kind in ("flux", "flux2"):
+        return FluxDenoiser
+    if kind == "lumina2" and config.get("z_image_modulation"):
+        return ZImageDenoiser
+    raise Refused(f"ComfyUI takes this file for a model of the kind {kind!r}, which Braid does not run as a MODEL: FLUX.1, "
+                  "FLUX.2 and Z-Image")
+
+
+def own_device():
+    device = comfy.model_management.get_torch_device()
+    return "cpu" if device.type == "cpu" else f"{device.type}:{device.index or 0}"
+
+
+def config_of(tensors, name):
+    """ComfyUI's configuration of a model with such tensors, and them by the names that it uses."""
+    config = comfy.model_detection.model_config_from_unet(dict(tensors), "")
+    if config is None:
+        try:
+            tensors = comfy.model_detection.convert_diffusers_mmdit(dict(tensors), "")
+        except (NotImplementedError, RuntimeError):  # it joins tensors, which are not there
+            tensors = None
+        config = tensors and comfy.model_detection.model_config_from_unet(dict(tensors), "")
+    if config is None:
+        raise Refused(f"{name} is no model that this ComfyUI knows by the names of its tensors")
+    return config, tensors
+
+
+def without_prefix(tensors):
+    prefix = comfy.model_detection.unet_prefix_from_state_dict(tensors)
+    inner = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return inner or tensors
+
+
+def load_model(file, devices, split, weight_form, offload, dtype, components, threads):
+    """(MODEL, the plan's text). Raises Refused with Braid's sentence; nothing is left running then."""
+    path = path_of(file)
+    config, tensors = config_of(without_prefix(header.tensors_of(path)), file)
+    kind = denoiser_of(config.unet_config)
+    options = {
+        "model": path,
+        "components": components.strip(),
+        "devices": [d.strip() for d in (devices.strip() or own_device()).split(",")],
+        "split": split.strip() or AUTO,
+        "quantization": None if weight_form == AS_STORED else weight_form,
+        "offload": None if offload == AUTO else offload,
+        "dtype": None if dtype == AUTO else dtype,
+        "threads": threads,
+        "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+    }
+    text, options["split"] = planned(options)
+    return patcher_of(config, kind(config.unet_config, tensors, options)), text
+
+
+def planned(options):
+    """(the plan's text, the split to run). Braid's process ends with the answer: it holds nothing worth keeping."""
+    worker = Worker()
+    try:
+        answer, _ = worker.ask("plan", {"options": options}, interrupted=interrupted)
+        return answer["text"], answer["split"]
+    except Interrupted:
+        comfy.model_management.throw_exception_if_processing_interrupted()
+        raise
+    finally:
+        worker.close()
+
+
+def no_memory(input_shape, cond_shapes=None):
+    """An evaluation takes none of ComfyUI's."""
+    return 0
+
+
+def patcher_of(config, denoiser):
+    load_device = comfy.model_management.get_torch_device()
+    offload_device = comfy.model_management.unet_offload_device()
+    config.unet_config = {**config.unet_config, "disable_unet_model_creation": True}
+    config.quant_config = None
+    config.set_inference_dtype(torch.float32, None)
+    model = config.get_model(denoiser.state_dict(), "")
+    model.diffusion_model = denoiser
+    model.memory_required = no_memory
+    return Patcher(model.to(offload_device), load_device=load_device, offload_device=offload_device)

@@ -1,0 +1,31 @@
+"""Files of ComfyUI's folders that Load Model (Braid) offers."""
+
+import os
+
+import folder_paths
+
+from .process import Refused
+
+FOLDERS = ("diffusion_models", "checkpoints")
+SUFFIXES = (".safetensors", ".sft", ".gguf")
+
+
+def files():
+    """Paths by the name that the node offers."""
+    found = {}
+    for folder in FOLDERS:
+        for place in folder_paths.get_folder_paths(folder):
+            for path, _, names in os.walk(place, followlinks=True):
+                for name in names:
+                    if name.endswith(SUFFIXES):
+                        full = os.path.join(path, name)
+                        found.setdefault(os.path.relpath(full, place), full)
+    return found
+
+
+def path_of(name):
+    """The path of a name that files() offers. Raises Refused if it is gone."""
+    found = files().get(name)
+    if found is None:
+        raise Refused(f"there is no {name} in ComfyUI's folders {' and '.join(FOLDERS)}")
+    return found

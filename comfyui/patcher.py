@@ -1,0 +1,56 @@
+"""ComfyUI's patcher of a model whose weights are in Braid's process."""
+
+import comfy.model_patcher
+
+from .denoiser import REACHES_INSIDE, refuse_patches
+from .patches import PREFIX
+from .process import Refused
+
+
+class Patcher(comfy.model_patcher.ModelPatcher):
+    """Loading starts Braid's process, unloading ends it. ComfyUI's memory holds nothing, and is told so."""
+
+    def model_size(self):
+        return 0
+
+    def loaded_size(self):
+        return 0
+
+    def add_hook_patches(self, *args, **kwargs):
+        raise Refused(f"a hook that changes weights while sampling {REACHES_INSIDE}")
+
+    def refuse_unfit(self):
+        refuse_patches(self.model_options.get("transformer_options", {}))
+        for name in self.object_patches:
+            if name.startswith(PREFIX):
+                raise Refused(f"the patch of {name!r} {REACHES_INSIDE}")
+        for name in self.weight_wrapper_patches:
+            raise Refused(f"the wrapper of the weight {name!r} {REACHES_INSIDE}")
+        for name, injections in self.injections.items():
+            if injections:
+                raise Refused(f"the injection {name!r} {REACHES_INSIDE}")
+
+    def load(self, device_to=None, *args, **kwargs):
+        self.model.diffusion_model.load(self.patches, self.patches_uuid if self.patches else "")
+        self.model.device = device_to
+        self.model.to(device_to)  # the tables of its sampling
+        self.model.current_weight_patches_uuid = self.patches_uuid
+
+    def partially_load(self, device_to, extra_memory=0, force_patch_weights=False):
+        self.refuse_unfit()
+        with self.use_ejected(skip_and_inject_on_exit_only=True):
+            self.unpatch_model(self.offload_device, unpatch_weights=False)  # what another clone patched
+            try:
+                self.patch_model(device_to)
+            except Exception:
+                self.detach()
+                raise
+        return 0
+
+    def partially_unload(self, device_to, memory_to_free=0, force_patch_weights=False):
+        return 0
+
+    def unpatch_model(self, device_to=None, unpatch_weights=True):
+        super().unpatch_model(device_to, unpatch_weights)
+        if unpatch_weights:
+            self.model.diffusion_model.unload()

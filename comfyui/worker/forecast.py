@@ -1,0 +1,157 @@
+"""Whether a model can run as asked, and how fast it should: without loading it."""
+
+import math
+import re
+
+UNKNOWN = "?"  # a device's name that there is none of: the refusal lists those that are known
+SHOWN = 3      # layouts in the text
+AXES = ("tp", "ring", "ulysses", "pp", "cfg", "dp")
+ALONE = ("transformer", "activations", "keys_values", "modulations", "staging", "recorded_step", "link")
+NOT_ALONE = {"cfg": "branches of guidance", "dp": "pictures"}
+
+
+def names_known(plan, refused):
+    """Names of devices that forecasts know."""
+    try:
+        plan("flux1-dev", UNKNOWN)
+    except refused as error:
+        return str(error).partition("known are ")[2].rstrip(".").replace(" and ", ", ").split(", ")
+    return []
+
+
+def product_of(name, known):
+    """The known device that a driver's name ("NVIDIA GeForce RTX 4090") stands for, or None."""
+    words = re.split(r"[^a-z0-9]+", name.lower())
+    fits = [k for k in known if all(word in words for word in k.split("-"))]
+    return max(fits, key=len, default=None)
+
+
+def check_devices(devices, there):
+    """Raises ValueError naming a device that this machine does not have."""
+    for device in devices:
+        name = "cuda:0" if device == "cuda" else device
+        first, dash, last = name.partition("-")
+        names = [name]
+        if dash and last.isdigit() and re.fullmatch(r"cuda:\d+", first):
+            names = [f"cuda:{i}" for i in range(int(first[5:]), int(last) + 1)] or [name]
+        for one in names:
+            if one not in there:
+                raise ValueError(f"there is no device {one!r} here: there are {', '.join(there)}")
+
+
+def expanded(devices):
+    """["cuda:0-1"] -> ["cuda:0", "cuda:1"]"""
+    result = []
+    for device in devices:
+        found = re.fullmatch(r"cuda:(\d+)-(\d+)", device)
+        result += [f"cuda:{i}" for i in range(int(found[1]), int(found[2]) + 1)] if found else [device]
+    return result
+
+
+def planned_devices(devices, names, known):
+    """(what forecasts call the devices, why there is no forecast); `names` are the GPUs' own."""
+    if all(device == "cpu" for device in devices):
+        return f"{len(devices)}xcpu", None
+    products = []
+    for device in devices:
+        index = int(device[5:]) if device.startswith("cuda:") else 0
+        name = names[index] if index < len(names) else device
+        products.append(product_of(name, known))
+        if products[-1] is None:
+            return f"{len(devices)}xcpu", f"its speed on {name} is not known"
+    return ",".join(products), None
+
+
+def degrees_text(degrees):
+    """ "tp=2,ring=2", as a split is given; "" for one rank."""
+    return ",".join(f"{axis}={degrees[axis]}" for axis in AXES if degrees.get(axis, 1) > 1)
+
+
+def is_alone(layout):
+    return all(layout["degrees"][axis] == 1 for axis in NOT_ALONE)
+
+
+def bytes_needed(layout):
+    """Of the rank that needs most, without text encoders and autoencoder, which are ComfyUI's."""
+    return max(sum(rank[part] for part in ALONE) for rank in layout["bytes"].values())
+
+
+def is_possible(layout):
+    """Whether it can run. Memory is judged without the other parts, which a plan counts."""
+    return is_alone(layout) and (layout["fits"] or layout.get("obstacle") == "memory")
+
+
+def by_speed(layouts, memory):
+    """Those that can run, the fastest first; those that need more than `memory` bytes come last."""
+    possible = [layout for layout in layouts if is_possible(layout)]
+    return sorted(possible, key=lambda layout: (bytes_needed(layout) > memory, layout["seconds_per_step"]["total"]))
+
+
+def best(layouts, memory):
+    """The fastest layout for evaluations one by one. Raises ValueError with a reason if there is none."""
+    if found := by_speed(layouts, memory):
+        return found[0]
+    reasons = [layout["reason"] for layout in layouts if is_alone(layout)]
+    raise ValueError(f"this model cannot be split over these devices{': ' if reasons else ''}{''.join(reasons[:1])}")
+
+
+def layout_for(layouts, degrees, split):
+    """The layout of a plan with these degrees. Raises ValueError with the plan's reason."""
+    for axis, what in NOT_ALONE.items():
+        if degrees.get(axis, 1) > 1:
+            raise ValueError(f"the split {split!r} divides {what}, which ComfyUI evaluates one after another: tp, ring, ulysses and pp can be given")
+    wanted = {axis: degrees.get(axis, 1) for axis in AXES}
+    for layout in layouts:
+        if all(layout["degrees"][axis] == n for axis, n in wanted.items()):
+            if not layout["fits"] and layout.get("obstacle") != "memory":
+                raise ValueError(f"the split {split!r} does not suit this model: {layout['reason']}")
+            return layout
+    ranks, devices = math.prod(wanted.values()), math.prod(layouts[0]["degrees"][axis] for axis in AXES)
+    raise ValueError(f"the split {split!r} has {ranks} ranks, there {'is' if devices == 1 else 'are'} {devices} "
+                     f"device{'' if devices == 1 else 's'}: give one for each, also if they are the same")
+
+
+def seconds(value):
+    return f"{value:.3g} s"
+
+
+def line_of(layout, plan):
+    text = f"{layout['layout']}: {seconds(layout['seconds_per_step']['total'])} per step, "
+    text += f"{seconds(layout['seconds_per_picture'])} per picture of {plan['size']['width']}x{plan['size']['height']} "
+    text += f"in {plan['steps']} steps"
+    return f"{text}; {bytes_needed(layout) / 1e9:.1f} GB per rank"
+
+
+def text_of(plan, chosen, devices, why_not):
+    head = f"{plan['model']} in {plan['dtype']} on {', '.join(devices)}"
+    if why_not:
+        return f"{head}, {chosen['layout']}: {why_not}"
+    memory = least_memory(plan)
+    others = [layout for layout in by_speed(plan["layouts"], memory) if layout is not chosen][: SHOWN - 1]
+    lines = [f"{head}, predicted:", line_of(chosen, plan), *(line_of(other, plan) for other in others)]
+    if bytes_needed(chosen) > memory:
+        lines.insert(2, f"that is more than the {memory / 1e9:.1f} GB of a device: weight_form or offload make it less")
+    return "\n".join(lines)
+
+
+def least_memory(plan):
+    return min(device["memory_bytes"] for device in plan["devices"])
+
+
+def forecast(engine, options, answer_of, given):
+    """(the text, the split to run). Raises ValueError for what cannot run: files, devices, split."""
+    devices = expanded(given["devices"])
+    check_devices(devices, engine.info()["devices"])
+    known = names_known(engine.plan, engine.InputError)
+    planned, why_not = planned_devices(devices, given["gpus"], known)
+    flags = {name: given[name] for name in ("components", "dtype", "offload") if given[name]}
+    if given["quantization"]:
+        flags["quantize"] = given["quantization"]
+    # A plan of a whole model that lacks memory ends with 1, and is a plan all the same.
+    asked = {"model": given["model"], "devices": planned, "all": True, **flags}
+    plan = answer_of("plan", asked, may_differ=True)
+    if given["split"] == "auto":
+        chosen = best(plan["layouts"], least_memory(plan))
+    else:
+        chosen = layout_for(plan["layouts"], options.degrees_in(given["split"]), given["split"])
+    return text_of(plan, chosen, devices, why_not), degrees_text(chosen["degrees"])

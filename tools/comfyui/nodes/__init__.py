@@ -1,0 +1,167 @@
+"""Nodes of ComfyUI for the tests alone: conditioning without text encoders, and faults."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from unittest import mock
+
+import comfy.controlnet
+import comfy.model_detection
+import torch
+
+HEAD = 128
+ZIMAGE = {
+    "axes_dims": [32, 48, 48], "axes_lens": [1536, 512, 512], "rope_theta": 256.0, "ffn_dim_multiplier": 8.0 / 3.0,
+    "z_image_modulation": True, "time_scale": 1000.0, "pad_tokens_multiple": 32,
+}
+published = comfy.model_detection.detect_unet_config
+
+
+def tiny(state_dict, key_prefix, metadata=None):
+    """As ComfyUI finds it; heads by the hidden size, which ComfyUI knows only of published models."""
+    config = published(state_dict, key_prefix, metadata=metadata)
+    if config is None:
+        return config
+    if config.get("image_model") in ("flux", "flux2"):
+        config["num_heads"] = config["hidden_size"] // HEAD
+    if config.get("image_model") == "lumina2" and "n_heads" not in config:
+        heads = config["dim"] // HEAD
+        config.update(ZIMAGE, n_heads=heads, n_kv_heads=heads)
+    return config
+
+
+comfy.model_detection.detect_unet_config = tiny
+
+
+class Conditioning:
+    """Random embeddings."""
+
+    RETURN_TYPES = ("CONDITIONING",)
+    FUNCTION = "run"
+    CATEGORY = "braid tests"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {name: ("INT", {"default": 1, "min": 0, "max": 100000})
+                             for name in ("seed", "tokens", "width", "pooled")}}
+
+    def run(self, seed, tokens, width, pooled):
+        generator = torch.Generator().manual_seed(seed)
+        embeddings = torch.randn(1, tokens, width, generator=generator)
+        extras = {"pooled_output": torch.randn(1, pooled, generator=generator) if pooled else None}
+        return ([[embeddings, extras]],)
+
+
+class Latent:
+    """Random latents of a size in pixels, with the channels and scale of others."""
+
+    RETURN_TYPES = ("LATENT",)
+    FUNCTION = "run"
+    CATEGORY = "braid tests"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        numbers = {name: ("INT", {"default": 64, "min": 0, "max": 100000}) for name in ("seed", "width", "height")}
+        return {"required": {**numbers, "like": ("LATENT",)}}
+
+    def run(self, seed, width, height, like):
+        channels = like["samples"].shape[1]
+        scale = 16 if channels == 128 else 8
+        generator = torch.Generator().manual_seed(seed)
+        return ({"samples": torch.randn(1, channels, height // scale, width // scale, generator=generator)},)
+
+
+class RandomControl(comfy.controlnet.ControlBase):
+    """Residuals as a ControlNet's: one for two double blocks and one single block, nothing for the others."""
+
+    def __init__(self, hidden):
+        super().__init__()
+        self.hidden = hidden
+
+    def get_control(self, x_noisy, t, cond, batched_number, transformer_options):
+        generator = torch.Generator().manual_seed(9)
+        tokens = (x_noisy.shape[-2] + 1) // 2 * ((x_noisy.shape[-1] + 1) // 2)
+        first, second = (0.3 * torch.randn(1, tokens, self.hidden, generator=generator) for _ in range(2))
+        batch = len(x_noisy)
+        first, second = first.expand(batch, -1, -1), second.expand(batch, -1, -1)
+        return {"input": [first, first], "output": [None, second]}
+
+    def copy(self):
+        return RandomControl(self.hidden)
+
+
+class Control:
+    RETURN_TYPES = ("CONDITIONING",)
+    FUNCTION = "run"
+    CATEGORY = "braid tests"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"conditioning": ("CONDITIONING",), "hidden": ("INT", {"default": 256})}}
+
+    def run(self, conditioning, hidden):
+        return ([[embeddings, {**extras, "control": RandomControl(hidden)}] for embeddings, extras in conditioning],)
+
+
+class Fault:
+    """What a custom node may do to a model."""
+
+    RETURN_TYPES = ("MODEL",)
+    FUNCTION = "run"
+    CATEGORY = "braid tests"
+    KINDS = ["raise", "attention", "replace", "object", "hook", "none"]
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"model": ("MODEL",), "kind": (cls.KINDS,)}}
+
+    def run(self, model, kind):
+        model = model.clone()
+        if kind == "raise":
+            model.set_model_sampler_post_cfg_function(self.fail)
+        if kind == "attention":
+            model.set_model_attn1_patch(lambda q, k, v, options: (q, k, v))
+        if kind == "replace":
+            model.set_model_patch_replace(lambda args, more: args, "dit", "double_block", 0)
+        if kind == "object":
+            model.add_object_patch("diffusion_model.img_in", torch.nn.Identity())
+        if kind == "hook":
+            model.add_weight_wrapper("diffusion_model.img_in.weight", lambda w: w)
+        return (model,)
+
+    def fail(self, args):
+        raise RuntimeError("a callback of the tests raises")
+
+
+class Merge:
+    """A patch that is no LoRA: the weights of another model."""
+
+    RETURN_TYPES = ("MODEL",)
+    FUNCTION = "run"
+    CATEGORY = "braid tests"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"model": ("MODEL",)}}
+
+    def run(self, model):
+        model = model.clone()
+        model.add_patches(model.get_key_patches("diffusion_model.img_in."), 0.5, 0.5)
+        return (model,)
+
+
+def in_the_first_api():
+    """Braid's nodes as a ComfyUI without the API of version 3 finds them."""
+    folder = Path(__file__).resolve().parents[3] / "comfyui"
+    spec = importlib.util.spec_from_file_location("braid_in_the_first_api", folder / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    with mock.patch.dict(sys.modules, {"comfy_api.latest": None}):
+        spec.loader.exec_module(module)
+    return {f"{name}First": node for name, node in module.NODE_CLASS_MAPPINGS.items()}
+
+
+NODE_CLASS_MAPPINGS = {
+    **in_the_first_api(),
+    "TestConditioning": Conditioning, "TestLatent": Latent, "TestControl": Control, "TestFault": Fault, "TestMerge": Merge,
+}

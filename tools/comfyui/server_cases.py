@@ -1,0 +1,90 @@
+"""Generate (Braid server), over a server of the bundled model."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from checkout import Failure
+from PIL import Image
+from session import Case, here
+from workflows import Workflow
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "serve"))
+from running import Server  # noqa: E402
+
+PROMPT = "a red circle on a blue background"
+
+
+def pixels(file):
+    with Image.open(file) as picture:
+        return np.asarray(picture.convert("RGB"))
+
+
+class Generates(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(here.braid, "--no-key").wait_until_ready()
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def flow(self, name="server", **values):
+        given = {"server": self.server.address, "prompt": PROMPT, "width": 64, "height": 64, "steps": 4, "seed": 5, "batch": 1}
+        flow = Workflow()
+        images = flow.add("BraidGenerate", **{**given, **values})
+        flow.add("SaveImage", images=images, filename_prefix=name)
+        return flow.nodes
+
+    def pictures(self, name, **values):
+        before = set((here.base / "output").glob(f"{name}_*.png"))
+        here.comfy.run(self.flow(name, **values))
+        return [pixels(file) for file in sorted(set((here.base / "output").glob(f"{name}_*.png")) - before)]
+
+    def generated(self, *flags):
+        file = here.base / "wanted.png"
+        subprocess.run([here.braid, "generate", PROMPT, "--size", "64x64", "--steps", "4", *flags, "-o", file],
+                       check=True, capture_output=True)
+        return pixels(file)
+
+    def refused(self, *words, **values):
+        with self.assertRaises(Failure) as caught:
+            here.comfy.run(self.flow(**values))
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+        self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_pictures_are_those_of_generate(self):
+        first, second = self.pictures("several", batch=2)
+        np.testing.assert_array_equal(first, self.generated("--seed", "5"))
+        np.testing.assert_array_equal(second, self.generated("--seed", "6"))
+
+    def test_a_picture_to_start_from(self):
+        Image.fromarray(np.full((64, 64, 3), 90, np.uint8)).save(here.base / "input" / "grey.png")
+        flow = Workflow()
+        flow.nodes = self.flow("started", strength=0.5)
+        flow.nodes["1"]["inputs"]["image"] = flow.add("LoadImage", image="grey.png")
+        here.comfy.run(flow.nodes)
+        made = pixels(max((here.base / "output").glob("started_*.png")))
+        wanted = self.generated("--seed", "5", "--init", str(here.base / "input" / "grey.png"), "--strength", "0.5")
+        np.testing.assert_array_equal(made, wanted)
+
+    def test_an_interruption_cancels_the_job(self):
+        prompt = here.comfy.post(self.flow(steps=200, width=256, height=256))
+        self.assert_soon(lambda: self.server.json("GET", "/v1/status")["running"] == 1)
+        asked = time.monotonic()
+        here.comfy.ask("POST", "/interrupt", {})
+        with self.assertRaisesRegex(Failure, "interrupted"):
+            here.comfy.wait(prompt)
+        self.server.wait_until_idle(10)
+        self.assertLess(time.monotonic() - asked, 10)
+        self.assertIn(b"cancelled", self.server.ask("GET", "/metrics")[2])
+
+    def test_what_is_refused(self):
+        self.refused("no server answers at http://127.0.0.1:9", server="http://127.0.0.1:9")
+        self.refused("server should be an address", server="ftp://nowhere")
+        self.refused("multiples of 16", width=72)
+        self.refused("both be given", width=0)
+        self.refused("ink", lora="ink=1")
+        self.refused("ink=much", lora="ink=much")
+        self.refused("nothing like it", model="nothing like it")

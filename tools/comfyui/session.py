@@ -1,0 +1,54 @@
+"""What all cases share: a running ComfyUI, and how results are compared."""
+
+import time
+import types
+import unittest
+
+import torch
+from checkout import Failure
+from workflows import Job, drawn
+
+CLOSE = 2e-5  # of the largest latent: float32 rounding, through the steps
+SOON = 10.0   # seconds that a process may take to end
+here = types.SimpleNamespace(comfy=None, base=None, braid=None, python=None)
+
+
+def changed(job, **values):
+    return Job(**{**vars(job), **values})
+
+
+def with_components(job, name):
+    more = {**job.more, "components": str(here.base / "components" / name)}
+    return changed(job, file=f"{name}.safetensors", more=more)
+
+
+class Case(unittest.TestCase):
+    def assert_close(self, made, wanted, bound=CLOSE):
+        self.assertEqual(made.shape, wanted.shape)
+        self.assertTrue(torch.isfinite(wanted).all())
+        self.assertGreater(wanted.abs().max().item(), 0.1)
+        self.assertLess(((made - wanted).abs().max() / wanted.abs().max()).item(), bound)
+
+    def assert_equals_comfy(self, job, name, bound=CLOSE, **theirs):
+        job = with_components(job, name)
+        wanted = drawn(here.comfy, changed(job, **theirs), "comfy", "wanted")
+        made = drawn(here.comfy, job)
+        self.assert_close(made, wanted, bound)
+        return made
+
+    def assert_refused(self, job, *words):
+        with self.assertRaises(Failure) as caught:
+            drawn(here.comfy, job)
+        sentence = str(caught.exception)
+        for word in words:
+            self.assertIn(word, sentence)
+        self.assertEqual(len(sentence.splitlines()), 1, sentence)
+
+    def workers(self):
+        return here.comfy.descendants()
+
+    def assert_soon(self, condition, seconds=SOON):
+        until = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), until, "it did not happen in time")
+            time.sleep(0.05)
