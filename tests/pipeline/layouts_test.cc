@@ -43,6 +43,15 @@ double part_that_differs(const Picture& a, const Picture& b) {
   return double(count) / double(a.rgb.size());
 }
 
+std::string shares_of(const AxisShares& shares) {
+  std::string name;
+  for (const auto& axis : {shares.dp, shares.pp, shares.ring, shares.ulysses, shares.tp}) {
+    if (!axis.empty()) name += "_of";
+    for (const int share : axis) name += std::to_string(share);
+  }
+  return name;
+}
+
 std::string name_of(const Layout& l) {
   const auto number = [](const char* name, int degree) { return name + std::to_string(degree); };
   return number("dp", l.dp) + number("_cfg", l.cfg) + number("_pp", l.pp) +
@@ -50,7 +59,7 @@ std::string name_of(const Layout& l) {
          number("_ulysses", l.ulysses) + number("_tp", l.tp) +
          (l.modulation == SharedModulation::kYes ? "" : "r") +
          (l.text == TextRanks::kShared ? "_text" : "") +
-         (l.decode == DecodeRanks::kAll ? "" : "_vae0");
+         (l.decode == DecodeRanks::kAll ? "" : "_vae0") + shares_of(l.shares);
 }
 
 // 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
@@ -97,6 +106,16 @@ const std::vector<Layout> kLayouts = {
     {.tp = 2, .text = TextRanks::kShared},
     {.tp = 4, .dp = 2, .text = TextRanks::kShared},
     {.ulysses = 2, .decode = DecodeRanks::kFirst},
+    // devices that are not alike
+    {.tp = 2, .shares = {.tp = {3, 1}}},
+    {.tp = 5, .shares = {.tp = {1, 1, 2, 2, 1}}},  // 12 heads: 2, 1, 4, 3, 2
+    {.tp = 2, .shares = {.tp = {1, 2}}, .text = TextRanks::kShared},
+    {.ring = 3, .shares = {.ring = {1, 4, 2}}},
+    {.ring = 2, .shares = {.ring = {3, 1}}, .ring_form = RingForm::kGather},
+    {.ulysses = 2, .shares = {.ulysses = {1, 4}}},
+    {.dp = 2, .shares = {.dp = {2, 1}}},
+    {.pp = 3, .shares = {.pp = {1, 3, 1}}},
+    {.tp = 2, .ring = 2, .ulysses = 2, .shares = {.ring = {2, 1}, .ulysses = {1, 3}, .tp = {3, 2}}},
 };
 // Slow: half a second each, and their axes are covered above at other degrees.
 const std::vector<Layout> kMoreLayouts = {{.tp = 3},

@@ -162,19 +162,21 @@ BOX = "document.getElementById('board').getBoundingClientRect()"
 
 def draws_boxes(browser, folder):
     browser.wait_until("document.getElementById('boxes-row').offsetParent !== null")
-    set_value(browser, "prompt", "a photo of <fox> and <thing2>")
+    set_value(browser, "prompt", "a photo of <fox> and <thing1>")
     browser.drag("#board", [(-80, -60), (0, 0)])
     browser.press(*"a red fox")
     assert browser.run("return document.querySelector('#boxes .desc').value") == "a red fox"
     browser.clear("#boxes .id")
     browser.type("#boxes .id", "fox")
+    browser.run("document.getElementById('add-box').scrollIntoView({ block: 'center' })")
     browser.click("#add-box")
     browser.press(*"snow")
     browser.run("document.querySelectorAll('.box')[1].focus()")
     browser.press("\ue015")  # arrow down
     browser.screenshot(folder / "boxes.png")
     width, height = browser.run(f"const one = {BOX}; return [one.width, one.height]")
-    set_value(browser, "steps", "2")
+    for name, number in (("steps", 2), ("width", 128), ("height", 128)):
+        set_value(browser, name, str(number))
     browser.click("#make")
     browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
     wish = browser.run("return JSON.parse(localStorage.getItem('braid.settings'))")
@@ -182,10 +184,11 @@ def draws_boxes(browser, folder):
     assert first["id"] == "fox" and first["desc"] == "a red fox", first
     wanted = [500 - 60 * 1000 / height, 500 - 80 * 1000 / width, 500, 500]
     assert all(abs(got - want) <= 12 for got, want in zip(first["bbox"], wanted)), (first, wanted)
-    assert second == {"id": "thing2", "bbox": [260, 250, 760, 750], "desc": "snow"}, second
+    assert second == {"id": "thing1", "bbox": [260, 250, 760, 750], "desc": "snow"}, second
     assert not text(browser, "error"), text(browser, "error")
     browser.refresh()
     browser.wait_until("document.querySelectorAll('#boxes li').length === 2")
+    browser.run("document.getElementById('boxes').scrollIntoView({ block: 'center' })")
     browser.click("#boxes button")
     browser.wait_until("document.querySelectorAll('#boxes li').length === 1")
 

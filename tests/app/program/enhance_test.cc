@@ -57,7 +57,7 @@ TEST_F(EnhancedPictures, HaveAPromptEach) {
   const auto finished = draw({"--prompt-file", "prompts.txt", "-n", "2", "--json", "--enhancer",
                               chat.url(), "-o", "all/"});
   ASSERT_EQ(finished.exit_code, 0) << finished.err;
-  const auto pictures = nlohmann::json::parse(finished.out)["pictures"];
+  const auto pictures = nlohmann::json::parse(finished.out)["files"];
   ASSERT_EQ(pictures.size(), 4u);
   EXPECT_EQ(pictures[0]["original_prompt"], "one");
   EXPECT_EQ(pictures[1]["prompt"], "drawn \"one\"");

@@ -1,8 +1,6 @@
 // Krea 2 under every layout: against one rank, and against predictions.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "krea2_model.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/planner/traffic_text.h"
@@ -70,17 +68,6 @@ TEST_P(Krea2Layouts, AreProven) {
   EXPECT_EQ(verdict.blocks.size(), 1 + 6 + 2 * 2 + 1u);
 }
 
-// Held by a rank, but a head of keys that it holds for several of its queries is read once.
-std::int64_t numbers_read(const PlannedTensor& t, int ranks, int rank) {
-  if (t.num_queries == 0) return numbers_of(t, ranks, rank);
-  std::int64_t rows = 0;
-  for (const auto part : t.parts) {
-    const auto heads = key_heads_of(t.num_queries, part / t.unit, rank, ranks);
-    rows += std::int64_t(std::set(heads.begin(), heads.end()).size()) * t.unit;
-  }
-  return rows * t.columns;
-}
-
 TEST_P(Krea2Layouts, MoveAndReadWhatIsPredicted) {
   const auto options = krea2_with(GetParam().layout);
   const auto degrees = degrees_of(GetParam().layout);
@@ -102,7 +89,7 @@ TEST_P(Krea2Layouts, MoveAndReadWhatIsPredicted) {
     const auto& tensors = job.tensors->of(part);
     std::int64_t numbers = 0;
     for (const auto& t : tensors.tensors)
-      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_read(t, ranks, ranks - 1);
+      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks, ranks - 1);
     return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
   };
   const auto& family = *job.family;

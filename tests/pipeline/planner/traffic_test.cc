@@ -114,6 +114,7 @@ void expect_as_predicted(const PlanJob& any_job, const FluxConfig& config, const
     const auto want = predict_traffic(job, grid, rank, stage);
     EXPECT_EQ(text_of_traffic(counted.traffic), text_of_traffic(want))
         << layout_name(grid) << " rank " << rank;
+    if (config.num_heads % grid.tp != 0) continue;  // the closed form is of equal shares
     const auto parameters = parameters_of(stage, config, job.layout.modulation).of_rank(grid.tp);
     EXPECT_EQ(counted.read.all, stored_bytes * parameters) << layout_name(grid) << " rank " << rank;
     EXPECT_EQ(counted.read.strided, stored_bytes * strided_parameters(config, stage, grid.tp));
