@@ -34,6 +34,7 @@ import random_joy
 import random_krea2
 import random_pipeline
 import random_qwen21
+import random_qwen_image
 import rounded
 import single_file
 import text_rounding
@@ -54,7 +55,8 @@ PIXELS = 1e-3      # share of the values that may differ by more than 1/255
 BFLOAT16 = 1.1     # error relative to diffusers' own
 TIMEOUT = 120      # seconds per run of braid
 TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape,
-                random_joy.JoyShape, random_krea2.Krea2Shape, random_qwen21.Qwen21Shape)
+                random_joy.JoyShape, random_krea2.Krea2Shape, random_qwen21.Qwen21Shape,
+                random_qwen_image.QwenImageShape)
 
 
 class Mismatch(Exception):

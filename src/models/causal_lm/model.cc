@@ -13,6 +13,7 @@ namespace {
 HiddenStates counted_from_0(HiddenStates states, const CausalLmConfig& c) {
   require(!states.empty(), "no layer of the text encoder was asked for");
   for (auto& state : states) {
+    if (state == kNormedState) continue;
     const auto asked = state;
     if (state < 0) state += c.num_layers + 1;
     require(state >= 0 && state < c.num_layers, "the text encoder has ", c.num_layers,
@@ -21,8 +22,13 @@ HiddenStates counted_from_0(HiddenStates states, const CausalLmConfig& c) {
   return states;
 }
 
-std::int64_t largest(const HiddenStates& states) {
-  return *std::max_element(states.begin(), states.end());
+bool has_normed(const HiddenStates& states) {
+  return std::find(states.begin(), states.end(), kNormedState) != states.end();
+}
+
+// How many layers these states need.
+std::int64_t layers_of(const HiddenStates& states, const CausalLmConfig& c) {
+  return std::min(*std::max_element(states.begin(), states.end()), c.num_layers);
 }
 
 std::optional<LlamaRmsNorm> head_norm(const Weights& w, const CausalLmConfig& c) {
@@ -34,8 +40,16 @@ LinearShape no_bias(std::int64_t in, std::int64_t out) {
   return {.in = in, .out = out, .bias = Bias::kNo};
 }
 
-LinearShape in_attention(const CausalLmConfig& c, std::int64_t in, std::int64_t out) {
-  return {.in = in, .out = out, .bias = c.attention_bias ? Bias::kYes : Bias::kNo};
+// The layers of queries, keys and values.
+LinearShape in_attention(const CausalLmConfig& c, std::int64_t out) {
+  const bool has_bias = c.attention_bias != AttentionBias::kNo;
+  return {.in = c.hidden, .out = out, .bias = has_bias ? Bias::kYes : Bias::kNo};
+}
+
+LinearShape behind_attention(const CausalLmConfig& c) {
+  const bool has_bias = c.attention_bias == AttentionBias::kAll;
+  return {
+      .in = c.num_heads * c.head_width, .out = c.hidden, .bias = has_bias ? Bias::kYes : Bias::kNo};
 }
 
 }  // namespace
@@ -43,10 +57,10 @@ LinearShape in_attention(const CausalLmConfig& c, std::int64_t in, std::int64_t 
 CausalLmLayer::CausalLmLayer(const Weights& w, const CausalLmConfig& c)
     : attention_norm_(w / "input_layernorm", c.hidden, c.eps),
       mlp_norm_(w / "post_attention_layernorm", c.hidden, c.eps),
-      q_(w / "self_attn" / "q_proj", in_attention(c, c.hidden, c.num_heads * c.head_width)),
-      k_(w / "self_attn" / "k_proj", in_attention(c, c.hidden, c.num_kv_heads * c.head_width)),
-      v_(w / "self_attn" / "v_proj", in_attention(c, c.hidden, c.num_kv_heads * c.head_width)),
-      proj_(w / "self_attn" / "o_proj", in_attention(c, c.num_heads * c.head_width, c.hidden)),
+      q_(w / "self_attn" / "q_proj", in_attention(c, c.num_heads * c.head_width)),
+      k_(w / "self_attn" / "k_proj", in_attention(c, c.num_kv_heads * c.head_width)),
+      v_(w / "self_attn" / "v_proj", in_attention(c, c.num_kv_heads * c.head_width)),
+      proj_(w / "self_attn" / "o_proj", behind_attention(c)),
       gate_(w / "mlp" / "gate_proj", no_bias(c.hidden, c.mlp_hidden)),
       up_(w / "mlp" / "up_proj", no_bias(c.hidden, c.mlp_hidden)),
       down_(w / "mlp" / "down_proj", no_bias(c.mlp_hidden, c.hidden)),
@@ -93,13 +107,15 @@ CausalLm::CausalLm(const CausalLmConfig& c, HiddenStates states, const Weights& 
       states_(counted_from_0(std::move(states), c)),
       options_(at::TensorOptions(w.dtype()).device(w.device())),
       embedding_(w / "embed_tokens", c.vocab_size, c.hidden),
-      layers_(w / "layers", largest(states_), c) {
-  const auto unused_norm = w / "norm";
-  for (auto i = largest(states_); i < c.num_layers; ++i) {
+      layers_(w / "layers", layers_of(states_, c), c) {
+  const auto norm = w / "norm";
+  for (auto i = layers_of(states_, c); i < c.num_layers; ++i) {
     const auto unused = w / "layers" / i;
     w.wants_unused() ? (void)CausalLmLayer(unused, c) : unused.skip();
   }
-  w.wants_unused() ? (void)LlamaRmsNorm(unused_norm, c.hidden, c.eps) : unused_norm.skip();
+  const bool has_norm = has_normed(states_) || w.wants_unused();
+  if (has_norm) norm_.emplace(norm, c.hidden, c.eps);
+  if (!has_norm) norm.skip();
   w.finish();
 }
 
@@ -122,6 +138,8 @@ Tensor CausalLm::operator()(const Tensor& ids_BL, std::span<const TextRun> texts
     x = layer(x, prompts, rope);
     keep(i + 1);
   });
+  if (has_normed(states_)) x = (*norm_)(x);
+  keep(kNormedState);
   return prompts.unpacked(at::cat(made, -1));
 }
 

@@ -1,12 +1,14 @@
-// Causal language models as prompt encoders: Qwen3 (Yang et al., 2025; transformers' Qwen3Model)
-// and Mistral (Jiang et al., 2023; MistralModel), written for one device. The prompt embedding is
-// the output of one layer, or of several side by side. Later layers, the final norm and the
+// Causal language models as prompt encoders, written for one device: Qwen3 (Yang et al., 2025;
+// transformers' Qwen3Model), that of Qwen2.5-VL (Bai et al., 2025; Qwen2_5_VLTextModel) without
+// pictures, and Mistral (Jiang et al., 2023; MistralModel). The prompt embedding is the output of
+// one layer, or of several side by side. Later layers, the final norm unless asked for, and the
 // vocabulary head are neither loaded nor run.
 //
 // Shape letters: B batch, L tokens, T rows of all prompts, C width, H heads, G heads of keys and
 // values, D head width.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,8 +40,9 @@ class CausalLmLayer {
 };
 
 // Indexed like transformers' hidden_states: k > 0 is the output of layer k - 1, 0 the embedded
-// tokens, -2 the last but one. The last one, which is normed, is not supported.
+// tokens, -2 the last but one. The last one, which is normed, has a name of its own.
 using HiddenStates = std::vector<std::int64_t>;
+inline constexpr auto kNormedState = std::numeric_limits<std::int64_t>::max();
 
 class CausalLm {
  public:
@@ -61,6 +64,7 @@ class CausalLm {
   at::TensorOptions options_;
   TokenTable embedding_;
   BlockList<CausalLmLayer> layers_;
+  std::optional<LlamaRmsNorm> norm_;
 };
 
 }  // namespace braid
