@@ -2,6 +2,7 @@
 // of their codes.
 #pragma once
 
+#include "weights/matrix.h"
 #include "weights/sources/row_ranges.h"
 
 namespace braid {
