@@ -12,7 +12,7 @@ namespace braid {
 // that AUTOMATIC1111's web UI writes.
 struct FileForm {
   enum class Format { kPng, kJpeg, kWebp } format = Format::kPng;
-  int quality = 100;  // 0 to 100; not for PNG
+  int quality = 100;       // 0 to 100; not for PNG
   bool is_opaque = false;  // what is transparent is laid on white
 };
 

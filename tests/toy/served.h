@@ -9,8 +9,7 @@ inline serve::Backend served(const PipelineOptions& options) {
   ServeFlags flags;
   flags.options = options;
   flags.models = {options.model};
-  const auto engines =
-      std::make_shared<ServedEngines>(served_models(flags), serve::MemoryNeed());
+  const auto engines = std::make_shared<ServedEngines>(served_models(flags), serve::MemoryNeed());
   return backends_of(engines, {}).at(0);
 }
 

@@ -120,11 +120,13 @@ namespace {
 bool is_opaque(Fields& fields, const ModelInfo& info, FileForm::Format format) {
   const auto background = fields.word("background", {"auto", "opaque", "transparent"}, "auto");
   if (background == "transparent" && !info.draws_alpha)
-    refuse("background", "this model draws no transparent pictures: the background should be auto "
-                         "or opaque");
+    refuse("background",
+           "this model draws no transparent pictures: the background should be auto "
+           "or opaque");
   if (background == "transparent" && format == FileForm::Format::kJpeg)
-    refuse("background", "JPEG has no transparency: for a transparent background the output_format "
-                         "should be png or webp");
+    refuse("background",
+           "JPEG has no transparency: for a transparent background the output_format "
+           "should be png or webp");
   return background == "opaque";
 }
 

@@ -78,8 +78,8 @@ TEST_F(EnhancedPictures, MayTakeTheShapeOfTheAnswer) {
 TEST_F(EnhancedPictures, AreNotDrawnWithoutAnAnswer) {
   const auto refused = [&](const std::string& url, const std::string& words,
                            const std::vector<std::string>& more = {}) {
-    std::vector<std::string> line = {"generate", "a", "--size", "32x32", "--steps", "1",
-                                     "--enhancer", url, "-q"};
+    std::vector<std::string> line = {"generate", "a",          "--size", "32x32", "--steps",
+                                     "1",        "--enhancer", url,      "-q"};
     line.insert(line.end(), more.begin(), more.end());
     expect_refusal(braid(line), 1, words);
   };
@@ -128,9 +128,8 @@ TEST_F(EnhancedPictures, HaveFlagsThatGoTogether) {
   write("empty.txt", "\n");
   expect_bad_input({"generate", "a", "--enhancer", "http://a", "--enhancer-key-file", "empty.txt"},
                    "the key should be the first line of empty.txt");
-  expect_bad_input(
-      {"generate", "a", "--enhancer", "http://a", "--enhancer-system", "missing.txt"},
-      "missing.txt");
+  expect_bad_input({"generate", "a", "--enhancer", "http://a", "--enhancer-system", "missing.txt"},
+                   "missing.txt");
   write("prompts.txt", "a\n");
   write("boxes.json", "[]");
   expect_bad_input({"generate", "--prompt-file", "prompts.txt", "--boxes", "boxes.json",
@@ -148,8 +147,8 @@ TEST_F(EnhancedPictures, AreServedToThoseWhoAsk) {
   EXPECT_EQ(answer["data"][0]["revised_prompt"], "a red circle on a blue background");
   const auto png = serve::bytes_of_base64(answer["data"][0]["b64_json"].get<std::string>(), "");
   EXPECT_THAT(read_png_text(png, ""), Contains(Pair("original_prompt", "a circle")));
-  const auto generated = braid({"generate", "a circle", "--enhancer", chat.url(), "--size",
-                                "32x32", "--steps", "2", "--seed", "3", "-o", "own.png"});
+  const auto generated = braid({"generate", "a circle", "--enhancer", chat.url(), "--size", "32x32",
+                                "--steps", "2", "--seed", "3", "-o", "own.png"});
   ASSERT_EQ(generated.exit_code, 0) << generated.err;
   EXPECT_EQ(png, read_file(folder_ / "own.png"));
   EXPECT_EQ(pictures_for(R"({"prompt": "a circle", "size": "32x32", "steps": 1})").size(), 1u);
