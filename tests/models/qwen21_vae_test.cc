@@ -10,6 +10,9 @@ namespace braid::qwen21_vae_test {
 
 using testing::HasSubstr;
 
+// Random norms amplify float32's rounding: without AVX2 one of the seeds is 1.1e-5 off.
+constexpr double kDecoded = 2e-5;
+
 class Qwen21Vae : public testing::TestWithParam<std::string> {
  protected:
   Vae load(at::ScalarType dtype, Vae::Parts parts = Vae::Parts::kBoth) const {
@@ -34,10 +37,10 @@ TEST_P(Qwen21Vae, EqualsTheReference) {
   const auto vae = load(at::kFloat);
   const auto decoded = vae.decode(given("latents", at::kFloat), Tiles::kNever);
   EXPECT_EQ(decoded.size(1), 4);
-  fixture_.expect_equal(decoded.clamp(-1, 1), "decoded");
+  fixture_.expect_equal(decoded.clamp(-1, 1), "decoded", kDecoded);
   fixture_.expect_equal(moments(vae, at::kFloat), "moments");
   const auto tiled = vae.decode(given("wide_latents", at::kFloat), Tiles::kWhereLarger);
-  fixture_.expect_equal(tiled.clamp(-1, 1).slice(3, 0, {}, 3), "decoded_tiled");
+  fixture_.expect_equal(tiled.clamp(-1, 1).slice(3, 0, {}, 3), "decoded_tiled", kDecoded);
 }
 
 TEST_P(Qwen21Vae, ScalesLatentsByItsStatistics) {
