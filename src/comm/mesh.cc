@@ -50,7 +50,9 @@ void check_shares(const Degrees& d) {
                                             {"tp", d.tp, s.tp}}) {
     require(shares.empty() || int(shares.size()) == ranks, "the shares of ", axis, " are of ",
             shares.size(), " ranks, its degree is ", ranks);
-    (void)Shares(ranks, shares);
+    for (const int share : shares)
+      require(share >= 1 && share <= kMostShare, "the shares of ", axis,
+              " should lie between 1 and ", kMostShare, ", one is ", share);
   }
 }
 

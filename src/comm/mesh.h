@@ -26,7 +26,9 @@ struct Degrees {
   bool operator==(const Degrees&) const = default;
 };
 
-// Throws InputError naming the axis whose shares do not fit its degree.
+constexpr int kMostShare = 1000;  // along one axis: products of two stay exact
+
+// Throws InputError naming the axis whose shares do not fit its degree or exceed kMostShare.
 void check_shares(const Degrees& degrees);
 
 std::string to_string(const Degrees& degrees);  // "dp 1 x cfg 2 x pp 1 x ring 1 x ..."

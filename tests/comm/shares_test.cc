@@ -54,11 +54,11 @@ TEST(Shares, AreRefusedUnlessThereIsANumberAboveZeroForEachRank) {
                 (void)Shares(3, {1, 2});
               }),
               HasSubstr("a share for each of 3 ranks, there are 2"));
+  EXPECT_THAT(message_of([] { (void)Shares(2, {1, 0}); }), HasSubstr("above 0, one is 0"));
   EXPECT_THAT(message_of([] {
-                (void)Shares(2, {1, 0});
+                check_shares({.tp = 2, .shares = {.tp = {1, 1001}}});
               }),
-              HasSubstr("between 1 and 1000, one is 0"));
-  EXPECT_THAT(message_of([] { (void)Shares(2, {1, 1001}); }), HasSubstr("one is 1001"));
+              HasSubstr("the shares of tp should lie between 1 and 1000, one is 1001"));
   EXPECT_THAT(message_of([] {
                 check_shares({.ring = 2, .tp = 2, .shares = {.ring = {1, 2, 3}}});
               }),
@@ -68,6 +68,8 @@ TEST(Shares, AreRefusedUnlessThereIsANumberAboveZeroForEachRank) {
 TEST(Shares, OfTheContextAreProductsOfRingAndUlysses) {
   const Degrees grid{.ring = 2, .ulysses = 2, .shares = {.ring = {3, 1}, .ulysses = {2, 1}}};
   EXPECT_EQ(to_string(grid.of_context()), "6:3:2:1");
+  const Degrees far{.ring = 2, .ulysses = 2, .shares = {.ring = {1000, 1}, .ulysses = {1000, 1}}};
+  EXPECT_EQ(to_string(far.of_context()), "1000000:1000:1000:1");
   EXPECT_TRUE((Degrees{.ring = 2, .ulysses = 3}.of_context().are_alike()));
 }
 

@@ -1,9 +1,10 @@
 #include "app/flags/flag_groups.h"
+#include "comm/mesh.h"
 
 namespace braid {
 namespace {
 
-constexpr int kMaxRanks = 1024, kMostShare = 1000;
+constexpr int kMaxRanks = 1024;
 
 void add_degree(FlagReader& read, const std::string& name, const std::string& help, int& degree) {
   read.text(name, "N", "Layout", help, into(degree, whole_from(1, kMaxRanks)));
