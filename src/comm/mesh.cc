@@ -48,8 +48,8 @@ void check_shares(const Degrees& d) {
                                             {"ring", d.ring, s.ring},
                                             {"ulysses", d.ulysses, s.ulysses},
                                             {"tp", d.tp, s.tp}}) {
-    require(shares.empty() || int(shares.size()) == ranks, "the shares of ", axis, " are of ",
-            shares.size(), " ranks, its degree is ", ranks);
+    require(shares.empty() || int(shares.size()) == ranks, axis, " has ", shares.size(),
+            shares.size() == 1 ? " share" : " shares", ", but its degree is ", ranks);
     for (const int share : shares)
       require(share >= 1 && share <= kMostShare, "the shares of ", axis,
               " should lie between 1 and ", kMostShare, ", one is ", share);

@@ -62,7 +62,7 @@ TEST(Shares, AreRefusedUnlessThereIsANumberAboveZeroForEachRank) {
   EXPECT_THAT(message_of([] {
                 check_shares({.ring = 2, .tp = 2, .shares = {.ring = {1, 2, 3}}});
               }),
-              HasSubstr("the shares of ring are of 3 ranks, its degree is 2"));
+              HasSubstr("ring has 3 shares, but its degree is 2"));
 }
 
 TEST(Shares, OfTheContextAreProductsOfRingAndUlysses) {
