@@ -2,7 +2,7 @@
 //
 //   ceilings [DEVICE] [ROWS ...]
 //
-// By default the CPU. Rows are tokens, by default 1536 and 4608: 512x512 and 1024x1024 with 512
+// The CPU is the default. Rows are tokens, by default 1536 and 4608: 512x512 and 1024x1024 with 512
 // text tokens.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -136,8 +136,8 @@ Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
   return mixed_down(in, all_taps(resampling, in.height, height));
 }
 
-// Of the two passes Pillow 13 starts with the one that leaves less work: vertically if the height
-// shrinks by more than twice as much as the width.
+// Pillow 13 starts with the pass that leaves less work: vertically if the height shrinks by more
+// than twice as much as the width.
 Pixels resized_opaque(const Pixels& picture, int width, int height, Resampling resampling) {
   const int shorter = picture.height - height, narrower = picture.width - width;
   const bool is_down_first = shorter > 0 && shorter > 2 * narrower;

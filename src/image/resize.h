@@ -29,8 +29,8 @@ Pixels middle_of(const Pixels& picture, int multiple);
 
 // Whether mirrors stand at the middle of the edge's pixels, which come once, or behind them.
 enum class Mirror { kAtEdge, kBehindEdge };
-// Of width x height pixels, with `picture` at (left, top) and its reflections around it: numpy's
-// pad(), 'reflect' or 'symmetric'. Alpha is dropped.
+// Returns width x height pixels with `picture` at (left, top) and its reflections around it:
+// numpy's pad(), 'reflect' or 'symmetric'. Alpha is dropped.
 Pixels mirrored_around(const Pixels& picture, int left, int top, int width, int height,
                        Mirror mirror);
 

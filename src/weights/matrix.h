@@ -41,7 +41,8 @@ struct LowRank {
 struct Matrix {
   Quantize form = Quantize::kNone;
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
-  // Of codes: float32, but the model's dtype for kInt8V1. [N G] for G groups in a packed form.
+  // Codes have scales: float32, but the model's dtype for kInt8V1; [N G] for G groups in a packed
+  // form.
   Tensor scales_N1 = {};
   // Only in packed forms: zero points of groups, smoothing, and the checkpoint's own low-rank
   // factors, the last two in the model's dtype.

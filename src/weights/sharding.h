@@ -52,8 +52,8 @@ Sharding column_parallel_grouped(std::vector<std::int64_t> parts, std::int64_t h
                                  std::int64_t num_queries);
 Sharding row_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
 Sharding row_parallel(Pieces pieces, std::vector<std::int64_t> parts = {});
-// Of an MLP beside `num_heads` heads: as many pieces, if the channels divide into them, else of 16
-// channels (products of other widths waste part of a vector) or of one.
+// An MLP beside `num_heads` heads has as many pieces, if its channels divide into them, else pieces
+// of 16 channels (products of other widths waste part of a vector) or of one.
 Pieces pieces_of_mlp(std::int64_t channels, std::int64_t num_heads);
 
 // Pattern of a layer's path -> its sharding; `*` is one segment. Layers without a match are whole

@@ -38,7 +38,7 @@ TEST(Shares, AreInProportion) {
   EXPECT_THAT(counts_of(3, {2, {1000, 1}}), ElementsAre(3, 0));
 }
 
-// By brute force: no other division is closer to the proportions.
+// No other division is closer to the proportions: all are tried.
 TEST(Shares, AreTheClosestWholeNumbers) {
   for (const auto& parts : {std::vector{1, 2}, {3, 2}, {7, 5}, {1, 9}})
     for (std::int64_t total = 0; total <= 40; ++total) {

@@ -35,7 +35,7 @@ class LinearOnGpu : public OnGpu, public testing::WithParamInterface<Case> {
     return map_tensors(matrix, [](const Tensor& tensor) { return tensor.to(gpu()); });
   }
 
-  // Of float8 a GPU that multiplies it rounds tokens, too.
+  // A GPU that multiplies float8 rounds tokens, too.
   static Tensor definition(const Tensor& x, const Matrix& w, const std::optional<Tensor>& bias) {
     const auto& c = GetParam();
     const bool rounds_tokens = w.form == Quantize::kFloat8 && c.dtype == at::kBFloat16 &&

@@ -46,7 +46,7 @@ class FluxTest : public testing::Test {
   const c10::InferenceMode no_autograd_;
 };
 
-// Of n blocks and r residuals, block i takes residual i / ceil(n / r): diffusers' interval.
+// With n blocks and r residuals, block i takes residual i / ceil(n / r): diffusers' interval.
 TEST_F(FluxTest, BlocksShareResidualsInRunsOfEqualLength) {
   const Flux flux(kSmall, Weights::synthetic({}));
   const auto velocity = [&](const std::vector<Tensor>& doubles,

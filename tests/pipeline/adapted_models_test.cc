@@ -151,7 +151,7 @@ TEST_F(AdaptedModels, StandBesideBlocksOfAFile) {
   }
 }
 
-// Of all products beside the transformer's weights, as the ranks of a group load them.
+// The bytes of all products beside the transformer's weights, as the ranks of a group load them.
 std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks) {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
   run_ranks({.size = ranks}, [&](const Group& group) {

@@ -137,7 +137,7 @@ TEST(EncodedCache, RepeatsTheWarnings) {
   EXPECT_EQ(second, first);
 }
 
-// Of FLUX.1's LoRAs some change CLIP; others leave the prompts as they are.
+// Some of FLUX.1's LoRAs change CLIP; others leave the prompts as they are.
 TEST(EncodedCache, KnowsWhichAdaptersChangeATextEncoder) {
   const TemporaryFolder folder;
   const auto text_lora = folder / "text.safetensors";

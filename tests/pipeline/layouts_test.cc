@@ -181,7 +181,7 @@ TEST_P(LayoutsTwice, EqualOneRankOnEvenSizesAndGiveTheSameBytes) {
 
 class LayoutsInBfloat16 : public testing::TestWithParam<Layout> {};
 
-// Of the same order as bfloat16's own distance from float32.
+// The limit is of the order of bfloat16's own distance from float32.
 TEST_P(LayoutsInBfloat16, AreAsExactAsOneRank) {
   static const auto one_step = [] {
     auto request = kEven;

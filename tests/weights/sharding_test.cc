@@ -23,7 +23,7 @@ struct Fused {
   std::int64_t unit;
 };
 
-// By number: the rank that holds it, or -1 where several or none do.
+// For each number, the rank that holds it, or -1 where several or none do.
 std::vector<int> holders(const Fused& fused, std::int64_t total, int size) {
   std::vector<int> holder(std::size_t(total), -1);
   std::vector<int> times(std::size_t(total), 0);

@@ -49,6 +49,14 @@ class LintTest(unittest.TestCase):
         self.write("src/serve/page/a.js", "")
         self.assertEqual(self.complaints_about("src/serve/page/storage.js", "window.localStorage\n"), [])
 
+    def test_comments_do_not_begin_midway(self):
+        for comment, is_sentence in (("// Of a row.", False), ("// By rank, on every rank.", False),
+                                     ("// The numbers of a row.", True), ("// Often it is.", True),
+                                     ("// It is made\n// Of sentences.", True)):
+            found = self.complaints_about("src/nn/a.cc", f"{comment}\nint a();\n")
+            self.assertEqual(found, [] if is_sentence else [
+                "a comment is a sentence with a noun and a verb: this one begins midway"], comment)
+
     def test_a_class_is_defined_in_one_file(self):
         self.assertEqual(self.complaints_about("src/nn/a.cc", "void Box::open() {\n}\n"), [])
         self.assertEqual(self.complaints_about("src/nn/no_box.cc", "void Box::open() {\n}\n"), [])

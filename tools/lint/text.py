@@ -1,4 +1,5 @@
-"""Rules for single lines: preprocessor conditions, printing, expensive headers, flags in strings."""
+"""Rules for single lines: preprocessor conditions, printing, expensive headers, flags in strings,
+comments that begin like half a sentence."""
 
 import re
 
@@ -13,6 +14,9 @@ _PRINT = re.compile(
 _SLOW_HEADER = re.compile(r"torch/(?:torch|types|extension|all|script)\.h$")
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _FLAG = re.compile(r"(?<![\w-])--[a-z]")
+# What such a comment is about stands in the line below it, and its verb nowhere.
+_BEGINS_MIDWAY = re.compile(r"\s*// (?:Of|By) ")
+_COMMENT = re.compile(r"\s*//")
 _TORCH_HEADER = re.compile(r"(?:ATen|c10|torch)/")
 
 
@@ -41,11 +45,19 @@ def flags_in_strings(source):
                 yield number, "only app/ and serve/ speak of flags"
 
 
+def check_comments(source):
+    for number, line in enumerate(source.lines, 1):
+        follows = number > 1 and _COMMENT.match(source.lines[number - 2])
+        if _BEGINS_MIDWAY.match(line) and not follows:
+            yield number, "a comment is a sentence with a noun and a verb: this one begins midway"
+
+
 def check(sources, root):
     del root
     for source in sources:
-        for number, complaint in flags_in_strings(source):
-            yield source.path, number, complaint
+        for rule in (flags_in_strings, check_comments):
+            for number, complaint in rule(source):
+                yield source.path, number, complaint
         for number, line in enumerate(source.code, 1):
             for complaint in check_line(source, line):
                 yield source.path, number, complaint

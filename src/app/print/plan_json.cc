@@ -10,7 +10,7 @@ OrderedJson json_of(const Degrees& g) {
           {"ring", g.ring}, {"ulysses", g.ulysses}, {"tp", g.tp}};
 }
 
-// Of the axes whose ranks do not take alike.
+// Lists only axes whose ranks take unequal shares.
 OrderedJson json_of(const AxisShares& shares) {
   auto json = OrderedJson::object();
   for (const auto& [axis, of_axis] : {std::pair{"dp", shares.dp},

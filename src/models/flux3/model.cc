@@ -10,7 +10,7 @@ std::string mode_name(Flux3Mode mode) {
   return mode == Flux3Mode::kImage ? "image" : "references";
 }
 
-// Of the tokens [begin, begin + count).
+// The table of the tokens [begin, begin + count).
 Rope cut(const Rope& all, std::int64_t begin, std::int64_t count) {
   return {.cos = all.cos.narrow(0, begin, count), .sin = all.sin.narrow(0, begin, count)};
 }

@@ -16,7 +16,7 @@ using Resample = WanShortcut::Resample;
 
 std::int64_t frames_of(const WanShortcut& s) { return s.temporal ? 2 : 1; }
 
-// Of an input's channels, a pixel of it, and its frames: those that a shortcut mixes or makes.
+// How many of an input's channels, of one pixel in all its frames, a shortcut mixes or makes.
 std::int64_t cell_of(const WanShortcut& s) {
   return s.resample == Resample::kNone ? 1 : kCell * frames_of(s);
 }

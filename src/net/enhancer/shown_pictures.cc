@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostPictures = 10;
 constexpr std::int64_t kMegapixel = std::int64_t(1024) * 1024;
 constexpr int kQuality = 92;
-// Of FLUX.3's enhancer: diffusers.modular_pipelines.flux3.prompt_upsampler.
+// FLUX.3's enhancer uses these: diffusers.modular_pipelines.flux3.prompt_upsampler.
 constexpr int kMultiple = 32, kLongest = 200;
 
 std::int64_t shared_budget(int count) {

@@ -15,7 +15,7 @@ enum class EnhancerKind {
 
 struct SystemPrompts {
   EnhancerKind kind = EnhancerKind::kPlain;
-  // By task: "t2i", "i2i", "t2i_bbox", "i2i_bbox". All of them.
+  // All of them, by their task: "t2i", "i2i", "t2i_bbox" or "i2i_bbox".
   std::map<std::string, std::string> texts = {};
 };
 

@@ -12,7 +12,7 @@ namespace braid {
 // The decoder of an AutoencoderKL or AutoencoderKLFlux2.
 Part autoencoder_part(const VaeConfig& config);
 
-// Of text_encoder/config.json, for a Qwen3-VL that sees no pictures: its vision tower is left
+// Reads text_encoder/config.json of a Qwen3-VL that is given no pictures: its vision tower is left
 // alone.
 CausalLmConfig read_qwen3_vl_language_model(const JsonObject& json);
 

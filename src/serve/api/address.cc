@@ -23,7 +23,7 @@ bool is_plain_in_paths(char c) {
          std::string_view("/-._~@:+").find(c) != std::string_view::npos;
 }
 
-// Of several proxies, each of which took a part off, the one next to the client comes first.
+// Several proxies may each have taken a part off; the one next to the client comes first.
 std::string forwarded_prefix(const HttpRequest& head) {
   const auto list = head.header("x-forwarded-prefix");
   std::string prefix;

@@ -65,7 +65,7 @@ class Found {
   const AdapterFile& file() const { return *search_.adapter.file; }
   bool is_bias() const { return asked_.name == "bias"; }
   bool is_vector() const { return asked_.shape.size() == 1; }
-  // Of a row; a convolution's has all channels of its window.
+  // The numbers of a row; a convolution's has all channels of its window.
   std::int64_t width() const {
     return c10::multiply_integers(asked_.shape) / std::max<std::int64_t>(1, asked_.shape[0]);
   }

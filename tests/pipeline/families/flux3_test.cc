@@ -49,7 +49,7 @@ TEST(Flux3Family, IsGuidedAgainstAnEmptyPrompt) {
   EXPECT_GT(flux3_error(got["latents_final"], drawn_flux3(flux3_with())["latents_final"]), 1e-3);
 }
 
-// Of one length, but with other pads.
+// The prompts have one length, but other pads.
 TEST(Flux3Family, LetsThePadsOfAPromptBeSeen) {
   auto request = kFlux3Request;
   const auto padded = drawn_flux3(flux3_with(), request);

@@ -44,7 +44,7 @@ std::string checksum(const Schedule& schedule) {
 
 Json golden() { return read_json(BRAID_SOURCE_DIR "/tests/data/parity/schedules.json"); }
 
-// Of FLUX.1's pipelines only the one from text to pictures looks at use_flow_sigmas.
+// Only FLUX.1's pipeline from text to pictures looks at use_flow_sigmas.
 TEST(Schedule, OfFluxTakesTheLevelsOfTrainingOnlyFromNoise) {
   const auto sigmas = [](FluxKind kind, bool has_flow, bool from_noise) {
     const auto family = make_flux_family({.kind = kind}, {.shift = 3, .use_flow_sigmas = has_flow});

@@ -104,7 +104,7 @@ TEST(ScalesOfCodes, AreFloatingPointAndOnePerRow) {
               HasSubstr("'a.weight_scale' should have the shape [4, 1]"));
 }
 
-// Of four unknown tensors three are named; none is left out silently.
+// Three of four unknown tensors are named; none is left out silently.
 TEST(UnknownTensors, AreCountedAndTheFirstThreeNamed) {
   const TemporaryFolder folder;
   const auto refusal = [&](int count) {

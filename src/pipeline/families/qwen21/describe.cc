@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostQwen21Tokens = 4096;
 constexpr int kMostQwen21References = 10;  // as the model was reportedly trained
-// Of the pipeline: a latent is 16 pixels wide, and the text encoder sees 2 x 2 of them as a token.
+// The pipeline fixes these: a latent is 16 pixels wide, the text encoder takes 2 x 2 as a token.
 constexpr double kReferenceSide = 1024;
 constexpr int kReferenceMultiple = 32;
 
