@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Stream.h>
 
 #include <memory>
 #include <vector>
@@ -79,16 +78,7 @@ Matrix map_tensors(Matrix matrix, Change change) {
   return matrix;
 }
 
-enum class Blocking { kYes, kNo };  // whether the caller waits until a copy is done
-
-Matrix to(const Matrix& matrix, at::Device device, Blocking blocking);
-Matrix pinned(const Matrix& matrix);
-// Memory of `matrix` is not reused before the work queued on `stream` so far is done.
-void record_stream(const Matrix& matrix, c10::Stream stream);
-
-// Rows [begin, begin + count) with their scales; columns with the scales of the whole rows, for
-// matrices without a coding. Views.
+// Rows [begin, begin + count) with their scales. Views.
 Matrix rows_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);
-Matrix columns_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);
 
 }  // namespace braid

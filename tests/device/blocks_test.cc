@@ -31,7 +31,7 @@ class BlocksOnGpu : public OnGpu {
     auto numbers = at::detail::getDefaultCPUGenerator();
     numbers.set_current_seed(11);
   }
-  static Matrix there(const Matrix& matrix) { return to(matrix, gpu(), Blocking::kYes); }
+  static Matrix there(const Matrix& matrix) { return on_device(matrix, gpu()); }
 };
 
 double error_of(const Tensor& got, const Tensor& want) {
@@ -49,7 +49,7 @@ void expect_product(const Matrix& weight, at::ScalarType dtype, std::int64_t tok
     const auto b = has_bias ? std::optional(bias) : std::nullopt;
     const auto b_there = has_bias ? std::optional(bias.to(gpu)) : std::nullopt;
     const auto want = ops::reference::linear(x, weight, b);
-    const auto got = ops::linear(x.to(gpu), to(weight, gpu, Blocking::kYes), b_there, scratch);
+    const auto got = ops::linear(x.to(gpu), on_device(weight, gpu), b_there, scratch);
     ASSERT_EQ(got.sizes(), want.sizes());
     ASSERT_EQ(got.scalar_type(), dtype);
     EXPECT_LE(error_of(got, want), dtype == at::kFloat ? 1e-5 : 1.0 / 64)

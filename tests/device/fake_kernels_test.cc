@@ -59,7 +59,7 @@ TEST(FakeKernels, GeluIsAppliedByTheProductWhereTheLibraryCan) {
   EXPECT_EQ(products_of(at::kHalf, numbers(at::kHalf)), 1);
   EXPECT_EQ(products_of(at::kFloat, numbers(at::kFloat)), 0);
   EXPECT_EQ(products_of(at::kBFloat16, numbers(at::kBFloat16), false), 0);
-  const auto codes = to(quantize_rows(w, Quantize::kInt8), kGpu, Blocking::kYes);
+  const auto codes = on_device(quantize_rows(w, Quantize::kInt8), kGpu);
   EXPECT_EQ(products_of(at::kBFloat16, codes), 0);
 }
 
@@ -69,7 +69,7 @@ TEST(FakeKernels, Float8IsMultipliedWhereTheGpuCan) {
     const auto w = quantize_rows(at::randn({outputs, 32}, at::kFloat), Quantize::kFloat8);
     Scratch scratch;
     const auto before = fake_gpu::num_float8_products();
-    (void)ops::linear(x.to(dtype), to(w, kGpu, Blocking::kYes), {}, scratch);
+    (void)ops::linear(x.to(dtype), on_device(w, kGpu), {}, scratch);
     return fake_gpu::num_float8_products() - before;
   };
   EXPECT_EQ(products_of(at::kBFloat16, 48), 1);

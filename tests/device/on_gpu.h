@@ -6,11 +6,17 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <gtest/gtest.h>
 
+#include "weights/matrix.h"
+
 namespace braid {
 
 inline int num_gpus() {
   const bool is_built = c10::impl::hasDeviceGuardImpl(at::kCUDA);
   return is_built ? c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount() : 0;
+}
+
+inline Matrix on_device(const Matrix& matrix, at::Device device) {
+  return map_tensors(matrix, [&](const Tensor& tensor) { return tensor.to(device); });
 }
 
 class OnGpu : public testing::Test {

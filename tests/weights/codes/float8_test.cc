@@ -46,7 +46,8 @@ TEST(Float8, ARowOfZerosStaysSo) {
 TEST(Float8, SharesOfRowsAndColumnsAreOfTheWhole) {
   const auto w = at::randn({6, 32}, at::kFloat);
   const auto whole = quantize_rows(w, Quantize::kFloat8);
-  const auto share = columns_of(rows_of(whole, 2, 3), 5, 11);
+  auto share = rows_of(whole, 2, 3);
+  share.values_NC = share.values_NC.narrow(1, 5, 11);
   EXPECT_EQ(share.inputs(), 11);
   EXPECT_TRUE(at::equal(dequantize(share, at::kFloat),
                         dequantize(whole, at::kFloat).narrow(0, 2, 3).narrow(1, 5, 11)));
