@@ -101,9 +101,9 @@ void add_device_flags(FlagReader& read, PlanFlags& f) {
   add_words(read, "--memory", "BYTES", "Memory per device, such as 16GB or 16GiB. Default: as sold",
             f.memory);
   add_words(read, "--link", "LINK",
-            "Link between devices of a host: pcie3, pcie4, pcie5, nvlink3,\n"
-            "nvlink, nvlink5, xgmi, ethernet, memory, or a number of GB/s.\n"
-            "Default: the device's own",
+            "Link between devices of a host: pcie3, pcie4, pcie5, pcie4x8,\n"
+            "pcie5x8, nvlink3, nvlink, nvlink5, xgmi, ethernet, memory, or a\n"
+            "number of GB/s. Default: the device's own",
             f.link);
   add_words(read, "--network", "LINK", "Link between hosts. Default: 100 Gb/s ethernet", f.network);
   read.text("--devices-per-host", "N", "Devices", "Devices in each host. Default: all in one host",

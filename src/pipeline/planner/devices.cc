@@ -62,8 +62,14 @@ DeviceSpec gpu(const char* name, double memory, double bfloat16, double float32,
 const std::vector<DeviceSpec>& known_devices() {
   constexpr auto kHost = Peers::kThroughHost;
   static const std::vector<DeviceSpec> kKnown = {
+      gpu("rtx-3060", 12 * kGiB, 25.6, 12.8, 0, 360, kTensorCores, "pcie4", kHost),
       gpu("rtx-3090", 24 * kGiB, 71, 35.6, 0, 936, kTensorCores, "pcie4", kHost),
+      gpu("rtx-4060-ti", 16 * kGiB, 44.1, 22.1, 88.2, 288, kTensorCores, "pcie4x8", kHost),
+      gpu("rtx-4070", 12 * kGiB, 58.3, 29.1, 116.6, 504, kTensorCores, "pcie4", kHost),
+      gpu("rtx-4080", 16 * kGiB, 97.5, 48.7, 194.9, 717, kTensorCores, "pcie4", kHost),
       gpu("rtx-4090", 24 * kGiB, 165.2, 82.6, 330.3, 1008, kTensorCores, "pcie4", kHost),
+      gpu("rtx-5060-ti", 16 * kGiB, 47.4, 23.7, 94.9, 448, kTensorCores, "pcie5x8", kHost),
+      gpu("rtx-5070-ti", 16 * kGiB, 87.9, 43.9, 175.8, 896, kTensorCores, "pcie5", kHost),
       gpu("rtx-5090", 32 * kGiB, 209.5, 104.8, 419, 1792, kTensorCores, "pcie5", kHost),
       gpu("l4", 24 * kGiB, 121, 30.3, 242.5, 300, kTensorCores, "pcie4"),
       gpu("l20", 48 * kGiB, 119.5, 59.8, 239, 864, kTensorCores, "pcie4"),
@@ -73,6 +79,7 @@ const std::vector<DeviceSpec>& known_devices() {
       gpu("h100", 80 * kGiB, 989, 67, 1979, 3350, kHopper, "nvlink"),
       gpu("h200", 141 * kGB, 989, 67, 1979, 4800, kHopper, "nvlink"),
       gpu("b200", 180 * kGB, 2250, 75, 4500, 8000, kTensorCores, "nvlink5"),
+      gpu("rx-7600", 8 * kGiB, 43.5, 21.8, 0, 288, kRdna3, "pcie4x8", kHost),
       gpu("rx-7800-xt", 16 * kGiB, 74.6, 37.3, 0, 624, kRdna3, "pcie4", kHost),
       gpu("rx-7900-xtx", 24 * kGiB, 122.8, 61.4, 0, 960, kRdna3, "pcie4", kHost),
       gpu("mi250x", 128 * kGiB, 383, 47.9, 0, 3277, kTensorCores, "xgmi"),
@@ -81,16 +88,17 @@ const std::vector<DeviceSpec>& known_devices() {
   return kKnown;
 }
 
-// One direction of sixteen PCIe lanes, of all NVLink or xGMI links of a device, or of 100 Gb/s
-// Ethernet.
+// One direction of sixteen PCIe lanes (or eight), of all NVLink or xGMI links of a device, or of
+// 100 Gb/s Ethernet.
 struct KnownLink {
   const char* name;
   double peak, latency;
 };
 const KnownLink kLinks[] = {
-    {"pcie3", 15.75 * kGB, 10e-6}, {"pcie4", 31.5 * kGB, 10e-6},    {"pcie5", 63 * kGB, 10e-6},
-    {"nvlink3", 300 * kGB, 5e-6},  {"nvlink", 450 * kGB, 5e-6},     {"nvlink5", 900 * kGB, 5e-6},
-    {"xgmi", 448 * kGB, 5e-6},     {"ethernet", 12.5 * kGB, 30e-6}, {"memory", 10 * kGB, 20e-6},
+    {"pcie3", 15.75 * kGB, 10e-6},   {"pcie4", 31.5 * kGB, 10e-6},   {"pcie5", 63 * kGB, 10e-6},
+    {"pcie4x8", 15.75 * kGB, 10e-6}, {"pcie5x8", 31.5 * kGB, 10e-6}, {"nvlink3", 300 * kGB, 5e-6},
+    {"nvlink", 450 * kGB, 5e-6},     {"nvlink5", 900 * kGB, 5e-6},   {"xgmi", 448 * kGB, 5e-6},
+    {"ethernet", 12.5 * kGB, 30e-6}, {"memory", 10 * kGB, 20e-6},
 };
 constexpr double kLinkReached = 0.8;  // reached by collectives of many megabytes
 
