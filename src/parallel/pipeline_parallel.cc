@@ -35,7 +35,8 @@ std::vector<Tensor> send_through(const Group& stages, const PredictPart& part,
       made = nothing;
     }
     stages.await();
-    state = stages.ring_shift(made)->wait();
+    const auto shifted = stages.ring_shift(made)->wait();
+    if (stages.rank() > 0) state = shifted;  // the first stage starts every item from its input
   }
   return velocities;
 }

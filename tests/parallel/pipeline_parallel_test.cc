@@ -25,10 +25,11 @@ DenoiserInput input_of(int num_pictures, double first) {
           .timestep_B = at::zeros({num_pictures})};
 }
 
-// Stage s computes 10 x + s, so only the right order of stages gives the right result.
+// Stage s computes 10 x + s, so only the right order of stages gives the right result. The first
+// stage has no state, however many items there are.
 PredictPart digits(int stage) {
   return [=](const DenoiserInput& in, const Tensor& state) {
-    return (stage == 0 ? in.noise.x_BLC : state) * 10 + stage;
+    return (state.defined() ? state : in.noise.x_BLC) * 10 + stage;
   };
 }
 

@@ -60,6 +60,13 @@ TEST_P(Krea2Layouts, EqualOneRankWithBranchesOfUnequalLengths) {
                      request.guidance.value());
 }
 
+TEST_P(Krea2Layouts, EqualOneRankWithSeveralPicturesInABatch) {
+  auto request = kKrea2Request;
+  request.num_images = request.batch_size = 2;
+  static const auto one = drawn_krea2(krea2_with(), request);
+  expect_krea2_equal(drawn_krea2(krea2_with(GetParam().layout), request), one, 0);
+}
+
 // The image tokens, six places of the text's fusion, two blocks of two kinds of tokens, the end.
 TEST_P(Krea2Layouts, AreProven) {
   const auto verdict = verify(deploy(krea2_with(GetParam().layout)),
