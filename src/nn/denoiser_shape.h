@@ -49,7 +49,10 @@ struct BlockCost {
   int layers = 0;                // of them: dense layers
   Widths traffic_elements = {};  // read and written by what is neither a dense layer nor attention
   Widths inputs = {};            // of dense layers: what is quantised where they multiply codes
-  Widths activated = {};   // moved by activations which only layers of numbers apply themselves
+  Widths activated = {};  // moved by activations which only layers of numbers apply themselves
+  // Columns that its modulating layers return beyond their outputs, once applied to more than the
+  // step's timestep.
+  std::int64_t more_modulations = 0;
   bool has_sides = false;  // image and text have layers of their own, as in a JointBlock
 };
 

@@ -6,7 +6,8 @@
 namespace braid {
 
 // t_B -> [B width]: cosines, then sines, of t * 10000^(-2k/width), float32 (Vaswani et al., 2017).
-Tensor sinusoidal_embedding(const Tensor& t_B, std::int64_t width);
+// These angles are multiplied by `scale`.
+Tensor sinusoidal_embedding(const Tensor& t_B, std::int64_t width, double scale = 1);
 
 // Two dense layers with SiLU between them.
 class Embedder {

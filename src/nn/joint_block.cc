@@ -7,17 +7,73 @@
 namespace braid {
 namespace {
 
+// The modulations of one side's tokens.
+struct SideTokens {
+  const SideModulations& all;  // but those of references, if they have their own
+  const ReferenceModulations* references = nullptr;
+};
+SideTokens image_side(const JointModulations& m) {
+  return {m.image, m.references ? &*m.references : nullptr};
+}
+SideTokens text_side(const JointModulations& m) { return {m.text}; }
+
+// of_run(first token, number of tokens, modulations) of all tokens, or of the two runs that have
+// their own: of_run returns a tensor [B L C].
+template <class Of>
+Tensor by_run(const Tensor& x_BLC, const SideTokens& m, const Of& of_run) {
+  const auto all = x_BLC.size(1), begin = m.references ? m.references->begin : all;
+  if (begin == all) return of_run(0, all, m.all);
+  return at::cat({of_run(0, begin, m.all), of_run(begin, all - begin, m.references->side)}, 1);
+}
+
+Tensor normed(const Tensor& x_BLC, const SideTokens& m, Modulation SideModulations::*layer) {
+  return by_run(x_BLC, m, [&](std::int64_t begin, std::int64_t count, const SideModulations& own) {
+    return ops::modulated_norm(x_BLC.narrow(1, begin, count), own.*layer);
+  });
+}
+
+Tensor plus_gated(const Tensor& x_BLC, const Tensor& y_BLC, const SideTokens& m,
+                  Modulation SideModulations::*layer) {
+  return by_run(x_BLC, m, [&](std::int64_t begin, std::int64_t count, const SideModulations& own) {
+    return ops::gated_residual(x_BLC.narrow(1, begin, count), (own.*layer).gate,
+                               y_BLC.narrow(1, begin, count));
+  });
+}
+
+// The residual with attention's result, and its norm before the MLP.
+ops::NormedSum with_attended(const Tensor& x_BLC, const Tensor& y_BLC, const SideTokens& m) {
+  if (!m.references) return ops::gated_residual_norm(x_BLC, m.all.attention.gate, y_BLC, m.all.mlp);
+  const auto sum = plus_gated(x_BLC, y_BLC, m, &SideModulations::attention);
+  return {sum, normed(sum, m, &SideModulations::mlp)};
+}
+
 struct Projected {
   ops::NormedHeads q, k;  // not yet normalised, with the norms' weights
   Tensor v_BLHD;
 };
 
-Projected projected(const JointSide& side, const Tensor& x_BLC, const Modulation& m) {
-  const auto parts = side.qkv(ops::modulated_norm(x_BLC, m)).chunk(3, -1);
+Projected projected(const JointSide& side, const Tensor& x_BLC, const SideTokens& m) {
+  const auto parts = side.qkv(normed(x_BLC, m, &SideModulations::attention)).chunk(3, -1);
   const auto head_width = side.q_norm.weight().size(0);
   return {.q = {split_heads(parts[0], head_width), side.q_norm.weight()},
           .k = {split_heads(parts[1], head_width), side.k_norm.weight()},
           .v_BLHD = split_heads(parts[2], head_width)};
+}
+
+// The MLP's hidden activations.
+Tensor widened(const JointSide& side, JointBlock::Mlp mlp, const Tensor& normed_BLC) {
+  if (mlp == JointBlock::Mlp::kGelu) return side.mlp_in.gelu(normed_BLC);
+  const auto halves = side.mlp_in(normed_BLC).chunk(2, -1);
+  return ops::swiglu(halves[0], halves[1]);
+}
+
+// What follows attention, for one side.
+Tensor finished(const JointSide& side, JointBlock::Mlp mlp, const Tensor& x_BLC,
+                const Tensor& attended_BLC, const SideTokens& m) {
+  const auto y = side.proj(attended_BLC);
+  const auto h = with_attended(x_BLC, y, m);
+  const auto z = side.mlp_out(widened(side, mlp, h.normed_BLC));
+  return plus_gated(h.sum_BLC, z, m, &SideModulations::mlp);
 }
 
 bool may_run_concurrently(const JointSide& image, const JointSide& text) {
@@ -41,8 +97,8 @@ JointBlock::JointBlock(JointSides sides, Form form, const std::optional<c10::Str
 JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                                  const Attend& attend) const {
   const auto [image, text] =
-      image_and_text_([&] { return projected(sides_.image, x.image_BIC, m.image.attention); },
-                      [&] { return projected(sides_.text, x.text_BTC, m.text.attention); });
+      image_and_text_([&] { return projected(sides_.image, x.image_BIC, image_side(m)); },
+                      [&] { return projected(sides_.text, x.text_BTC, text_side(m)); });
   const bool is_text_first = form_.first == First::kText;
   const auto &first = is_text_first ? text : image, &second = is_text_first ? image : text;
   const auto q = ops::normed_rotated(std::array{first.q, second.q}, form_.norm_eps, rope);
@@ -53,46 +109,33 @@ JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m
           .text_BTC = y.narrow(1, is_text_first ? 0 : num_image, num_text)};
 }
 
-// The MLP's hidden activations.
-Tensor JointBlock::widened(const JointSide& side, const Tensor& normed_BLC) const {
-  if (form_.mlp == Mlp::kGelu) return side.mlp_in.gelu(normed_BLC);
-  const auto halves = side.mlp_in(normed_BLC).chunk(2, -1);
-  return ops::swiglu(halves[0], halves[1]);
-}
-
 JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations& m,
                                    const Rope& rope, const Attend& attend) const {
   const auto attended = this->attended(x, m, rope, attend);
   if (!image_and_text_.runs_concurrently()) return finished_together(x, attended, m);
   auto [image, text] = image_and_text_(
-      [&] { return finished(sides_.image, x.image_BIC, attended.image_BIC, m.image); },
-      [&] { return finished(sides_.text, x.text_BTC, attended.text_BTC, m.text); });
+      [&] {
+        return finished(sides_.image, form_.mlp, x.image_BIC, attended.image_BIC, image_side(m));
+      },
+      [&] {
+        return finished(sides_.text, form_.mlp, x.text_BTC, attended.text_BTC, text_side(m));
+      });
   return {.image_BIC = std::move(image), .text_BTC = std::move(text)};
-}
-
-// What follows attention, for one side.
-Tensor JointBlock::finished(const JointSide& side, const Tensor& x_BLC, const Tensor& attended_BLC,
-                            const SideModulations& m) const {
-  const auto y = side.proj(attended_BLC);
-  const auto h = ops::gated_residual_norm(x_BLC, m.attention.gate, y, m.mlp);
-  const auto z = side.mlp_out(widened(side, h.normed_BLC));
-  return ops::gated_residual(h.sum_BLC, m.mlp.gate, z);
 }
 
 // The same for both, whose sums over devices travel together.
 JointTokens JointBlock::finished_together(const JointTokens& x, const JointTokens& attended,
                                           const JointModulations& m) const {
-  const auto& [image_side, text_side] = sides_;
+  const auto& [of_image, of_text] = sides_;
   const auto [image_y, text_y] =
-      apply_both(image_side.proj, attended.image_BIC, text_side.proj, attended.text_BTC);
-  const auto image =
-      ops::gated_residual_norm(x.image_BIC, m.image.attention.gate, image_y, m.image.mlp);
-  const auto text = ops::gated_residual_norm(x.text_BTC, m.text.attention.gate, text_y, m.text.mlp);
+      apply_both(of_image.proj, attended.image_BIC, of_text.proj, attended.text_BTC);
+  const auto image = with_attended(x.image_BIC, image_y, image_side(m));
+  const auto text = with_attended(x.text_BTC, text_y, text_side(m));
   const auto [image_z, text_z] =
-      apply_both(image_side.mlp_out, widened(image_side, image.normed_BLC), text_side.mlp_out,
-                 widened(text_side, text.normed_BLC));
-  return {.image_BIC = ops::gated_residual(image.sum_BLC, m.image.mlp.gate, image_z),
-          .text_BTC = ops::gated_residual(text.sum_BLC, m.text.mlp.gate, text_z)};
+      apply_both(of_image.mlp_out, widened(of_image, form_.mlp, image.normed_BLC), of_text.mlp_out,
+                 widened(of_text, form_.mlp, text.normed_BLC));
+  return {.image_BIC = plus_gated(image.sum_BLC, image_z, image_side(m), &SideModulations::mlp),
+          .text_BTC = plus_gated(text.sum_BLC, text_z, text_side(m), &SideModulations::mlp)};
 }
 
 }  // namespace braid

@@ -18,8 +18,14 @@ struct JointTokens {
 struct SideModulations {
   Modulation attention, mlp;
 };
+// The image tokens from `begin` on, where those of references have modulations of their own.
+struct ReferenceModulations {
+  std::int64_t begin;
+  SideModulations side;
+};
 struct JointModulations {
   SideModulations image, text;
+  std::optional<ReferenceModulations> references = {};
 };
 
 // The layers of one side. The norms are per head.
@@ -52,9 +58,6 @@ class JointBlock {
                        const Attend& attend) const;
   JointTokens finished_together(const JointTokens& x, const JointTokens& attended,
                                 const JointModulations& m) const;
-  Tensor finished(const JointSide& side, const Tensor& x_BLC, const Tensor& attended_BLC,
-                  const SideModulations& m) const;
-  Tensor widened(const JointSide& side, const Tensor& normed_BLC) const;
 
   JointSides sides_;
   Form form_;

@@ -38,6 +38,22 @@ std::string qwen21_chat(std::string_view user, std::size_t num_pictures) {
   return chat;
 }
 
+std::string qwen_image_edit_chat(std::string_view user, std::size_t num_pictures,
+                                 PictureNames names) {
+  std::string chat =
+      "<|im_start|>system\nDescribe the key features of the input image (color, shape, size, "
+      "texture, objects, background), then explain how the user's text instruction should alter or "
+      "modify the image. Generate a new image that meets the user's requirements while maintaining "
+      "consistency with the original input where appropriate.<|im_end|>\n<|im_start|>user\n";
+  for (std::size_t i = 1; i <= num_pictures; ++i) {
+    if (names == PictureNames::kNumbered) chat += "Picture " + std::to_string(i) + ": ";
+    chat += "<|vision_start|><|image_pad|><|vision_end|>";
+  }
+  chat += user;
+  chat += "<|im_end|>\n<|im_start|>assistant\n";
+  return chat;
+}
+
 // The system turn begins with a backslash and an n that were meant to be a line feed.
 std::string joy_chat(std::string_view user, std::size_t num_pictures) {
   std::string chat =

@@ -34,6 +34,12 @@ inline constexpr std::string_view kQwen21System =
 std::string qwen21_chat(std::string_view user, std::size_t num_pictures);
 inline constexpr std::string_view kQwen21ChatEnd = kKrea2ChatEnd;
 
+// A system turn and a user turn preceded by pictures, each a single <|image_pad|> between its
+// markers, as Qwen-Image-Edit was trained; Edit-Plus numbers them.
+enum class PictureNames { kNone, kNumbered };
+std::string qwen_image_edit_chat(std::string_view user, std::size_t num_pictures,
+                                 PictureNames names);
+
 // The system message FLUX.2 was trained with (black-forest-labs/flux2, system_messages.py).
 inline constexpr std::string_view kFlux2SystemMessage =
     "You are an AI that reasons about image descriptions. You give structured responses focusing "

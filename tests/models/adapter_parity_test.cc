@@ -26,6 +26,8 @@
 #include "models/qwen21/model.h"
 #include "models/qwen21/names.h"
 #include "models/qwen21/sharding.h"
+#include "models/qwen_image/model.h"
+#include "models/qwen_image/names.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
@@ -205,6 +207,26 @@ Base qwen21_base() {
           .velocity = same};
 }
 
+Base qwen_image_base() {
+  const PartFixture fixture("qwen-image");
+  const auto config = config_of(fixture.folder(), read_qwen_image_config);
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) {
+    const auto run = run_of(mesh, config.num_layers);
+    return part_of(
+        std::make_shared<const QwenImage>(config, w, attend, BlockRange{run.begin, run.count}));
+  };
+  const auto shardings = [=](int ranks) {
+    return flux_sharding(blocks_of(config), ranks, SharedModulation::kYes);
+  };
+  return {.checkpoint = fixture.weights(),
+          .names = qwen_image_names(fixture.weights()),
+          .adapter_names = qwen_image_adapter_names(),
+          .shardings = shardings,
+          .load = load,
+          .input = qwen_image_input(fixture.dump(), at::kFloat),
+          .velocity = same};
+}
+
 class AdapterParity : public testing::TestWithParam<std::string> {
  protected:
   AdapterParity()
@@ -212,13 +234,14 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         name_(GetParam().substr(GetParam().find('/') + 1)),
         folder_(kParity / "adapters" / family_),
         expected_(Dump(folder_ / "expected.safetensors")[name_]),
-        base_(family_ == "flux"     ? flux_base()
-              : family_ == "flux2"  ? flux2_base()
-              : family_ == "flux3"  ? flux3_base()
-              : family_ == "joy"    ? joy_base()
-              : family_ == "krea2"  ? krea2_base()
-              : family_ == "qwen21" ? qwen21_base()
-                                    : zimage_base()) {
+        base_(family_ == "flux"         ? flux_base()
+              : family_ == "flux2"      ? flux2_base()
+              : family_ == "flux3"      ? flux3_base()
+              : family_ == "joy"        ? joy_base()
+              : family_ == "krea2"      ? krea2_base()
+              : family_ == "qwen21"     ? qwen21_base()
+              : family_ == "qwen-image" ? qwen_image_base()
+                                        : zimage_base()) {
     const auto manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
     // peft draws new DoRA magnitudes each time, so its spread was not measured: rslora's stands in.
     spread_ = manifest["float32_spread"].at(name_ == "peft-dora" ? "peft-rslora" : name_);
@@ -289,20 +312,21 @@ TEST_P(AdapterParity, BesideIsTheMergedReferenceInEveryLayout) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, AdapterParity,
-    testing::Values("flux/peft", "flux/peft-rslora", "flux/peft-dora", "flux/kohya", "flux/comfyui",
-                    "flux/comfyui-down", "flux/mixed", "flux/fal", "flux/xlabs", "flux/control",
-                    "flux/lokr", "flux/loha", "flux/diffsynth", "flux/onetrainer", "flux/fused",
-                    "flux/peft-lokr", "flux/peft-loha", "flux2/peft", "flux2/kohya",
-                    "flux2/comfyui", "flux2/base-model", "flux2/cut", "flux2/lokr", "flux2/fused",
-                    "flux2/lycoris-dora", "zimage/peft", "zimage/kohya", "zimage/comfyui",
-                    "zimage/default", "zimage/fused", "zimage/lokr", "joy/peft", "joy/kohya",
-                    "joy/diffsynth", "joy/lycoris-dora", "krea2/peft", "krea2/comfyui",
-                    "krea2/base-model", "krea2/diffusers", "krea2/bare", "krea2/kohya",
-                    "krea2/lycoris-dora", "krea2/lokr", "krea2/whole", "flux3/peft",
-                    "flux3/comfyui", "flux3/base-model", "flux3/diffusers", "flux3/bare",
-                    "flux3/kohya", "flux3/lycoris-dora", "flux3/lokr", "qwen21/peft",
-                    "qwen21/diffusers", "qwen21/comfyui", "qwen21/bare", "qwen21/kohya",
-                    "qwen21/mixed", "qwen21/joined", "qwen21/lycoris-dora", "qwen21/lokr"),
+    testing::Values(
+        "flux/peft", "flux/peft-rslora", "flux/peft-dora", "flux/kohya", "flux/comfyui",
+        "flux/comfyui-down", "flux/mixed", "flux/fal", "flux/xlabs", "flux/control", "flux/lokr",
+        "flux/loha", "flux/diffsynth", "flux/onetrainer", "flux/fused", "flux/peft-lokr",
+        "flux/peft-loha", "flux2/peft", "flux2/kohya", "flux2/comfyui", "flux2/base-model",
+        "flux2/cut", "flux2/lokr", "flux2/fused", "flux2/lycoris-dora", "zimage/peft",
+        "zimage/kohya", "zimage/comfyui", "zimage/default", "zimage/fused", "zimage/lokr",
+        "joy/peft", "joy/kohya", "joy/diffsynth", "joy/lycoris-dora", "krea2/peft", "krea2/comfyui",
+        "krea2/base-model", "krea2/diffusers", "krea2/bare", "krea2/kohya", "krea2/lycoris-dora",
+        "krea2/lokr", "krea2/whole", "flux3/peft", "flux3/comfyui", "flux3/base-model",
+        "flux3/diffusers", "flux3/bare", "flux3/kohya", "flux3/lycoris-dora", "flux3/lokr",
+        "qwen21/peft", "qwen21/diffusers", "qwen21/comfyui", "qwen21/bare", "qwen21/kohya",
+        "qwen21/mixed", "qwen21/joined", "qwen21/lycoris-dora", "qwen21/lokr", "qwen-image/peft",
+        "qwen-image/diffusers", "qwen-image/comfyui", "qwen-image/bare", "qwen-image/kohya",
+        "qwen-image/default", "qwen-image/joined", "qwen-image/lycoris-dora", "qwen-image/lokr"),
     [](const auto& test) {
       auto name = test.param;
       std::erase_if(name, [](char c) { return c == '/' || c == '-'; });

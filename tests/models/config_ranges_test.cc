@@ -19,7 +19,9 @@
 #include "models/joy/config.h"
 #include "models/krea2/config.h"
 #include "models/qwen21/config.h"
+#include "models/qwen25_vl/config.h"
 #include "models/qwen3_vl/config.h"
+#include "models/qwen_image/controlnet.h"
 #include "models/siglip/model.h"
 #include "models/t5/model.h"
 #include "models/vae/config.h"
@@ -49,15 +51,20 @@ const Reader kReaders[] = {
     {"tests/data/parity/denoisers/flux3", &read_and_drop<&read_flux3_config>},
     {"tests/data/parity/krea2/model/transformer", &read_and_drop<&read_krea2_config>},
     {"tests/data/parity/denoisers/qwen21", &read_and_drop<&read_qwen21_config>},
+    {"tests/data/parity/denoisers/qwen-image", &read_and_drop<&read_qwen_image_config>},
     {"models/published/FLUX.1-dev/text_encoder", &read_and_drop<&read_clip_config>},
     {"models/published/FLUX.1-dev/text_encoder_2", &read_and_drop<&read_t5_config>},
     {"models/published/FLUX.2-klein-4B/text_encoder", &read_and_drop<&read_causal_lm_config>},
     {"tests/data/parity/joy/model/text_encoder", &read_and_drop<&read_qwen3_vl_config>},
+    {"tests/data/parity/qwen-image-edit/model/text_encoder",
+     &read_and_drop<&read_qwen25_vl_config>},
     {"models/published/FLUX.1-dev/vae", &read_and_drop<&read_vae_config>},
     {"models/published/FLUX.2-klein-4B/vae", &read_and_drop<&read_vae_config>},
     {"tests/data/parity/joy/model/vae", &read_and_drop<&read_vae_config>},
     {"tests/data/parity/controlnets/model/controlnet_1",
      &read_and_drop<&read_flux_controlnet_config>},
+    {"tests/data/parity/qwen-image-control/model/controlnet_1",
+     &read_and_drop<&read_qwen_image_controlnet_config>},
     {"tests/data/parity/redux/model/redux/image_encoder", &read_and_drop<&read_siglip_config>},
     {"tests/data/parity/redux/model/redux/image_embedder", &read_and_drop<&read_redux_config>}};
 

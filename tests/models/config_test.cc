@@ -142,8 +142,10 @@ TEST(CausalLmConfig, IsReadAsNewerAndOlderFilesHaveIt) {
     "sliding_window":null}})");
   EXPECT_EQ(mistral.head_width, 128);
   EXPECT_EQ(mistral.window, 0);
-  EXPECT_TRUE(read(R"({"model_type":"qwen3","attention_bias":true})").attention_bias);
-  EXPECT_FALSE(read(R"({"model_type":"mistral","attention_bias":true})").attention_bias);
+  EXPECT_EQ(read(R"({"model_type":"qwen3","attention_bias":true})").attention_bias,
+            AttentionBias::kAll);
+  EXPECT_EQ(read(R"({"model_type":"mistral","attention_bias":true})").attention_bias,
+            AttentionBias::kNo);
   EXPECT_EQ(read(R"({"model_type":"qwen3","sliding_window":64})").window, 0);
   EXPECT_EQ(read(R"({"model_type":"qwen3","sliding_window":64,"use_sliding_window":true})").window,
             64);

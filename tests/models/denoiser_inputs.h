@@ -103,6 +103,10 @@ inline DenoiserInput flux3_input(const Dump& dump, at::ScalarType dtype) {
   return in;
 }
 
+inline DenoiserInput qwen_image_input(const Dump& dump, at::ScalarType dtype) {
+  return flux2_input(dump, dtype);
+}
+
 // Also with references, each with the span of its picture.
 inline DenoiserInput qwen21_input(const Dump& dump, at::ScalarType dtype) {
   const auto run = [&](const std::string& name) {

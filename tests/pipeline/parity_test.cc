@@ -35,7 +35,7 @@ std::optional<std::string> text_or_none(const Json& json) {
 bool is_truly_guided(const fs::path& model) {
   const auto name = read_json(index_of(model))["_class_name"].get<std::string>();
   return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline" ||
-         name == "Flux3ModularPipeline" || name == "QwenImage21Pipeline";
+         name == "Flux3ModularPipeline" || name.starts_with("QwenImage");
 }
 
 Request request_of(const Json& r, const fs::path& model) {
@@ -305,5 +305,19 @@ INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, Whole, testing::Values("qwen21", "qwen2
                          [](const auto& info) { return info.index == 0 ? "plain" : "turbo"; });
 INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, WithPictures, testing::Values("qwen21-references"),
                          [](const auto&) { return "references"; });
+
+// Guided, with prompts of unequal lengths; guided by a space, with the text encoder's config as
+// published; from a picture, without and with a mask; of one reference, and of two with timestep 0;
+// with a ControlNet.
+INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, Whole, testing::Values("qwen-image", "qwen-image-odd"),
+                         [](const auto& info) { return info.index == 0 ? "plain" : "odd"; });
+INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, WithPictures,
+                         testing::Values("qwen-image-init", "qwen-image-mask", "qwen-image-edit",
+                                         "qwen-image-edit-plus", "qwen-image-control"),
+                         [](const auto& info) {
+                           auto name = info.param.substr(std::string("qwen-image-").size());
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace braid::parity_test

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/sha256.h"
 #include "text/tokenizer_files.h"
 #include "text_testing.h"
 
@@ -26,6 +27,18 @@ TEST(Qwen3Chat, HasATurnOfTheUsersAndBeginsTheAssistants) {
 TEST(MistralChat, HasATurnOfTheSystemsAndOneOfTheUsers) {
   EXPECT_EQ(mistral_chat("Be brief.", "a cat"),
             "[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST]a cat[/INST]");
+}
+
+// Those of diffusers' pipelines, of which the braces are replaced.
+TEST(QwenImageChat, IsAsTheModelsWereTrained) {
+  const auto begins = [](const std::string& chat) { return sha256_hex(chat).substr(0, 16); };
+  EXPECT_EQ(begins(krea2_chat("{}") + std::string(kKrea2ChatEnd)), "0194d360a674d2f1");
+  EXPECT_EQ(begins(qwen_image_edit_chat("{}", 1, PictureNames::kNone)), "846b0a7896f4ed82");
+  EXPECT_EQ(begins(qwen_image_edit_chat("{}", 0, PictureNames::kNumbered)), "d5d65822319c1228");
+  EXPECT_THAT(
+      qwen_image_edit_chat("a cat", 2, PictureNames::kNumbered),
+      testing::HasSubstr("user\nPicture 1: <|vision_start|><|image_pad|><|vision_end|>Picture 2: "
+                         "<|vision_start|><|image_pad|><|vision_end|>a cat<|im_end|>"));
 }
 
 // Ids of texts are compared in parity_test.cc; this checks that each marker is one token.

@@ -79,8 +79,13 @@ def load(pipeline, dtype="float32", parts=None):
     pipe = diffusers.DiffusionPipeline.from_pretrained(
         pipeline, torch_dtype=getattr(torch, dtype), **(parts or {}))
     pipe.set_progress_bar_config(disable=True)
-    pipe.nets = [diffusers.FluxControlNetModel.from_pretrained(
-        folder, torch_dtype=getattr(torch, dtype))
+    if "QwenImageEdit" in type(pipe).__name__:
+        import random_qwen_image  # here, as its modules import this one
+
+        random_qwen_image.mend(pipe, Path(pipeline))
+    is_flux = "Flux" in type(pipe).__name__
+    net = diffusers.FluxControlNetModel if is_flux else diffusers.QwenImageControlNetModel
+    pipe.nets = [net.from_pretrained(folder, torch_dtype=getattr(torch, dtype))
         for folder in sorted(Path(pipeline).glob("controlnet_*"))]
     if (folder := Path(pipeline) / "redux").is_dir():
         pipe.redux = redux.load(folder, pipe, getattr(torch, dtype))
@@ -186,6 +191,7 @@ FROM_PICTURE = {
     "FluxControlNetPipeline": (diffusers.FluxControlNetImg2ImgPipeline,
                                diffusers.FluxControlNetInpaintPipeline),
     "Flux2KleinPipeline": (None, diffusers.Flux2KleinInpaintPipeline),
+    "QwenImagePipeline": (diffusers.QwenImageImg2ImgPipeline, diffusers.QwenImageInpaintPipeline),
     "ZImagePipeline": (diffusers.ZImageImg2ImgPipeline, diffusers.ZImageInpaintPipeline)}
 
 
@@ -200,10 +206,16 @@ def with_nets(pipe, request):
         "control_guidance_start": list(request.control_from or [0.0] * count),
         "control_guidance_end": list(request.control_to or [1.0] * count),
         "control_mode": list(request.control_modes or [None] * count)}
-    net = diffusers.FluxMultiControlNetModel(pipe.nets)
+    is_flux = "Flux" in type(pipe).__name__
+    several = (diffusers.FluxMultiControlNetModel if is_flux
+               else diffusers.QwenImageMultiControlNetModel)
+    net = several(pipe.nets)
+    if not is_flux:
+        del options["control_mode"]
     if count == 1:
         net, options = pipe.nets[0], {name: values[0] for name, values in options.items()}
-    made = diffusers.FluxControlNetPipeline(**pipe.components, controlnet=net)
+    made = (diffusers.FluxControlNetPipeline if is_flux else diffusers.QwenImageControlNetPipeline)(
+        **pipe.components, controlnet=net)
     made.set_progress_bar_config(disable=True)
     return made, options
 
@@ -263,6 +275,7 @@ class Flux:
     """How FluxPipeline is called, and what is kept of its first evaluation."""
     side = 16                       # of a token, in pixels
     alone = False                   # whether each prompt has a call of its own
+    longest = 1 << 30               # max_sequence_length that the pipeline allows
 
     def generators(self, request):
         return generators(request)
@@ -459,7 +472,34 @@ class Qwen21(Flux):
         return {"prompt_embeds": embeds[:, ~is_slot], "velocity_first": output[0][:, -tokens:]}
 
 
-FAMILIES = {"QwenImage21Pipeline": Qwen21(), "JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
+class QwenImage(Flux):
+    """Guidance without a negative prompt uses a space."""
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "true_cfg_scale": request.true_cfg}
+        if request.true_cfg > 1:
+            negative = " " if request.negative_prompt is None else request.negative_prompt
+            given["negative_prompt"] = [negative] * len(request.prompts)
+        return given
+
+    def evaluation(self, args, options, output, tokens, count):
+        return {"prompt_embeds": options["encoder_hidden_states"],
+                "velocity_first": output[0][:, :tokens]}
+
+
+class QwenImageEdit(QwenImage):
+    """Takes one prompt, and cuts none, whatever length it allows."""
+    alone = True
+    longest = 1024
+
+    def arguments(self, pipe, request):
+        pictures = reference_pictures(request)
+        is_plus = type(pipe).__name__.endswith("PlusPipeline")
+        return super().arguments(pipe, request) | {"image": pictures if is_plus else pictures[0]}
+
+
+FAMILIES = {"QwenImagePipeline": QwenImage(), "QwenImageEditPipeline": QwenImageEdit(),
+            "QwenImageEditPlusPipeline": QwenImageEdit(), "QwenImage21Pipeline": Qwen21(), "JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
             "FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
             "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(),
             "Flux2KleinKVPipeline": KeptKlein(), "Flux2Pipeline": Dev(),
@@ -521,11 +561,12 @@ def run(pipe, request, latents=None):
         return {}
 
     takes_length = "max_sequence_length" in inspect.signature(type(pipe).__call__).parameters
-    length = {"max_sequence_length": request.max_sequence_length} if takes_length else {}
+    length = {"max_sequence_length": min(request.max_sequence_length, family.longest)} \
+        if takes_length else {}
     pipe.prepare_latents = prepare_latents
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
     pictures = pipe(
-        **arguments, **given, width=request.width, height=request.height,
+        **arguments, **given, width=request.width or None, height=request.height or None,
         num_inference_steps=request.steps,
         **({"num_images_per_prompt": 1} if request.looked_at else family.number(request)),
         generator=noise, latents=None if latents is None else family.latents(latents, request),

@@ -36,6 +36,7 @@ import random_joy
 import random_krea2
 import random_pipeline
 import random_qwen21
+import random_qwen_image
 import rounded
 import single_file
 import text_rounding
@@ -58,7 +59,7 @@ BFLOAT16 = 1.1     # error relative to diffusers' own
 TIMEOUT = 120      # seconds per run of braid
 TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape,
                 random_flux3.Flux3Shape, random_joy.JoyShape, random_krea2.Krea2Shape,
-                random_qwen21.Qwen21Shape)
+                random_qwen21.Qwen21Shape, random_qwen_image.QwenImageShape)
 
 
 class Mismatch(Exception):

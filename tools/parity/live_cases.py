@@ -9,6 +9,7 @@ from random_joy import JoyShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import NetShape, Shape
 from random_qwen21 import Qwen21Shape, Qwen21TransformerShape, Qwen21VaeShape
+from random_qwen_image import QwenImageShape, QwenImageTransformerShape
 from redux import ReduxShape
 
 BLUE = "a red circle on a blue background"
@@ -26,7 +27,7 @@ FLUX_AXES = {"heads": 2, "head_dim": 128, "axes": (16, 56, 56), "single_blocks":
 class Case:
     name: str
     shape: (Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | Krea2Shape | Qwen21Shape |
-            Flux3Shape | None)
+            QwenImageShape | Flux3Shape | None)
     request: Request
     dtype: str = "float32"
     flags: tuple = ()        # further flags of braid, which must not change any number
@@ -481,6 +482,42 @@ QWEN21 = [
          flags=("--quantize", "int8")),
 ]
 
+QWEN_IMAGE_EDITS = {"pipeline": "QwenImageEditPipeline", "vae_mult": (1, 1, 2, 2, 2)}
+QWEN_IMAGE = [
+    Case("qwen-image, guided by a space, published heads", QwenImageShape(
+        seed=1, transformer=QwenImageTransformerShape(heads=2, axes=(16, 56, 56))),
+        ask(cfg=4.0, steps=4, seq=512)),
+    Case("qwen-image, prompts of unequal lengths, size to be rounded down, ring", QwenImageShape(seed=2),
+         ask(*LENGTHS, ACCENTS, size="200x71", n=2, seq=512, cfg=2.0, negative=ACCENTS),
+         flags=("--ring", "2")),
+    Case("qwen-image, a long prompt that is cut", QwenImageShape(seed=3, older_config=True),
+         ask(LONG, seq=40), flags=("--ulysses", "2")),
+    Case("qwen-image, from a picture, layers split", QwenImageShape(seed=4),
+         ask(cfg=2.0, negative="blurry", steps=5, seq=512, init=(70, 50), strength=0.7),
+         flags=("--layer-split", "2")),
+    Case("qwen-image, masked, tp", QwenImageShape(seed=5),
+         ask(cfg=2.0, steps=4, seq=512, init=(64, 64), mask=True, strength=0.9, n=2),
+         flags=("--tp", "2")),
+    Case("qwen-image, two pictures for one net", QwenImageShape(seed=6, controlnets=(1,)),
+         ask(steps=3, seq=512, followed=((64, 64), (30, 50)), control_scales=(0.5, 1.5), n=2)),
+    Case("qwen-image, single file, prefix", QwenImageShape(seed=7), ask(cfg=2.0, seq=512),
+         single_file="model.diffusion_model."),
+    Case("qwen-image, bfloat16", QwenImageShape(seed=8, dtype="bfloat16"),
+         ask(cfg=2.0, n=2, seq=512), "bfloat16"),
+    Case("qwen-image with a LoRA as Lightning's", QwenImageShape(seed=9), ask(seq=512), lora="bare"),
+    Case("qwen-image with a LoRA of kohya, beside, tp", QwenImageShape(seed=10), ask(seq=512),
+         lora="kohya", flags=("--lora-mode", "beside", "--tp", "2")),
+    Case("qwen-image, int8", QwenImageShape(seed=11), ask(cfg=2.0, seq=512), int8="base",
+         flags=("--quantize", "int8")),
+    Case("qwen-image edit", QwenImageShape(seed=12, **QWEN_IMAGE_EDITS),
+         ask(ACCENTS, size="96x64", cfg=2.0, negative="blurry", seq=1024, references=((60, 44),))),
+    Case("qwen-image edit, several, references at timestep 0, ring", QwenImageShape(
+        seed=13, transformer=QwenImageTransformerShape(zero_time=True),
+        **QWEN_IMAGE_EDITS | {"pipeline": "QwenImageEditPlusPipeline"}),
+        ask(size="96x64", cfg=2.0, seq=1024, references=((60, 44), (40, 90), (200, 100))),
+        flags=("--ring", "2")),
+]
+
 FLUX3_AXES = {"axes": (32, 32, 32, 32)}
 BOXES = ({"id": "cat", "bbox": [0.3, 0.1, 0.9, 0.5505], "desc": "a \"grey\" cat, 漢字 🎨"},
          {"id": "Lamp_2", "bbox": [0.0, 0.6, 0.4, 1.0], "desc": "a lit floor lamp"})
@@ -706,5 +743,4 @@ LORAS_OVER_CODES = [
          single_file="", coded="comfy float8", control_lora=True, converted=True),
 ]
 CASES = (FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + TOOLS_IN_FILES +
-         CODED + LORAS + LORAS_OVER_CODES + JOY + KREA2 + QWEN21 + FLUX3 +
-         PUBLISHED)
+         CODED + LORAS + LORAS_OVER_CODES + JOY + KREA2 + QWEN21 + FLUX3 + QWEN_IMAGE + PUBLISHED)

@@ -120,13 +120,21 @@ def run_qwen21(model, given):
                  torch.tensor([[False] * text + [True] * (count // 4)])).sample[:, -count:]
 
 
+def run_qwen_image(model, given):
+    rows = int(given["noise_ids"][:, 1].unique().numel())
+    return model(given["noise"], given["text"], timestep=given["timestep"],
+                 img_shapes=[[(1, rows, given["noise"].shape[1] // rows)]]).sample
+
+
 BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux),
          "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
          "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage),
          "joy": (PARITY / "joy", PARITY / "joy/model/transformer", run_joy),
          "krea2": (PARITY / "denoisers/krea2", PARITY / "denoisers/krea2", run_krea2),
          "flux3": (PARITY / "denoisers/flux3", PARITY / "denoisers/flux3", run_flux3),
-         "qwen21": (PARITY / "denoisers/qwen21", PARITY / "denoisers/qwen21", run_qwen21)}
+         "qwen21": (PARITY / "denoisers/qwen21", PARITY / "denoisers/qwen21", run_qwen21),
+         "qwen-image": (PARITY / "denoisers/qwen-image", PARITY / "denoisers/qwen-image",
+                        run_qwen_image)}
 
 # The single-file module -> the diffusers modules that its rows come from.
 D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
@@ -246,6 +254,19 @@ JOINED_QWEN21 = {
     "transformer_blocks.1.attn.to_out": ["transformer_blocks.1.attn.to_out.0"],
     "transformer_blocks.1.img_mlp.gate_up": [
         "transformer_blocks.1.img_mlp.gate_layer", "transformer_blocks.1.img_mlp.proj"]}
+QWEN_IMAGE = {n: [n] for n in (
+    "img_in", "txt_in", "proj_out", "norm_out.linear",
+    "time_text_embed.timestep_embedder.linear_1", "time_text_embed.timestep_embedder.linear_2",
+    *(f"transformer_blocks.0.{layer}" for layer in (
+        "img_mod.1", "txt_mod.1", "attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0",
+        "attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj", "attn.to_add_out",
+        "img_mlp.net.0.proj", "img_mlp.net.2", "txt_mlp.net.0.proj", "txt_mlp.net.2")))}
+JOINED_QWEN_IMAGE = {
+    "transformer_blocks.1.attn.to_out": ["transformer_blocks.1.attn.to_out.0"],
+    "transformer_blocks.0.img_mod": ["transformer_blocks.0.img_mod.1"],
+    "transformer_blocks.1.attn.to_qkv": [f"transformer_blocks.1.attn.to_{x}" for x in "qkv"],
+    "transformer_blocks.0.attn.to_added_qkv": [
+        f"transformer_blocks.0.attn.add_{x}_proj" for x in "qkv"]}
 SWAPPED = "norm_out.linear"  # diffusers has [scale | shift], single files [shift | scale]
 
 
@@ -477,7 +498,10 @@ PEFT_CONFIGS = {
         "context_embedder"]}},
     "qwen21": {"peft": {"r": 3, "lora_alpha": 6, "target_modules": [
         "to_q", "to_k", "to_v", "to_out.0", "img_mlp.gate_layer", "img_mlp.proj", "img_mlp.out",
-        "modulation.1"]}}}
+        "modulation.1"]}},
+    "qwen-image": {"peft": {"r": 3, "lora_alpha": 6, "target_modules": [
+        "to_q", "to_k", "to_v", "to_out.0", "add_k_proj", "to_add_out", "img_mlp.net.2",
+        "txt_mod.1"]}}}
 
 
 def files_of(name, base):
@@ -535,6 +559,18 @@ def files_of(name, base):
                 "joined": spelled(base, 4500, JOINED_QWEN21, dotted("diffusion_model."), **PEFT),
                 "lycoris-dora": lycoris_dora(base, 4600, QWEN21),
                 "lokr": lokr(base, 4700, blocks, "lycoris_")}
+    if name == "qwen-image":
+        blocks = {s: m for s, m in QWEN_IMAGE.items() if "blocks." in s}
+        return {"diffusers": spelled(base, 5000, QWEN_IMAGE, dotted("transformer."), False, **PEFT),
+                "comfyui": spelled(base, 5100, QWEN_IMAGE, dotted("diffusion_model."), False,
+                                   **PEFT),
+                # as Lightning's, with an alpha
+                "bare": spelled(base, 5200, blocks, dotted(""), False, **KOHYA),
+                "kohya": spelled(base, 5300, QWEN_IMAGE, underscored("lora_unet_"), False, **KOHYA),
+                "default": spelled(base, 5400, QWEN_IMAGE, dotted(""), False, words=DEFAULT),
+                "joined": spelled(base, 5500, JOINED_QWEN_IMAGE, dotted("diffusion_model."), **PEFT),
+                "lycoris-dora": lycoris_dora(base, 5600, QWEN_IMAGE),
+                "lokr": lokr(base, 5700, blocks, "lycoris_")}
     if name == "joy":
         def in_block(module):
             return module.replace(".attn.", ".")

@@ -26,6 +26,7 @@ import random_flux3
 import random_krea2
 import random_pipeline
 import random_qwen21
+import random_qwen_image
 import single_file
 import torch
 from made_with import versions
@@ -34,6 +35,7 @@ from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_flux3 import Flux3TransformerShape
 from random_krea2 import Krea2TransformerShape
 from random_qwen21 import Qwen21TransformerShape, Qwen21VaeShape
+from random_qwen_image import QwenImageTransformerShape
 from safetensors.torch import load_file, save_file
 from spread import instruction_sets, largest
 
@@ -97,6 +99,17 @@ class Qwen21Case:
     grid: tuple = (4, 6)            # even
     references: tuple = ()
     text: tuple = (7,)              # tokens before each reference, then those behind all
+    times: tuple = TIMES
+    single_file: str | None = None
+
+
+@dataclasses.dataclass
+class QwenImageCase:
+    shape: QwenImageTransformerShape
+    batch: int = 1
+    grid: tuple = (3, 5)
+    references: tuple = ()          # rows and columns of each
+    text: int = 7
     times: tuple = TIMES
     single_file: str | None = None
 
@@ -170,6 +183,16 @@ CASES = {
     "qwen21-eps": Qwen21Case(
         Qwen21TransformerShape(seed=15, heads=5, axes=(2, 2, 2), layers=1, eps=1e-3),
         grid=(2, 2), references=((4, 2),), text=(1, 2)),
+    "qwen-image": QwenImageCase(QwenImageTransformerShape(seed=18), single_file=""),
+    # References whose sides reach farther than those of the noise.
+    "qwen-image-references": QwenImageCase(
+        QwenImageTransformerShape(seed=19, heads=3, axes=(4, 2, 6), layers=3, channels=12,
+                                  text_width=18),
+        batch=3, grid=(6, 3), references=((7, 4), (1, 5)), text=13,
+        times=(0.828125, 0.2109375, 0.60546875), single_file="model.diffusion_model."),
+    "qwen-image-zero": QwenImageCase(
+        QwenImageTransformerShape(seed=20, heads=5, axes=(2, 2, 2), zero_time=True),
+        batch=2, grid=(2, 9), references=((4, 2), (3, 3)), text=1),
     "qwen21-vae": Qwen21VaeCase(Qwen21VaeShape(seed=316)),
     # How far bfloat16 lies from float32 differs from seed to seed.
     **{f"qwen21-vae-{seed}": Qwen21VaeCase(Qwen21VaeShape(
@@ -301,6 +324,12 @@ def centred_ids(first, rows, columns):
                                 torch.arange(columns) - columns // 2).float()
 
 
+def half_ids(first, rows, columns):
+    """From minus the larger half of a side on."""
+    return torch.cartesian_prod(torch.tensor([first]), torch.arange(rows) - (rows - rows // 2),
+                                torch.arange(columns) - (columns - columns // 2)).float()
+
+
 def qwen21_inputs(case):
     """Text and pictures apart, with their positions and spans."""
     s, count = case.shape, len(case.references)
@@ -340,6 +369,29 @@ def qwen21_outputs(model, case, given):
         [[(1, *grid) for grid in (*case.references, case.grid)]] * case.batch,
         torch.tensor([slots] * case.batch)).sample
     return {"velocity": velocity[:, -given["noise"].shape[1]:].contiguous()}
+
+
+def qwen_image_inputs(case):
+    """The text's first position is behind the rows and columns of all pictures."""
+    s, (rows, columns) = case.shape, case.grid
+    given = {"noise": normal(1, case.batch, rows * columns, s.channels),
+             "noise_ids": half_ids(0, rows, columns),
+             "text": normal(2, case.batch, case.text, s.text_width),
+             "timestep": torch.tensor(case.times[:case.batch])}
+    for i, (rows, columns) in enumerate(case.references):
+        given[f"reference{i}"] = normal(10 + i, case.batch, rows * columns, s.channels)
+        given[f"reference{i}_ids"] = half_ids(i + 1, rows, columns)
+    first = max(side // 2 for grid in (case.grid, *case.references) for side in grid)
+    return given | {"text_ids": (first + torch.arange(case.text)).unsqueeze(1).repeat(1, 3).float()}
+
+
+def qwen_image_outputs(model, case, given):
+    pictures = [given["noise"], *(given[f"reference{i}"] for i in range(len(case.references)))]
+    velocity = model(
+        torch.cat(pictures, 1).to(model.dtype), given["text"].to(model.dtype),
+        timestep=given["timestep"].to(model.dtype),
+        img_shapes=[[(1, *grid) for grid in (case.grid, *case.references)]] * case.batch).sample
+    return {"velocity": velocity[:, :given["noise"].shape[1]].contiguous()}
 
 
 def qwen21_vae_inputs(case):
@@ -387,14 +439,16 @@ def vae_outputs(model, case, given):
 
 INPUTS = {Flux2Case: flux2_inputs, ZImageCase: zimage_inputs, Krea2Case: krea2_inputs,
           Flux3Case: flux3_inputs, Qwen21Case: qwen21_inputs, Qwen21VaeCase: qwen21_vae_inputs,
+          QwenImageCase: qwen_image_inputs,
           VaeCase: vae_inputs}
 OUTPUTS = {Flux2Case: flux2_outputs, ZImageCase: zimage_outputs, Krea2Case: krea2_outputs,
            Flux3Case: flux3_outputs, Qwen21Case: qwen21_outputs,
-           Qwen21VaeCase: qwen21_vae_outputs, VaeCase: vae_outputs}
+           Qwen21VaeCase: qwen21_vae_outputs, QwenImageCase: qwen_image_outputs, VaeCase: vae_outputs}
 OWN = {Krea2TransformerShape: (random_krea2.transformer, random_krea2.spread),
        Flux3TransformerShape: (random_flux3.transformer, random_flux3.spread),
        Qwen21TransformerShape: (random_qwen21.transformer, random_qwen21.spread),
-       Qwen21VaeShape: (random_qwen21.vae, random_qwen21.spread)}
+       Qwen21VaeShape: (random_qwen21.vae, random_qwen21.spread),
+       QwenImageTransformerShape: (random_qwen_image.transformer, random_qwen_image.spread)}
 
 
 def build(s, name):
@@ -448,7 +502,12 @@ def measure(name, folder, expected):
 
 
 def is_unseen(name, case):
-    """Whether a FLUX.3 tensor is for references or blocks that the case lacks."""
+    """Whether a FLUX.3 tensor is for references or blocks that the case lacks, or one of Qwen-Image's is
+    for the text behind the last block's attention."""
+    if isinstance(case, QwenImageCase):
+        of_text = ("add_q_proj", "norm_added_q", "to_add_out", "txt_mlp")
+        is_last = name.startswith(f"transformer_blocks.{case.shape.layers - 1}.")
+        return is_last and any(part in name for part in of_text)
     has_no_use = "early_stream" in name and case.shape.layers == 0
     return has_no_use or ("image_cond" in name and not case.references)
 
@@ -460,7 +519,7 @@ def check_alive(folder, case, given, expected):
     for name, tensor in model.state_dict().items():
         if not tensor.is_floating_point() or name.endswith("attentions.0.to_k.bias"):
             continue
-        if isinstance(case, Flux3Case) and is_unseen(name, case):
+        if isinstance(case, (Flux3Case, QwenImageCase)) and is_unseen(name, case):
             continue
         if name.endswith("pad_token") and case.caption % 32 == 0:  # the case without padding
             continue

@@ -31,6 +31,7 @@ from random_flux3 import Flux3Shape, Flux3TransformerShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_pipeline import DEMO, NetShape, Shape
 from random_qwen21 import Qwen21Shape, Qwen21TransformerShape, Qwen21VaeShape
+from random_qwen_image import QwenImageShape, QwenImageTransformerShape
 from redux import ReduxShape
 from safetensors.torch import save_file
 
@@ -100,6 +101,19 @@ SHAPES = {
         text_heads=2, text_kv_heads=1, text_head_dim=8, sections=(2, 1, 1), dtype="bfloat16"),
 }
 SHAPES |= {
+    "qwen-image": QwenImageShape(seed=50, dtype="bfloat16"),
+    # The text encoder's config as published; odd sizes.
+    "qwen-image-odd": QwenImageShape(
+        seed=51, transformer=QwenImageTransformerShape(heads=3, axes=(4, 2, 6), layers=3,
+                                                       text_width=32),
+        text_heads=4, text_kv_heads=2, latent_channels=3, vae_layers=2, older_config=True,
+        dtype="bfloat16"),
+    # A token is 32 pixels wide, so that a megapixel is a thousand of them.
+    "qwen-image-edit": QwenImageShape(
+        seed=56, pipeline="QwenImageEditPipeline", vae_mult=(1, 1, 2, 2, 2), dtype="bfloat16"),
+    "qwen-image-control": QwenImageShape(
+        seed=59, transformer=QwenImageTransformerShape(heads=3, layers=3), controlnets=(2,),
+        text_layers=2, dtype="bfloat16"),
     "flux3": Flux3Shape(seed=38, dtype="bfloat16"),
     # A flow map with the other index, a scheduler, two query heads per key head and odd sizes.
     "flux3-map": Flux3Shape(
@@ -147,6 +161,13 @@ CASES = {
                       max_sequence_length=4096, seed=40, true_cfg=2.5),
     "qwen21-turbo": Request(PROMPTS[:1], width=320, height=288, steps=4, max_sequence_length=4096,
                             seed=41, num_images=2, vae_tiling=True),
+    # Prompts of unequal lengths, of which the text encoder reads the beginning of one.
+    "qwen-image": Request((*PROMPTS, "猫と 🎨"), width=112, height=80, steps=3,
+                          max_sequence_length=60, seed=52, true_cfg=2.5,
+                          negative_prompt="blurry, two stars"),
+    # A size that is rounded down; guidance by a space.
+    "qwen-image-odd": Request(PROMPTS[:1], width=90, height=66, steps=2, max_sequence_length=512,
+                              seed=53, true_cfg=4.0, num_images=2, vae_tiling=True),
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 
@@ -170,6 +191,9 @@ MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "flux3-reference": Path("../flux3/model"), "flux3-references": Path("../flux3-map/model"),
            "flux3-sized": Path("../flux3/model"),
            "qwen21-references": Path("../qwen21/model"),
+           "qwen-image-edit-plus": Path("model"),
+           "qwen-image-init": Path("../qwen-image/model"),
+           "qwen-image-mask": Path("../qwen-image/model"),
            "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
 WITH_PICTURES = {
     "init": Request(PROMPTS[:1], width=80, steps=5, max_sequence_length=16, seed=21, num_images=2,
@@ -183,6 +207,24 @@ WITH_PICTURES = {
                                  max_sequence_length=4096, seed=42, true_cfg=2.0,
                                  negative_prompt="blurry, two stars",
                                  references=((60, 44), (40, 90)), transparent=(1,)),
+    "qwen-image-init": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=100, seed=54,
+                               num_images=2, init=(47, 61), strength=0.5),
+    "qwen-image-mask": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=100, seed=55,
+                               true_cfg=2.0, negative_prompt="blurry", init=(64, 64), mask=True,
+                               strength=0.8),
+    "qwen-image-edit": Request((PROMPTS[0], "猫と 🎨"), width=96, height=64, steps=2,
+                               max_sequence_length=4096, seed=57, true_cfg=3.0,
+                               negative_prompt="blurry, two stars", references=((60, 44),)),
+    # Two pictures that the same net follows, each for a part of the steps.
+    "qwen-image-control": Request(PROMPTS[:1], steps=3, max_sequence_length=100, seed=60,
+                                  num_images=2, true_cfg=2.0, negative_prompt="blurry",
+                                  followed=((64, 64), (40, 50)), control_scales=(0.7, 1.2),
+                                  control_from=(0.0, 0.3), control_to=(0.7, 1.0),
+                                  control_modes=(None, None)),
+    # References have timestep 0.
+    "qwen-image-edit-plus": Request(PROMPTS[:1], width=128, height=96, steps=3,
+                                    max_sequence_length=4096, seed=58, true_cfg=2.0,
+                                    references=((60, 44), (40, 90)), num_images=2),
     "zimage-mask": Request(PROMPTS[:1], height=80, steps=3, max_sequence_length=64, seed=24,
                            true_cfg=2.0, init=(40, 50), mask=True, strength=0.8),
     "zimage-stochastic": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=64, seed=33,
@@ -261,10 +303,13 @@ def make(name, out):
 # Models that reuse an earlier case's parts as another pipeline class.
 LINKED = {"klein-kept": ("klein", "Flux2KleinKVPipeline"),
           "kontext-mask": ("basic", "FluxKontextPipeline"),
+          "qwen-image-edit-plus": ("qwen-image-edit", "QwenImageEditPlusPipeline"),
           "zimage-stochastic": ("zimage-turbo", "ZImagePipeline"),
           "controlnet-pixels": ("controlnets", "FluxPipeline")}
 
-SCHEDULERS = {"zimage-stochastic": {"stochastic_sampling": True}}  # fields that are not the case's
+# Fields of a config that are not the case's.
+FIELDS = {"zimage-stochastic": ("scheduler/scheduler_config.json", {"stochastic_sampling": True}),
+          "qwen-image-edit-plus": ("transformer/config.json", {"zero_cond_t": True})}
 
 
 def link(name, out):
@@ -277,12 +322,16 @@ def link(name, out):
             made = model / part.name
             made.unlink() if made.is_symlink() else shutil.rmtree(made, ignore_errors=True)
             made.symlink_to(Path(f"../../{case}/model") / part.name)
-    if name in SCHEDULERS:
-        config = json.loads((model / "scheduler/scheduler_config.json").read_text())
-        (model / "scheduler").unlink()
-        (model / "scheduler").mkdir()
-        (model / "scheduler/scheduler_config.json").write_text(
-            json.dumps(config | SCHEDULERS[name], indent=2) + "\n")
+    if name in FIELDS:
+        path, fields = FIELDS[name]
+        config = json.loads((model / path).read_text())
+        folder = (model / path).parent
+        folder.unlink()
+        folder.mkdir()
+        for file in sorted((source / path).parent.iterdir()):
+            (folder / file.name).symlink_to(Path(f"../../../{case}/model") / folder.name / file.name)
+        (model / path).unlink()
+        (model / path).write_text(json.dumps(config | fields, indent=2) + "\n")
     index = json.loads((source / "model_index.json").read_text())
     index.pop("is_distilled", None)
     index["_class_name"] = pipeline

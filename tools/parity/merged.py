@@ -8,7 +8,8 @@ from safetensors.torch import load_file, save_file
 OF_CLASS = {"FluxTransformer2DModel": "flux", "Flux2Transformer2DModel": "flux2",
             "ZImageTransformer2DModel": "zimage", "Krea2Transformer2DModel": "krea2",
             "Flux3Transformer2DModel": "flux3",
-            "QwenImage21Transformer2DModel": "qwen21"}
+            "QwenImage21Transformer2DModel": "qwen21",
+            "QwenImageTransformer2DModel": "qwen-image"}
 
 
 # Of language models: prefix, what is between segments, the factors' names.

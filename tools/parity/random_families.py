@@ -12,6 +12,7 @@ import random_joy
 import random_krea2
 import random_pipeline
 import random_qwen21
+import random_qwen_image
 import tiny_tokenizers
 import torch
 from diffusers import FlowMatchEulerDiscreteScheduler
@@ -153,8 +154,8 @@ def token_channels(s):
     """The width of a latent token."""
     if isinstance(s, random_krea2.Krea2Shape):
         return s.patch**2 * s.latent_channels
-    return 4 * (s.latent_channels if isinstance(s, random_pipeline.Shape)
-                else s.vae.latent_channels)
+    has_own = isinstance(s, (random_pipeline.Shape, random_qwen_image.QwenImageShape))
+    return 4 * (s.latent_channels if has_own else s.vae.latent_channels)
 
 
 def make(out, s, link=False):
@@ -174,6 +175,9 @@ def make(out, s, link=False):
         return
     if isinstance(s, random_qwen21.Qwen21Shape):
         random_qwen21.make(out, s)
+        return
+    if isinstance(s, random_qwen_image.QwenImageShape):
+        random_qwen_image.make(out, s)
         return
     out.mkdir(parents=True)
     transformer, vae = matched(s)

@@ -169,6 +169,11 @@ def convert_qwen21(tensors):
             for name, tensor in tensors.items() if ".img_mlp.proj." not in name}
 
 
+def convert_qwen_image(tensors):
+    """Its names are diffusers'."""
+    return dict(tensors)
+
+
 def swap_halves(tensors, name):
     scale, shift = tensors[name].chunk(2)
     tensors[name] = torch.cat([shift, scale])
@@ -209,7 +214,8 @@ CONVERTERS = {"FluxTransformer2DModel": convert, "Flux2Transformer2DModel": conv
               "ZImageTransformer2DModel": convert_zimage,
               "Krea2Transformer2DModel": convert_krea2,
               "Flux3Transformer2DModel": convert_flux3,
-              "QwenImage21Transformer2DModel": convert_qwen21}
+              "QwenImage21Transformer2DModel": convert_qwen21,
+              "QwenImageTransformer2DModel": convert_qwen_image}
 
 
 def converter_of(folder):

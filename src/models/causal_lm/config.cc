@@ -23,6 +23,17 @@ CausalLmConfig class_defaults(const std::string& type, const std::string& source
     c.theta = 500000;
     return c;
   }
+  if (type == "qwen2_5_vl_text") {
+    return {.vocab_size = 152064,
+            .hidden = 8192,
+            .mlp_hidden = 29568,
+            .num_layers = 80,
+            .num_heads = 64,
+            .num_kv_heads = 8,
+            .head_norm = HeadNorm::kNo,
+            .attention_bias = AttentionBias::kInputs,
+            .eps = 1e-5};
+  }
   require(type == "mistral", source, ": 'model_type' should be qwen3 or mistral, it is '", type,
           "'");
   c.vocab_size = 32000;
@@ -45,19 +56,24 @@ double read_theta(const JsonObject& json, double otherwise) {
     if (!json.has(key)) continue;
     const JsonObject rope(json.at(key), json.source() + ": '" + key + "'");
     const auto type = rope.string_or("rope_type", rope.string_or("type", "default"));
-    require(type == "default", rope.source(), ": 'rope_type' should be default, it is ", type);
+    const bool is_of_axes = type == "mrope" && rope.has("mrope_section");  // as older files say it
+    require(type == "default" || is_of_axes, rope.source(),
+            ": 'rope_type' should be default, it is ", type);
     theta = rope.number_or("rope_theta", theta);
   }
   require(theta > 0, json.source(), ": 'rope_theta' should be positive, it is ", theta);
   return theta;
 }
 
+bool is_mistral(const CausalLmConfig& c) {
+  return c.head_norm == HeadNorm::kNo && c.attention_bias == AttentionBias::kNo;
+}
+
 std::int64_t read_window(const JsonObject& json, const CausalLmConfig& c) {
   for (const auto& type : json.strings_or("layer_types", {}))
     require(type == "full_attention" || type == "sliding_attention", json.source(),
             ": 'layer_types' should name full_attention or sliding_attention, one is ", type);
-  const bool is_mistral = c.head_norm == HeadNorm::kNo;
-  if (!is_mistral && !json.flag_or("use_sliding_window", false)) return 0;
+  if (!is_mistral(c) && !json.flag_or("use_sliding_window", false)) return 0;
   if (is_null(json, "sliding_window")) return 0;
   return json.integer_or("sliding_window", 4096, 1, 1 << 30);
 }
@@ -79,8 +95,9 @@ CausalLmConfig read_text_config(const JsonObject& json, const std::string& type)
   c.window = read_window(json, c);
   const auto activation = json.string_or("hidden_act", "silu");
   require(activation == "silu", json.source(), ": 'hidden_act' should be silu, it is ", activation);
-  // Mistral's class knows no such field.
-  c.attention_bias = c.head_norm == HeadNorm::kYes && json.flag_or("attention_bias", false);
+  // Mistral's class knows no such field, nor does Qwen2.5-VL's.
+  if (c.head_norm == HeadNorm::kYes && json.flag_or("attention_bias", false))
+    c.attention_bias = AttentionBias::kAll;
   require(c.head_width % 2 == 0, json.source(), ": 'head_dim' should be even, it is ",
           c.head_width);
   require(c.num_heads % c.num_kv_heads == 0, json.source(), ": 'num_key_value_heads', ",
@@ -106,6 +123,14 @@ CausalLmConfig read_qwen3_vl_text_config(const JsonObject& json) {
   require(type == "qwen3_vl_text", json.source(), ": 'model_type' should be qwen3_vl_text, it is ",
           type);
   return read_text_config(json, type);
+}
+
+CausalLmConfig read_qwen25_vl_text_config(const JsonObject& json) {
+  const std::string name = "qwen2_5_vl_text";
+  const auto type = json.string_or("model_type", name);
+  require(type == name || type == "qwen2_5_vl", json.source(), ": 'model_type' should be ", name,
+          ", it is ", type);
+  return read_text_config(json, name);
 }
 
 }  // namespace braid

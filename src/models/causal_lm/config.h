@@ -8,6 +8,9 @@
 namespace braid {
 
 enum class HeadNorm { kNo, kYes };
+// Which layers of attention have biases: none; those of queries, keys and values; also the one
+// behind them.
+enum class AttentionBias { kNo, kInputs, kAll };
 
 // Defaults are Qwen3-4B's.
 struct CausalLmConfig {
@@ -15,7 +18,7 @@ struct CausalLmConfig {
   std::int64_t hidden = 2560, mlp_hidden = 9728, num_layers = 36;
   std::int64_t num_heads = 32, num_kv_heads = 8, head_width = 128;
   HeadNorm head_norm = HeadNorm::kYes;  // of queries and keys, before rotation
-  bool attention_bias = false;          // of queries, keys, values and what is made of them
+  AttentionBias attention_bias = AttentionBias::kNo;
   double eps = 1e-6, theta = 1e6;
   std::int64_t window = 0;  // how many tokens back a token sees; 0: all
 };
@@ -26,5 +29,8 @@ CausalLmConfig read_causal_lm_config(const JsonObject& json);
 
 // The same for the language model of a Qwen3-VL, from the `text_config` in its config.json.
 CausalLmConfig read_qwen3_vl_text_config(const JsonObject& json);
+
+// The same for the language model of a Qwen2.5-VL; older files have it beside the rest.
+CausalLmConfig read_qwen25_vl_text_config(const JsonObject& json);
 
 }  // namespace braid

@@ -34,8 +34,16 @@ LinearShape no_bias(std::int64_t in, std::int64_t out) {
   return {.in = in, .out = out, .bias = Bias::kNo};
 }
 
-LinearShape in_attention(const CausalLmConfig& c, std::int64_t in, std::int64_t out) {
-  return {.in = in, .out = out, .bias = c.attention_bias ? Bias::kYes : Bias::kNo};
+// The layers of queries, keys and values.
+LinearShape in_attention(const CausalLmConfig& c, std::int64_t out) {
+  const bool has_bias = c.attention_bias != AttentionBias::kNo;
+  return {.in = c.hidden, .out = out, .bias = has_bias ? Bias::kYes : Bias::kNo};
+}
+
+LinearShape behind_attention(const CausalLmConfig& c) {
+  const bool has_bias = c.attention_bias == AttentionBias::kAll;
+  return {
+      .in = c.num_heads * c.head_width, .out = c.hidden, .bias = has_bias ? Bias::kYes : Bias::kNo};
 }
 
 }  // namespace
@@ -43,10 +51,10 @@ LinearShape in_attention(const CausalLmConfig& c, std::int64_t in, std::int64_t 
 CausalLmLayer::CausalLmLayer(const Weights& w, const CausalLmConfig& c)
     : attention_norm_(w / "input_layernorm", c.hidden, c.eps),
       mlp_norm_(w / "post_attention_layernorm", c.hidden, c.eps),
-      q_(w / "self_attn" / "q_proj", in_attention(c, c.hidden, c.num_heads * c.head_width)),
-      k_(w / "self_attn" / "k_proj", in_attention(c, c.hidden, c.num_kv_heads * c.head_width)),
-      v_(w / "self_attn" / "v_proj", in_attention(c, c.hidden, c.num_kv_heads * c.head_width)),
-      proj_(w / "self_attn" / "o_proj", in_attention(c, c.num_heads * c.head_width, c.hidden)),
+      q_(w / "self_attn" / "q_proj", in_attention(c, c.num_heads * c.head_width)),
+      k_(w / "self_attn" / "k_proj", in_attention(c, c.num_kv_heads * c.head_width)),
+      v_(w / "self_attn" / "v_proj", in_attention(c, c.num_kv_heads * c.head_width)),
+      proj_(w / "self_attn" / "o_proj", behind_attention(c)),
       gate_(w / "mlp" / "gate_proj", no_bias(c.hidden, c.mlp_hidden)),
       up_(w / "mlp" / "up_proj", no_bias(c.hidden, c.mlp_hidden)),
       down_(w / "mlp" / "down_proj", no_bias(c.mlp_hidden, c.hidden)),

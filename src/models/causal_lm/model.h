@@ -1,7 +1,8 @@
-// Causal language models as prompt encoders: Qwen3 (Yang et al., 2025; transformers' Qwen3Model)
-// and Mistral (Jiang et al., 2023; MistralModel), written for one device. The prompt embedding is
-// the output of one layer, or of several side by side; the last layer's is normed. Later layers
-// and the vocabulary head are neither loaded nor run, nor is the final norm unless it is asked for.
+// Causal language models as prompt encoders, written for one device: Qwen3 (Yang et al., 2025;
+// transformers' Qwen3Model), that of Qwen2.5-VL (Bai et al., 2025; Qwen2_5_VLTextModel) without
+// pictures, and Mistral (Jiang et al., 2023; MistralModel). The prompt embedding is the output of
+// one layer, or of several side by side; the last layer's is normed. Later layers and the
+// vocabulary head are neither loaded nor run, nor is the final norm unless it is asked for.
 //
 // Shape letters: B batch, L tokens, T rows of all prompts, C width, H heads, G heads of keys and
 // values, D head width.

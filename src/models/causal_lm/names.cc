@@ -5,14 +5,15 @@
 namespace braid {
 namespace {
 
-// llama.cpp's, of Qwen3 and Mistral, whose rows of q and k it stores for pairs that are rotated.
-// Layers that nobody needs are left out.
+// llama.cpp's, of Qwen3, Qwen2.5-VL and Mistral, whose rows of q and k it stores for pairs that are
+// rotated. Layers that nobody needs are left out.
 Names names_of_llama_cpp(const Checkpoint& checkpoint, const CausalLmConfig& c) {
   const bool has_norms = checkpoint.find("blk.0.attn_q_norm.weight");
   require(has_norms == (c.head_norm == HeadNorm::kYes), checkpoint.source(), " is of a model ",
           has_norms ? "with" : "without", " norms of queries and keys, the text encoder is one ",
           has_norms ? "without" : "with", " them");
-  const Order paired = has_norms ? Order{} : Order{Order::kDeinterleave, c.head_width};
+  const bool is_paired = !has_norms && c.attention_bias == AttentionBias::kNo;
+  const Order paired = is_paired ? Order{Order::kDeinterleave, c.head_width} : Order{};
   const std::string layer = "layers.*.", attention = layer + "self_attn.", mlp = layer + "mlp.";
   return {.spellings = {{"embed_tokens", {"token_embd"}},
                         {attention + "q_proj", {"blk.*.attn_q"}, paired},

@@ -39,7 +39,8 @@ FluxDoubleBlock::FluxDoubleBlock(const Weights& w, const FluxConfig& c)
 JointTokens FluxDoubleBlock::operator()(const JointTokens& x, const Tensor& modulations_BM,
                                         const Rope& rope, const Attend& attend) const {
   const auto mods = split_modulations(modulations_BM, 4);
-  return joint_(x, {.image = {mods[0], mods[1]}, .text = {mods[2], mods[3]}}, rope, attend);
+  const JointModulations modulations{.image = {mods[0], mods[1]}, .text = {mods[2], mods[3]}};
+  return (*this)(x, modulations, rope, attend);
 }
 
 FluxSingleBlock::FluxSingleBlock(const Weights& w, const FluxConfig& c)

@@ -16,6 +16,10 @@ class FluxDoubleBlock {
   // `modulations_BM` comes from FluxDoubleModulator.
   JointTokens operator()(const JointTokens& x, const Tensor& modulations_BM, const Rope& rope,
                          const Attend& attend) const;
+  JointTokens operator()(const JointTokens& x, const JointModulations& modulations,
+                         const Rope& rope, const Attend& attend) const {
+    return joint_(x, modulations, rope, attend);
+  }
 
  private:
   JointBlock joint_;

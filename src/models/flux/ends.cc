@@ -24,6 +24,13 @@ Tensor image_tokens(const DenoiserInput& in) {
 
 }  // namespace
 
+const Tensor* residual_behind(const std::vector<Tensor>& residuals, std::int64_t i,
+                              std::int64_t count) {
+  if (residuals.empty()) return nullptr;
+  const auto size = std::int64_t(residuals.size());
+  return &residuals[std::size_t(i / ((count + size - 1) / size))];
+}
+
 Tensor FluxState::pack() const { return at::cat({text_BTC, image_BIC}, 1); }
 
 FluxState FluxState::unpack(const Tensor& packed, std::int64_t num_text) {

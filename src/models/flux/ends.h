@@ -18,6 +18,11 @@ struct FluxState {
   static FluxState unpack(const Tensor& packed, std::int64_t num_text);
 };
 
+// The residual added after block `i` of `count`, or null. Runs of blocks that share a residual are
+// equally long, except the last.
+const Tensor* residual_behind(const std::vector<Tensor>& residuals, std::int64_t i,
+                              std::int64_t count);
+
 class FluxInputs {
  public:
   FluxInputs(const Weights& w, const FluxConfig& config);
@@ -38,6 +43,7 @@ class FluxOutput {
   // Velocity of the first `num_noise` image tokens [B N C]; M = 2 C.
   Tensor operator()(const FluxState& x, const Tensor& modulations_BM, std::int64_t num_noise) const;
   void add_to(ModulationsMade& made) const { made.add(mod_); }
+  Tensor modulation(const Tensor& condition_SC) const { return mod_(condition_SC); }  // [S 2C]
 
  private:
   Linear mod_, out_;

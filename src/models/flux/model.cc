@@ -5,19 +5,6 @@
 #include "nn/joined_tokens.h"
 
 namespace braid {
-namespace {
-
-// The residual added after block `i` of `count`, or null. Runs of blocks that share a residual are
-// equally long, except the last.
-const Tensor* residual_behind(const std::vector<Tensor>& residuals, std::int64_t i,
-                              std::int64_t count) {
-  if (residuals.empty()) return nullptr;
-  const auto size = std::int64_t(residuals.size());
-  return &residuals[std::size_t(i / ((count + size - 1) / size))];
-}
-
-}  // namespace
-
 Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<BlockRange> run)
     : config_(c),
       run_(run_of(run, c.num_double + c.num_single)),

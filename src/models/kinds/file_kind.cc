@@ -12,7 +12,7 @@ namespace braid {
 namespace {
 
 constexpr const char* kOwnFamilies =
-    "FLUX.1, FLUX.2, FLUX.3, Z-Image, JoyAI-Image-Edit, Krea 2 and Qwen-Image-2.1";
+    "FLUX.1, FLUX.2, FLUX.3, Z-Image, JoyAI-Image-Edit, Krea 2, Qwen-Image and Qwen-Image-2.1";
 
 // What tools put before a denoiser's or a part's names; the longer first.
 constexpr std::array kUsualPrefixes = {"model.diffusion_model.",

@@ -4,21 +4,21 @@
 #include <vector>
 
 #include "models/causal_lm/config.h"
+#include "models/qwen3_vl/patches.h"
 
 namespace braid {
 
 // Defaults are those of Qwen3-VL-8B.
 struct VisionConfig {
   std::int64_t depth = 27, hidden = 1152, num_heads = 16, mlp_hidden = 4304;
-  std::int64_t patch = 16;                            // pixels along each side
-  std::int64_t frames = 2;                            // per patch; a picture is repeated as often
-  std::int64_t merge = 2;                             // patches per token, along each side
+  std::int64_t patch = 16, frames = 2, merge = 2;     // PatchForm's
   std::int64_t grid = 48;                             // stored positions along each side
   std::int64_t out = 4096;                            // token width
   std::vector<std::int64_t> deepstack = {8, 16, 24};  // blocks whose tokens are also passed on
 
   std::int64_t head_width() const { return hidden / num_heads; }
-  std::int64_t pixels_per_token() const { return patch * merge; }  // along each side
+  PatchForm form() const { return {.patch = patch, .frames = frames, .merge = merge}; }
+  std::int64_t pixels_per_token() const { return form().pixels_per_token(); }  // along each side
 };
 
 struct Qwen3VlConfig {

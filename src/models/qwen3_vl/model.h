@@ -5,16 +5,14 @@
 #pragma once
 
 #include "models/causal_lm/model.h"
+#include "models/causal_lm/picture_places.h"
 #include "models/qwen3_vl/vision.h"
 
 namespace braid {
 
 // The vision tower's output for several pictures, and each picture's size in tokens.
 struct EncodedPictures {
-  struct Grid {
-    std::int64_t rows, columns;
-  };
-  std::vector<Grid> grids = {};
+  std::vector<TokenGrid> grids = {};
   Seen all = {};  // undefined if there are no pictures
 };
 

@@ -4,22 +4,13 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "models/qwen3_vl/patches.h"
 #include "nn/attention.h"
 
 namespace braid {
 namespace {
 
-constexpr double kVisionEps = 1e-6, kVisionTheta = 10000;
-
-struct Grid {
-  std::int64_t rows, columns;  // patches
-};
-
-// [rows columns ...] in the order of the patches: [N ...].
-Tensor in_patch_order(const Tensor& grid, std::int64_t merge) {
-  return grid.unflatten(1, {-1, merge}).unflatten(0, {-1, merge}).transpose(1, 2).flatten(0, 3);
-}
+constexpr double kVisionEps = 1e-6;
 
 // Each of `count` places has two stored positions around it and a nearness to the second.
 struct Taps {
@@ -36,7 +27,7 @@ Taps taps_of(std::int64_t count, std::int64_t stored) {
 }
 
 // Stored positions [P C] of a square grid, resampled to another grid: [N C] in float32.
-Tensor resampled(const Tensor& stored_PC, std::int64_t side, Grid grid, std::int64_t merge) {
+Tensor resampled(const Tensor& stored_PC, std::int64_t side, VisionGrid grid, std::int64_t merge) {
   const auto rows = taps_of(grid.rows, side), columns = taps_of(grid.columns, side);
   Tensor sum;
   const auto add = [&](const Tensor& row, const Tensor& row_weight, const Tensor& column,
@@ -54,21 +45,6 @@ Tensor resampled(const Tensor& stored_PC, std::int64_t side, Grid grid, std::int
   add(rows.second, rows.nearness, columns.first, far_column);
   add(rows.second, rows.nearness, columns.second, columns.nearness);
   return sum;
-}
-
-// Half of a head's angles encode the row, half the column.
-HalfSplitRope vision_rope(Grid grid, const VisionConfig& c, at::Device device) {
-  const auto width = c.head_width() / 2;
-  const auto frequencies =
-      1.0 / at::pow(kVisionTheta, at::arange(0, width, 2, at::kFloat) / double(width));
-  const auto angles = [&](std::int64_t count) {
-    return at::outer(at::arange(count, at::kFloat), frequencies);
-  };
-  const auto rows = angles(grid.rows).unsqueeze(1), columns = angles(grid.columns).unsqueeze(0);
-  const auto both =
-      at::cat({rows.expand({-1, grid.columns, -1}), columns.expand({grid.rows, -1, -1})}, -1);
-  const auto angle = in_patch_order(both, c.merge);
-  return {.cos = angle.cos().to(device), .sin = angle.sin().to(device)};
 }
 
 }  // namespace
@@ -122,20 +98,15 @@ VisionTower::VisionTower(const Weights& w, const VisionConfig& c)
                                     PatchMerger::Norm::kOfTokens);
 }
 
-// [1 N C]: each patch flattened over channels, frames, rows and columns.
 Tensor VisionTower::embedded(const Tensor& picture_3HW) const {
-  const auto p = config_.patch;
-  const auto grid_3RSpp = picture_3HW.unflatten(2, {-1, p}).unflatten(1, {-1, p}).transpose(2, 3);
-  const auto patches = in_patch_order(grid_3RSpp.permute({1, 2, 0, 3, 4}), config_.merge);
-  const auto frames = patches.unsqueeze(2).expand({-1, -1, config_.frames, -1, -1}).flatten(1);
-  return at::linear(frames.to(patch_weight_.scalar_type()), patch_weight_.flatten(1), patch_bias_)
-      .unsqueeze(0);
+  const auto patches = flat_patches(picture_3HW, config_.form()).to(patch_weight_.scalar_type());
+  return at::linear(patches, patch_weight_.flatten(1), patch_bias_).unsqueeze(0);
 }
 
 Seen VisionTower::operator()(const Tensor& picture_3HW) const {
-  const Grid grid{.rows = picture_3HW.size(1) / config_.patch,
-                  .columns = picture_3HW.size(2) / config_.patch};
-  const auto rope = vision_rope(grid, config_, picture_3HW.device());
+  const VisionGrid grid{.rows = picture_3HW.size(1) / config_.patch,
+                        .columns = picture_3HW.size(2) / config_.patch};
+  const auto rope = vision_rope(grid, config_.head_width(), config_.merge, picture_3HW.device());
   auto x = embedded(picture_3HW);
   x = x + resampled(positions_PC_, config_.grid, grid, config_.merge).to(x.scalar_type());
   Seen seen{.tokens_MC = {}, .added_MC = std::vector<Tensor>(config_.deepstack.size())};

@@ -53,7 +53,7 @@ class VisionTower {
   Seen operator()(const Tensor& picture_3HW) const;
 
  private:
-  Tensor embedded(const Tensor& picture_3HW) const;
+  Tensor embedded(const Tensor& picture_3HW) const;  // [1 N C]
 
   VisionConfig config_;
   Tensor patch_weight_, patch_bias_, positions_PC_;

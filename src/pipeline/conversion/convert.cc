@@ -190,12 +190,22 @@ std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions l
   return used;
 }
 
+// Whether each tensor is written under the name that it has in the files.
+bool keeps_names(const ShardJob& job) {
+  return std::ranges::all_of(job.asked, [&](const SurveyedTensor& asked) {
+    const auto written = origins_of(job.names, asked.path()).front().tensors;
+    const auto stored = stored_by(asked.plan);
+    return written.size() == 1 && stored.size() == 1 &&
+           stored.front().entry.name == written.front();
+  });
+}
+
 // What a text encoder's files hold beyond that, such as the vocabulary's head: as it is, in the
 // dtype of the others.
 std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const ShardJob& job) const {
   if (part.role != Part::Role::kText || o_.only_used_layers) return {};
   const auto checkpoint = files_.open(part.folder);
-  if (!part.names(checkpoint).spellings.empty()) return {};
+  if (!part.names(checkpoint).spellings.empty() && !keeps_names(job)) return {};
   const auto load = load_options(part);
   std::set<std::string> used;
   for (const auto& asked : job.asked)

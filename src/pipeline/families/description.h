@@ -66,8 +66,7 @@ constexpr int kMaxTextTokens = 512;    // the longest max_sequence_length of mos
 constexpr int kMostTextTokens = 8192;  // the longest of any
 constexpr int kMaxSide = 1 << 14;      // pixels
 struct RequestDefaults {
-  int width = 1024, height = 1024, steps = 28;
-  int frames = 1;
+  int width = 1024, height = 1024, steps = 28, frames = 1;
   double guidance = 3.5;
   int max_sequence_length = 512;
   Sampling sampling = {};  // what the model's files name
@@ -94,13 +93,14 @@ struct PicturesTaken {
   ExtraChannels extra_channels = ExtraChannels::kNothing;
   std::vector<int> controlnet_modes = {};  // by ControlNet; 0: only one kind
   bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
-  int most_references = 0;
+  int least_references = 0, most_references = 0;
   int channels = 3;  // of references: 4 with alpha, else they are laid on white
   // Where references go: tokens beside the noise's, or text after the prompt's, each with a scale.
   enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
   std::int64_t tokens_behind_prompt = 0;  // in total, however many references
-  // Resizes a reference to what the encoder sees. Throws InputError for an unusable one.
-  std::function<Pixels(const Pixels&)> fit_reference = {};
+  // Resize a reference to what the encoder sees, and to what the text encoder does; if the second
+  // is empty, that is the same. Throw InputError for an unusable one.
+  std::function<Pixels(const Pixels&)> fit_reference = {}, fit_for_text = {};
   std::optional<LoneReference> lone_reference = {};  // used instead for one alone
   // Used instead if references take the size of the drawn picture.
   std::function<Pixels(const Pixels&, PictureSize)> cut_reference = {};

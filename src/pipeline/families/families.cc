@@ -7,6 +7,7 @@
 #include "pipeline/families/joy/joy.h"
 #include "pipeline/families/krea2/krea2.h"
 #include "pipeline/families/qwen21/qwen21.h"
+#include "pipeline/families/qwen_image/qwen_image.h"
 #include "pipeline/families/zimage/zimage.h"
 
 namespace braid {
@@ -26,6 +27,9 @@ const std::vector<FamilyEntry>& known_families() {
       joy_family(JoyKind::kPlus),
       krea2_family(),
       qwen21_family(),
+      qwen_image_family(QwenImageKind::kPlain),
+      qwen_image_family(QwenImageKind::kEdit),
+      qwen_image_family(QwenImageKind::kEditPlus),
   };
   return kFamilies;
 }

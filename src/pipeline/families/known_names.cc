@@ -9,6 +9,8 @@ const std::vector<UsualFile>& usual_files() {
       "abliterated", "uncensored", "heretic", "instruct",  "thinking", "embedding",
       "reranker",    "coder",      "vl",      "josiefied", "guard",    "finetune"};
   static const std::vector<std::string> kOtherVaes = {"flux2", "sd3", "ultra"};
+  static const std::vector<std::string> kOtherVisionLms = {
+      "thinking", "3b", "32b", "72b", "mmproj", "uncensored", "abliterated"};
   static const std::vector<UsualFile> kRows = {
       {"FLUX.1", "text_encoder", {"clipl"}, {"long", "vision", "detail"}, "clip_l.safetensors"},
       {"FLUX.1", "text_encoder_2", {"t5xxl"}, {"flan", "umt"}, "t5xxl_fp16.safetensors"},
@@ -29,6 +31,20 @@ const std::vector<UsualFile>& usual_files() {
        {"qwenimage21vae", "qwenimage2vae"},
        {"layered"},
        "qwen_image_2.1_vae.safetensors"},
+      {"Qwen-Image", "text_encoder", {"qwen25vl7b"}, kOtherVisionLms, "qwen_2.5_vl_7b.safetensors"},
+      {"Qwen-Image", "vae", {"qwenimagevae"}, {"layered"}, "qwen_image_vae.safetensors"},
+      {"Qwen-Image-Edit",
+       "text_encoder",
+       {"qwen25vl7b"},
+       kOtherVisionLms,
+       "qwen_2.5_vl_7b.safetensors"},
+      {"Qwen-Image-Edit", "vae", {"qwenimagevae"}, {"layered"}, "qwen_image_vae.safetensors"},
+      {"Qwen-Image-Edit-Plus",
+       "text_encoder",
+       {"qwen25vl7b"},
+       kOtherVisionLms,
+       "qwen_2.5_vl_7b.safetensors"},
+      {"Qwen-Image-Edit-Plus", "vae", {"qwenimagevae"}, {"layered"}, "qwen_image_vae.safetensors"},
       {"FLUX.2", "text_encoder", {"qwen3", "mistral"}, kOtherLms, "qwen_3_8b.safetensors"},
       {"FLUX.2", "vae", {"flux2vae", "flux2ae"}, {"small", "tiny"}, "flux2-vae.safetensors"}};
   return kRows;
@@ -54,7 +70,8 @@ std::string directory_of_name(const std::string& name) {
 std::string full_name(const std::string& name) { return "flux2" + name; }
 
 bool is_other_pipeline(const std::string& name) {
-  for (const char* const other : {"ZImageOmni", "ZImageControlNet", "FluxPriorRedux"})
+  for (const char* const other : {"ZImageOmni", "ZImageControlNet", "FluxPriorRedux",
+                                  "QwenImageLayered", "QwenImageControlNetInpaint"})
     if (name.starts_with(other)) return true;
   return false;
 }

@@ -1,6 +1,8 @@
 #include "pipeline/families/parts.h"
 
 #include "models/causal_lm/names.h"
+#include "models/qwen25_vl/model.h"
+#include "models/qwen25_vl/names.h"
 #include "models/qwen3_vl/model.h"
 #include "models/qwen3_vl/names.h"
 #include "models/vae/model.h"
@@ -51,26 +53,54 @@ Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
           .live = live};
 }
 
-Part qwen3_vl_part(const Qwen3VlConfig& c) {
+namespace {
+
+// Numbers that live at once in a vision tower, for each of its tokens.
+struct LiveInTower {
+  std::int64_t patches, hidden, mlp_hidden;
+
+  std::int64_t of_token() const { return patches * (4 * hidden + 2 * mlp_hidden); }
+};
+
+// A language model behind a vision tower; without names and what depends on its class.
+Part vision_language_part(const CausalLmConfig& text, const LiveInTower& tower) {
   // This counts as for a language model alone; a picture token is merged from several patches,
   // whose hidden activations live one block at a time.
   const auto live = [=](std::int64_t tokens, int ranks) {
-    const auto of_text = 3 * c.text.mlp_hidden / ranks + 3 * c.text.hidden;
-    const auto patches = c.vision.merge * c.vision.merge;
-    const auto of_pictures = patches * (4 * c.vision.hidden + 2 * c.vision.mlp_hidden);
-    return tokens * std::max(of_text, of_pictures);
+    return tokens * std::max(3 * text.mlp_hidden / ranks + 3 * text.hidden, tower.of_token());
   };
   return {.role = Part::Role::kText,
           .folder = "text_encoder",
           .label = "the text encoder",
-          .num_heads = c.text.num_heads,
-          .num_kv_heads = c.text.num_kv_heads,
+          .num_heads = text.num_heads,
+          .num_kv_heads = text.num_kv_heads,
           .lists = {"visual.blocks", "language_model.layers"},
-          .names = qwen3_vl_names,
-          .sharding = [=](const Sharing& s) { return qwen3_vl_sharding(c, s.ranks); },
-          .adapters = qwen3_vl_adapter_names(),
-          .make = [=](const Weights& w) { (void)Qwen3Vl(c, w); },
           .live = live};
+}
+
+}  // namespace
+
+Part qwen3_vl_part(const Qwen3VlConfig& c) {
+  auto part = vision_language_part(c.text, {.patches = c.vision.merge * c.vision.merge,
+                                            .hidden = c.vision.hidden,
+                                            .mlp_hidden = c.vision.mlp_hidden});
+  part.names = qwen3_vl_names;
+  part.sharding = [=](const Sharing& s) { return qwen3_vl_sharding(c, s.ranks); };
+  part.adapters = qwen3_vl_adapter_names();
+  part.make = [=](const Weights& w) { (void)Qwen3Vl(c, w); };
+  return part;
+}
+
+// SwiGLU has two layers of its hidden width.
+Part qwen25_vl_part(const Qwen25VlConfig& c) {
+  auto part = vision_language_part(c.text, {.patches = c.vision.merge * c.vision.merge,
+                                            .hidden = c.vision.hidden,
+                                            .mlp_hidden = 2 * c.vision.mlp_hidden});
+  part.names = qwen25_vl_names;
+  part.sharding = [=](const Sharing& s) { return qwen25_vl_sharding(c, s.ranks); };
+  part.adapters = qwen25_vl_adapter_names();
+  part.make = [=](const Weights& w) { (void)Qwen25Vl(c, w); };
+  return part;
 }
 
 }  // namespace braid

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "models/causal_lm/model.h"
+#include "models/qwen25_vl/config.h"
 #include "models/qwen3_vl/config.h"
 #include "pipeline/families/description.h"
 #include "pipeline/files/model_files.h"
@@ -19,8 +20,9 @@ CausalLmConfig read_qwen3_vl_language_model(const JsonObject& json);
 // A language model with `states` as the embedded prompt.
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
 
-// A Qwen3-VL that looks at pictures.
+// A Qwen3-VL or a Qwen2.5-VL that looks at pictures.
 Part qwen3_vl_part(const Qwen3VlConfig& config);
+Part qwen25_vl_part(const Qwen25VlConfig& config);
 
 // A denoiser's configuration: read(json) from its config.json or, for a single file without
 // one, infer(checkpoint) from the shapes. A single file beside another denoiser's config.json

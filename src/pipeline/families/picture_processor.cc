@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "image/resize.h"
 
 namespace braid {
 namespace {
@@ -36,32 +37,46 @@ void check_is_on(const JsonObject& json, const char* key) {
   require(json.flag_or(key, true), json.source(), ": '", key, "' should be true");
 }
 
+// Bytes [1 3 H W], resized as Pillow does.
+Tensor pillow_resized(const Tensor& bytes_13HW, PictureSize size, Resampling filter) {
+  const auto bytes_HW3 = bytes_13HW[0].permute({1, 2, 0}).contiguous();
+  const auto* const first = bytes_HW3.const_data_ptr<std::uint8_t>();
+  const auto made = braid::resized({.width = int(bytes_HW3.size(1)),
+                                    .height = int(bytes_HW3.size(0)),
+                                    .rgb = {first, first + bytes_HW3.numel()}},
+                                   size.width, size.height, filter);
+  return at::tensor(made.rgb, at::kByte)
+      .view({1, made.height, made.width, 3})
+      .permute({0, 3, 1, 2});
+}
+
 }  // namespace
 
-PictureProcessor::PictureProcessor(const std::filesystem::path& folder,
-                                   const VisionConfig& vision) {
+PictureProcessor::PictureProcessor(const std::filesystem::path& folder, const PatchForm& form,
+                                   PictureFilters filters)
+    : filters_(filters) {
   const auto own = folder / "preprocessor_config.json";
   if (is_there(own)) {
-    read(read_json_object(own), vision);
+    read(read_json_object(own), form);
     return;
   }
   const auto all = read_json_object(folder / "processor_config.json");
-  read({all.at("image_processor"), all.source() + ": 'image_processor'"}, vision);
+  read({all.at("image_processor"), all.source() + ": 'image_processor'"}, form);
 }
 
-void PictureProcessor::read(const JsonObject& json, const VisionConfig& vision) {
+void PictureProcessor::read(const JsonObject& json, const PatchForm& form) {
   const auto check_same = [&](const char* key, std::int64_t wanted) {
     (void)json.integer_or(key, wanted, wanted, wanted);
   };
-  check_same("patch_size", vision.patch);
-  check_same("temporal_patch_size", vision.frames);
-  check_same("merge_size", vision.merge);
+  check_same("patch_size", form.patch);
+  check_same("temporal_patch_size", form.frames);
+  check_same("merge_size", form.merge);
   check_is_on(json, "do_rescale");
   check_is_on(json, "do_normalize");
   const auto factor = json.number_or("rescale_factor", 1 / kLevels);
   require(std::abs(factor * kLevels - 1) < 1e-6, json.source(), ": 'rescale_factor' should be 1/",
           kLevels, ", it is ", factor);
-  side_ = vision.pixels_per_token();
+  side_ = form.pixels_per_token();
   least_area_ = kLeastArea;
   most_area_ = kMostArea;
   if (json.has("size")) {
@@ -97,7 +112,6 @@ PictureSize PictureProcessor::size_seen(PictureSize size) const {
           .height = times(std::ceil(height * beta / side))};
 }
 
-// LibTorch's kernels for bytes resize, as they do in torchvision.
 Tensor PictureProcessor::resized(const Tensor& bytes_13HW) const {
   const PictureSize size{.width = int(bytes_13HW.size(3)), .height = int(bytes_13HW.size(2))};
   const auto seen = resizes_ ? size_seen(size) : size;
@@ -105,6 +119,9 @@ Tensor PictureProcessor::resized(const Tensor& bytes_13HW) const {
           "the text encoder looks at pictures whose sides are multiples of ", side_, ", one has ",
           size.width, "x", size.height);
   if (seen.width == size.width && seen.height == size.height) return bytes_13HW;
+  if (filters_ == PictureFilters::kPillow)
+    return pillow_resized(bytes_13HW, seen,
+                          filter_ == kBicubic ? Resampling::kBicubic : Resampling::kBilinear);
   const std::array<std::int64_t, 2> sides = {seen.height, seen.width};
   return filter_ == kBicubic
              ? at::_upsample_bicubic2d_aa(bytes_13HW, sides, /*align_corners=*/false)

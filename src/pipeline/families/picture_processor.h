@@ -1,20 +1,25 @@
-// How a Qwen3-VL is shown a picture: transformers' Qwen2VLImageProcessor.
+// How a Qwen2.5-VL or a Qwen3-VL is shown a picture: transformers' Qwen2VLImageProcessor.
 #pragma once
 
 #include <filesystem>
 
 #include "base/json.h"
-#include "models/qwen3_vl/config.h"
+#include "models/qwen3_vl/patches.h"
 #include "ops/ops.h"
 #include "pipeline/picture_size.h"
 
 namespace braid {
 
+// Whose filters resize: LibTorch's kernels for bytes, as in torchvision, or Pillow's, with which
+// Qwen2.5-VL was trained.
+enum class PictureFilters { kTorch, kPillow };
+
 class PictureProcessor {
  public:
   // Reads preprocessor_config.json or processor_config.json in `folder`. Throws InputError naming
   // the field, also if its patches differ from the vision tower's.
-  PictureProcessor(const std::filesystem::path& folder, const VisionConfig& vision);
+  PictureProcessor(const std::filesystem::path& folder, const PatchForm& form,
+                   PictureFilters filters = PictureFilters::kTorch);
 
   // The nearest multiples of a token's pixels, within the range of areas at the same aspect ratio.
   PictureSize size_seen(PictureSize size) const;
@@ -23,9 +28,10 @@ class PictureProcessor {
   Tensor operator()(const Tensor& picture_13HW) const;
 
  private:
-  void read(const JsonObject& json, const VisionConfig& vision);
+  void read(const JsonObject& json, const PatchForm& form);
   Tensor resized(const Tensor& bytes_13HW) const;
 
+  PictureFilters filters_;
   std::int64_t side_;                    // of a token, in pixels
   std::int64_t least_area_, most_area_;  // in pixels
   bool resizes_;

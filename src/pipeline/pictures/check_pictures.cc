@@ -54,6 +54,8 @@ void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
           "this model needs a control picture to follow");
   require((in.init && in.mask) || taken.extra_channels != ExtraChannels::kMasked,
           "this model fills pictures in: it needs an initial picture and a mask");
+  require(int(in.references.size()) >= taken.least_references, "this model edits pictures: it ",
+          "needs ", taken.least_references == 1 ? "a reference" : "more references");
 }
 
 void check_references(const PicturesIn& in, const PicturesTaken& taken) {

@@ -84,9 +84,9 @@ PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
   for (const auto& given : in.references) {
     const auto reference = taken.channels == 4 ? given : over_white(given);
     const auto fitted = fitted_reference(reference, in.references.size(), taken, size);
-    out.references_13HW.push_back(signed_13HW(over_white(fitted)));
-    out.references_1CHW.push_back(taken.channels == 4 ? signed_14HW(fitted)
-                                                      : out.references_13HW.back());
+    const auto for_text = taken.fit_for_text ? taken.fit_for_text(reference) : fitted;
+    out.references_13HW.push_back(signed_13HW(over_white(for_text)));
+    out.references_1CHW.push_back(taken.channels == 4 ? signed_14HW(fitted) : signed_13HW(fitted));
     tell_of_change("reference " + std::to_string(out.references_13HW.size()), given, fitted, warn);
   }
   return out;

@@ -1,5 +1,7 @@
 #include "pipeline/planner/stages.h"
 
+#include <algorithm>
+
 namespace braid {
 namespace {
 
@@ -38,6 +40,13 @@ std::int64_t num_modulations(const std::vector<BlockCost>& blocks, const PartTen
     if (t.use == PageUse::kOnce && t.columns > 1 && t.block >= 0 &&
         stage.holds(t, part.num_blocks()) && is_in_a_step(blocks, t.block))
       columns += t.rows;
+  std::int64_t first = 0;
+  for (const auto& kind : blocks) {
+    const auto end = std::min(first + kind.count, stage.first_block + stage.num_blocks);
+    const auto held = end - std::max(first, stage.first_block);
+    columns += std::max<std::int64_t>(0, held) * kind.more_modulations;
+    first += kind.count;
+  }
   return columns;
 }
 

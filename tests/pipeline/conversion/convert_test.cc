@@ -119,7 +119,8 @@ std::map<std::string, std::vector<std::int64_t>> text_tensors(const fs::path& mo
 
 // Otherwise transformers fills what config.json promises with random numbers.
 TEST_F(Convert, KeepsTheLayersOfLanguageModelsThatBraidDoesNotRun) {
-  for (const std::string name : {"zimage-turbo", "klein", "flux2-dev", "joy", "krea2", "qwen21"}) {
+  for (const std::string name : {"zimage-turbo", "klein", "flux2-dev", "joy", "krea2", "qwen21",
+                                 "qwen-image", "qwen-image-edit"}) {
     const auto source = basic_.parent_path() / name / "model", out = folder_ / name;
     convert({.model = source, .out = out, .dtype = Dtype::kBfloat16});
     EXPECT_EQ(text_tensors(out), text_tensors(source)) << name;

@@ -14,9 +14,10 @@ namespace braid::picture_processor_test {
 
 class JoyProcessor : public testing::Test {
  protected:
-  PictureProcessor with(const Json& config, std::int64_t patch = 16) const {
+  PictureProcessor with(const Json& config, std::int64_t patch = 16,
+                        PictureFilters filters = PictureFilters::kTorch) const {
     write_file(folder_ / "preprocessor_config.json", config.dump());
-    return {folder_.path(), {.patch = patch}};
+    return {folder_.path(), {.patch = patch}, filters};
   }
   const TemporaryFolder folder_;
 };
@@ -44,22 +45,27 @@ TEST_F(JoyProcessor, ShowsPicturesInTransformersSizes) {
   EXPECT_EQ(usual.width, 992);
 }
 
-// Sums over what Qwen2VLImageProcessor 5.23.0 makes of the same picture.
+// Sums over what Qwen2VLImageProcessor and Qwen2VLImageProcessorPil 5.23.0 make of the same
+// picture.
 TEST_F(JoyProcessor, ResizesAndNormalisesLikeTransformers) {
   constexpr std::int64_t kWidth = 64, kHeight = 96;
   const auto x = at::arange(kWidth).unsqueeze(0), y = at::arange(kHeight).unsqueeze(1);
   const auto levels = at::stack({37 * x + 11 * y, x * y, 255 - 3 * x - y}).remainder(256);
   const auto picture = 2 * (levels.to(at::kFloat) / 255).unsqueeze(0) - 1;
   struct Case {
+    PictureFilters filters;
     int filter;
     double sum, of_sizes;
   };
-  for (const auto& [filter, sum, of_sizes] :
-       {Case{3, 1126.08514, 1939.25939}, Case{2, 1127.06030, 1898.18973}}) {
+  constexpr auto kTorch = PictureFilters::kTorch, kPillow = PictureFilters::kPillow;
+  for (const auto& [filters, filter, sum, of_sizes] :
+       {Case{kTorch, 3, 1126.08514, 1939.25939}, Case{kTorch, 2, 1127.06030, 1898.18973},
+        Case{kPillow, 3, 1126.06121, 1939.23101}, Case{kPillow, 2, 1127.06030, 1898.18977}}) {
     const auto process = with({{"size", {{"shortest_edge", 1}, {"longest_edge", 2200}}},
                                {"image_mean", {0.1, 0.5, 0.6}},
                                {"image_std", {0.3, 0.5, 0.7}},
-                               {"resample", filter}});
+                               {"resample", filter}},
+                              16, filters);
     const auto seen = process(picture).to(at::kDouble);
     EXPECT_EQ(seen.sizes(), (std::vector<std::int64_t>{3, 32, 32}));
     EXPECT_NEAR(seen.sum().item<double>(), sum, 1e-2) << filter;

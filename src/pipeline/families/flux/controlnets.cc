@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "models/flux/model.h"
 #include "models/flux/sharding.h"
-#include "pipeline/families/paged.h"
+#include "pipeline/families/controls.h"
 
 namespace braid {
 namespace {
@@ -29,13 +29,6 @@ std::size_t num_summed(const std::vector<FluxControlNetConfig>& configs,
   for (const auto& config : configs)
     if (config.flux.*count > 0) least = std::min(least, config.flux.*count);
   return std::size_t(least);
-}
-
-void add_up(std::vector<Tensor>& sums, std::vector<Tensor> residuals, std::size_t most) {
-  residuals.resize(std::min(residuals.size(), most));
-  if (sums.empty()) sums.resize(residuals.size());
-  for (std::size_t i = 0; i < residuals.size(); ++i)
-    sums[i] = sums[i].defined() ? sums[i] + residuals[i] : residuals[i];
 }
 
 // Adds one after each of `count` blocks, cyclically, as nets that see pixels were trained.
@@ -111,15 +104,9 @@ Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std:
   const auto doubles = num_summed(configs, &FluxConfig::num_double);
   const auto singles = num_summed(configs, &FluxConfig::num_single);
   const bool are_repeated = see_pixels(configs);
+  const auto follow_once = follow_with<FluxControlNet>(nets, doubles, singles);
   const auto follow = [=](const DenoiserInput& in) {
-    BlockResiduals sum;
-    for (const auto& control : in.controls) {
-      const auto& [page, net] = (*nets)[std::size_t(control.net)];
-      const auto in_use = page.use();
-      auto made = net(in, control);
-      add_up(sum.doubles, std::move(made.doubles), doubles);
-      add_up(sum.singles, std::move(made.singles), singles);
-    }
+    auto sum = follow_once(in);
     if (are_repeated) sum.doubles = repeated(sum.doubles, num_double);
     return sum;
   };
@@ -128,14 +115,7 @@ Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std:
     const auto in_use = page.use();
     return net.encode(picture_13HW);
   };
-  const auto modulate = [=](const std::vector<DenoiserInput>& pictures, std::size_t control) {
-    const auto& [page, net] = (*nets)[std::size_t(pictures.front().controls[control].net)];
-    const auto in_use = page.use();
-    std::vector<Tensor> conditions;
-    for (const auto& in : pictures) conditions.push_back(net.condition(in, in.controls[control]));
-    return net.modulations(conditions);
-  };
-  return {.follow = follow, .encode = encode, .modulate = modulate};
+  return {.follow = follow, .encode = encode, .modulate = modulate_with<FluxControlNet>(nets)};
 }
 
 ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,

@@ -39,7 +39,7 @@ JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device d
       max_plain_tokens_(configs.max_plain_tokens),
       device_(device),
       tokenizer_(load_tokenizer(folder / "tokenizer")),
-      process_(folder / "processor", configs.text.vision),
+      process_(folder / "processor", configs.text.vision.form()),
       model_(std::move(model)) {
   check_chat_tokens(*tokenizer_, kJoyChat, folder / "tokenizer");
 }

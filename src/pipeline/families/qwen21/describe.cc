@@ -1,12 +1,9 @@
 #include "pipeline/families/qwen21/describe.h"
 
-#include <cmath>
-
-#include "base/error.h"
-#include "image/resize.h"
 #include "models/qwen21/model.h"
 #include "models/qwen21/names.h"
 #include "models/qwen21/sharding.h"
+#include "pipeline/families/areas.h"
 #include "pipeline/families/parts.h"
 
 namespace braid {
@@ -15,8 +12,7 @@ namespace {
 constexpr int kMostQwen21Tokens = 4096;
 constexpr int kMostQwen21References = 10;  // as the model was reportedly trained
 // The pipeline fixes these: a latent is 16 pixels wide, the text encoder takes 2 x 2 as a token.
-constexpr double kReferenceSide = 1024;
-constexpr int kReferenceMultiple = 32;
+constexpr AreaAtRatio kReferenceArea{.side = 1024, .multiple = 32};
 
 std::vector<Part> parts_of(const Qwen21Configs& c) {
   const Part qwen{
@@ -33,26 +29,13 @@ std::vector<Part> parts_of(const Qwen21Configs& c) {
   return {qwen3_vl_part(c.text), qwen, autoencoder_part(c.vae)};
 }
 
-// Python's round(): to even where it is halfway.
-int reference_side(double pixels) {
-  return int(std::nearbyint(pixels / kReferenceMultiple)) * kReferenceMultiple;
-}
-
 }  // namespace
 
 RequestDefaults qwen21_defaults() {
   return {.steps = 40, .guidance = 1, .max_sequence_length = kMostQwen21Tokens};
 }
 
-Pixels fit_qwen21_reference(const Pixels& picture) {
-  const double ratio = double(picture.width) / picture.height;
-  const double width = std::sqrt(kReferenceSide * kReferenceSide * ratio);
-  const auto columns = reference_side(width), rows = reference_side(width / ratio);
-  require(columns > 0 && rows > 0, "a reference of ", picture.width, "x", picture.height,
-          " pixels is too narrow: at a megapixel it is less than ", kReferenceMultiple / 2,
-          " pixels wide");
-  return resized(picture, columns, rows, Resampling::kLanczos);
-}
+Pixels fit_qwen21_reference(const Pixels& picture) { return resized_to(kReferenceArea, picture); }
 
 Description describe_qwen21(const Qwen21Configs& c, const ScheduleConfig& schedule,
                             const RequestDefaults& defaults) {

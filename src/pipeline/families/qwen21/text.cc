@@ -35,7 +35,7 @@ struct Rows {
 };
 
 Rows rows_of(const std::vector<std::int64_t>& ids, std::int64_t image_token,
-             std::int64_t num_system, const std::vector<EncodedPictures::Grid>& grids) {
+             std::int64_t num_system, const std::vector<TokenGrid>& grids) {
   Rows rows;
   std::int64_t next = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -69,7 +69,7 @@ Qwen21Text::Qwen21Text(const Qwen3VlConfig& config, const fs::path& folder, at::
       device_(device),
       tokenizer_(load_tokenizer(folder)),
       num_system_(tokenizer_->encode(std::string(kQwen21System), kLongestTurn).length),
-      process_(folder, config.vision),
+      process_(folder, config.vision.form()),
       model_(std::move(model)) {
   check_chat_tokens(*tokenizer_, kQwen21Chat, folder);
 }

@@ -1,0 +1,117 @@
+#include "models/qwen_image/config.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "models/flux/model.h"
+#include "models/qwen_image/names.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kMaxQwenImageWidth = 1 << 20, kMaxQwenImageBlocks = 10'000;
+constexpr std::int64_t kLatentsOfToken = 4;  // a patch of 2 x 2
+
+void check_qwen_image_axes(const QwenImageConfig& c, const std::string& source) {
+  require(c.axes.size() == 3, source, ": 'axes_dims_rope' should have 3 axes, it has ",
+          c.axes.size());
+  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
+  require(sum == c.head_width, source, ": 'axes_dims_rope' should sum to the width of a head, ",
+          c.head_width, ", it sums to ", sum);
+  for (const auto axis : c.axes)
+    require(axis % 2 == 0, source, ": 'axes_dims_rope' should hold even numbers, one is ", axis);
+}
+
+const StoredTensor* stored_in(const Checkpoint& checkpoint, const std::string& path) {
+  return checkpoint.find(origins_of(qwen_image_names(checkpoint), path).front().tensors.front());
+}
+
+}  // namespace
+
+// The reference class fails with 'guidance_embeds'.
+QwenImageConfig read_qwen_image_config(const JsonObject& json) {
+  const auto class_name = json.string_or("_class_name", "QwenImageTransformer2DModel");
+  require(class_name == "QwenImageTransformer2DModel", json.source(),
+          " should describe a QwenImageTransformer2DModel, it describes a ", class_name);
+  require(!json.flag_or("guidance_embeds", false), json.source(),
+          ": 'guidance_embeds' should be false: no Qwen-Image was distilled with guidance");
+  for (const char* flag : {"use_additional_t_cond", "use_layer3d_rope"})
+    require(!json.flag_or(flag, false), json.source(), ": '", flag,
+            "' should be false: Braid does ", "not run Qwen-Image-Layered");
+  auto c = read_qwen_image_sizes(json);
+  if (json.flag_or("zero_cond_t", false)) c.reference_time = ReferenceTime::kZero;
+  return c;
+}
+
+QwenImageConfig read_qwen_image_sizes(const JsonObject& json) {
+  json.integer_or("patch_size", 2, 2, 2);
+  QwenImageConfig c;
+  c.in_channels = json.integer_or("in_channels", c.in_channels, 1, kMaxQwenImageWidth);
+  const auto latent =
+      json.integer_or("out_channels", c.in_channels, 1, kMaxQwenImageWidth / kLatentsOfToken);
+  c.out_channels = kLatentsOfToken * latent;
+  c.num_layers = json.integer_or("num_layers", c.num_layers, 1, kMaxQwenImageBlocks);
+  c.num_heads = json.integer_or("num_attention_heads", c.num_heads, 1, 1 << 14);
+  c.head_width = json.integer_or("attention_head_dim", c.head_width, 2, 1 << 14);
+  c.text_width = json.integer_or("joint_attention_dim", c.text_width, 1, kMaxQwenImageWidth);
+  c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxQwenImageWidth);
+  check_qwen_image_axes(c, json.source());
+  return c;
+}
+
+void adopt_blocks(QwenImageConfig& c, const Checkpoint& checkpoint) {
+  std::int64_t layers = 0;
+  const auto has = [&](std::int64_t i) {
+    const auto block = "double_blocks." + std::to_string(i);
+    return stored_in(checkpoint, block + ".img_attn.norm.query_norm.weight") != nullptr;
+  };
+  while (layers < kMaxQwenImageBlocks && has(layers)) ++layers;
+  if (layers > 0) c.num_layers = layers;  // else another model
+  if (checkpoint.find(qwen_image_names(checkpoint).prefix + kZeroReferenceTime))
+    c.reference_time = ReferenceTime::kZero;
+}
+
+QwenImageConfig infer_qwen_image_config(const Checkpoint& checkpoint) {
+  const auto extent = [&](const std::string& path, std::size_t dim) {
+    const auto* const tensor = stored_in(checkpoint, path);
+    require(tensor && tensor->entry.shape.size() > dim, checkpoint.source(),
+            " is no Qwen-Image transformer: it has no tensor '", path, "' of ", dim + 1, " dims");
+    return tensor->entry.shape[dim];
+  };
+  QwenImageConfig c;
+  adopt_blocks(c, checkpoint);
+  c.in_channels = extent("img_in.weight", 1);
+  c.out_channels = extent("final_layer.linear.weight", 0);
+  c.text_width = extent("txt_in.weight", 1);
+  c.head_width = extent("double_blocks.0.img_attn.norm.query_norm.weight", 0);
+  const auto hidden = extent("img_in.weight", 0);
+  require(c.head_width > 0 && hidden % c.head_width == 0, checkpoint.source(), ": heads of width ",
+          c.head_width, " do not divide the hidden width ", hidden);
+  c.num_heads = hidden / c.head_width;
+  check_qwen_image_axes(c, checkpoint.source());
+  return c;
+}
+
+FluxConfig blocks_of(const QwenImageConfig& c) {
+  return {.in_channels = c.in_channels,
+          .out_channels = c.out_channels,
+          .num_double = c.num_layers,
+          .num_single = 0,
+          .num_heads = c.num_heads,
+          .head_width = c.head_width,
+          .text_width = c.text_width,
+          .pooled_width = 0,
+          .axes = c.axes};
+}
+
+DenoiserShape qwen_image_shape(const QwenImageConfig& c) {
+  auto shape = flux_shape(blocks_of(c));
+  shape.in_width = c.in_channels;
+  shape.extra_width = 0;
+  shape.blocks.pop_back();  // there are no single blocks
+  if (c.reference_time == ReferenceTime::kZero)
+    shape.blocks.front().more_modulations = 6 * c.hidden();
+  return shape;
+}
+
+}  // namespace braid

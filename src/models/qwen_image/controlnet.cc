@@ -1,0 +1,60 @@
+#include "models/qwen_image/controlnet.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "models/qwen_image/names.h"
+
+namespace braid {
+
+QwenImageConfig read_qwen_image_controlnet_config(const JsonObject& json) {
+  const std::string name = "QwenImageControlNetModel";
+  const auto class_name = json.string_or("_class_name", name);
+  require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
+          class_name);
+  const auto extra = json.integer_or("extra_condition_channels", 0, 0, 1 << 20);
+  require(extra == 0, json.source(), ": 'extra_condition_channels' should be 0, it is ", extra,
+          ": Braid runs no ControlNets that fill pictures in");
+  return read_qwen_image_sizes(json);
+}
+
+Names qwen_image_controlnet_names() {
+  auto names = qwen_image_names_of_diffusers();
+  names.spellings.push_back({"double_blocks.*.residual", {"controlnet_blocks.*"}});
+  return names;
+}
+
+QwenImageControlNet::QwenImageControlNet(const QwenImageConfig& c, const Weights& w, Attend attend)
+    : config_(c),
+      attend_(std::move(attend)),
+      inputs_(w, c),
+      modulators_(w, run_of({}, c.num_layers), c),
+      control_in_(w / "controlnet_x_embedder", {.in = c.in_channels, .out = c.hidden()}),
+      blocks_(w / "double_blocks", c.num_layers, blocks_of(c)) {
+  w.finish();
+}
+
+std::vector<Tensor> QwenImageControlNet::modulations(
+    const std::vector<Tensor>& conditions_SE) const {
+  ModulationsMade made(conditions_SE, modulators_.width());
+  modulators_.add_to(made);
+  return std::move(made).take();
+}
+
+BlockResiduals QwenImageControlNet::operator()(const DenoiserInput& in,
+                                               const ControlInput& control) const {
+  const auto rope = rope_table(at::cat({control.text.ids_LA, in.noise.ids_LA}),
+                               {.widths = config_.axes, .products = at::kFloat});
+  const auto x = inputs_({.noise = in.noise, .text = control.text});
+  JointTokens tokens{.image_BIC = x.image_BIC + control_in_(control.x_BNC), .text_BTC = x.text_BTC};
+  Modulations mods(control.modulations_BM);
+  BlockResiduals made;
+  blocks_.for_each([&](std::int64_t, const FluxControlBlock<FluxDoubleBlock>& at) {
+    const auto modulations = modulators_.next(mods, tokens.image_BIC.size(1));
+    tokens = at.block(tokens, modulations, rope, attend_);
+    made.doubles.push_back(at.residual(tokens.image_BIC) * control.scale);
+  });
+  return made;
+}
+
+}  // namespace braid

@@ -1,0 +1,104 @@
+#include "pipeline/families/qwen_image/text.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "pipeline/families/chat_tokens.h"
+#include "text/chat.h"
+#include "text/tokenizer_files.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Tokens of the system turn and the beginning of the user's, as the published tokenizer splits
+// them; those of Edit with the first picture's mark. The transformer does not see them.
+constexpr int kSystemTokens = 34, kEditSystemTokens = 64;
+
+const ChatTokens kPlainChat{.tokens = {"<|im_start|>", "<|im_end|>"}, .template_says = {}};
+const ChatTokens kPictureChat{
+    .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
+    .template_says = {}};
+
+std::string plain_chat(const std::string& prompt) {
+  return krea2_chat(prompt) + std::string(kKrea2ChatEnd);
+}
+
+std::string edit_chat(QwenImageKind kind, const std::string& prompt, std::size_t num_pictures) {
+  return qwen_image_edit_chat(
+      prompt, num_pictures,
+      kind == QwenImageKind::kEdit ? PictureNames::kNone : PictureNames::kNumbered);
+}
+
+// The first `most` tokens of a chat. A token sees only those before it, so that it does not matter
+// whether tokens or, as in the reference, their states are cut.
+std::vector<std::int64_t> ids_of(const Tokenizer& tokenizer, const std::string& chat,
+                                 std::int64_t most, const Warn& warn) {
+  const auto read = tokenizer.encode(chat, most);
+  if (read.truncated && warn)
+    warn(text_of("the prompt is longer than the ", most,
+                 " tokens that the text encoder reads with its chat: its end is ignored"));
+  const auto first = read.ids.begin() + read.begin;
+  return {first, first + read.length};
+}
+
+}  // namespace
+
+// Those of Edit without pictures: how many tokens these have is not known before they are prepared.
+std::vector<PromptReader> qwen_image_prompt_readers(QwenImageKind kind) {
+  if (kind == QwenImageKind::kPlain)
+    return {{.tokenizer = "tokenizer", .chat = plain_chat, .unseen = kSystemTokens}};
+  return {{.tokenizer = "tokenizer",
+           .chat = [=](const std::string& prompt) { return edit_chat(kind, prompt, 0); },
+           .unseen = kEditSystemTokens}};
+}
+
+QwenImageText::QwenImageText(const fs::path& tokenizer, at::Device device, Paged<CausalLm> model)
+    : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
+  check_chat_tokens(*tokenizer_, kPlainChat, tokenizer);
+}
+
+Condition QwenImageText::encode(const Prompt& prompt, int max_sequence_length,
+                                const Warn& warn) const {
+  const auto ids =
+      ids_of(*tokenizer_, plain_chat(prompt.text), kSystemTokens + max_sequence_length, warn);
+  const auto ids_BL = at::tensor(ids, at::kLong).unsqueeze(0);
+  const TextRun text{.begin = 0, .count = ids_BL.size(1)};
+  const auto in_use = model_.page.use();
+  const auto states = model_.network(ids_BL.to(device_), std::span(&text, 1), Pads::kSkipped);
+  return {.text_BTC = states.slice(1, kSystemTokens).contiguous(), .pooled_BC = {}};
+}
+
+QwenImageEditText::QwenImageEditText(const QwenImageConfigs& configs, const fs::path& folder,
+                                     at::Device device, Paged<Qwen25Vl> model)
+    : kind_(configs.kind),
+      device_(device),
+      tokenizer_(load_tokenizer(folder / "tokenizer")),
+      process_(folder / "processor", configs.text.vision.form(), PictureFilters::kPillow),
+      model_(std::move(model)) {
+  check_chat_tokens(*tokenizer_, kPictureChat, folder / "tokenizer");
+}
+
+// Computed once for all prompts of a request, which look at the same pictures.
+TowerTokens QwenImageEditText::encode_pictures(const Prompt& prompt) const {
+  if (const auto* const seen = std::any_cast<TowerTokens>(prompt.seen.get())) return *seen;
+  std::vector<Tensor> pictures;
+  for (const auto& picture : prompt.pictures_13HW)
+    pictures.push_back(process_(picture).to(device_));
+  auto seen = model_.network.encode(pictures);
+  if (prompt.seen) *prompt.seen = seen;
+  return seen;
+}
+
+// A picture counts as one token towards the longest prompt.
+Condition QwenImageEditText::encode(const Prompt& prompt, int max_sequence_length,
+                                    const Warn& warn) const {
+  const auto ids = ids_of(*tokenizer_, edit_chat(kind_, prompt.text, prompt.pictures_13HW.size()),
+                          kEditSystemTokens + max_sequence_length, warn);
+  const auto in_use = model_.page.use();
+  const auto states = model_.network(ids, encode_pictures(prompt));
+  return {.text_BTC = states.slice(1, kEditSystemTokens).contiguous(), .pooled_BC = {}};
+}
+
+}  // namespace braid
