@@ -72,6 +72,8 @@ Weights Weights::as(at::ScalarType dtype) const {
 Weights Weights::paged(PageLevel level, const std::string& name, int blocks) const {
   auto inner = *this;
   inner.page_ = {};
+  if (level == PageLevel::kLeaf) inner.leaf_ = path(name);
+  if (level == PageLevel::kBlock) inner.is_in_block_ = true;
   const auto& paging = load_->options.paging;
   if (!paging.pages || paging.level != level) return inner;
   const auto group = path(name) + (use_ == PageUse::kOnce ? " (once)" : "");
@@ -158,6 +160,8 @@ std::optional<TensorPlan> Weights::find(std::string_view name, at::IntArrayRef s
                         .dtype = dtype_,
                         .kind = kind,
                         .use = use_,
+                        .leaf = leaf_,
+                        .is_in_block = is_in_block_,
                         .shard = load_->shard_of(scope_, shape),
                         .numbers = stays_dense ? Quantize::kNone : options.quantize,
                         .codes = options.quantize,

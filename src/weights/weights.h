@@ -98,6 +98,8 @@ class Weights {
   std::string scope_;
   at::ScalarType dtype_;
   PageUse use_ = PageUse::kRepeated;
+  std::string leaf_;
+  bool is_in_block_ = false;
   bool goes_to_page_ = false, is_on_second_stream_ = false;
   Page page_;  // opened by paged()
 };

@@ -59,22 +59,26 @@ void add_changes(const AdapterChanges& changes, const SurveyOptions& options, Pl
   t.is_packed = false;
 }
 
-// A dense layer's weight has a page of its own, a convolution both its tensors.
+// Numbers the pages of layers.
 class Leaves {
  public:
   int of(const SurveyedTensor& asked) {
-    const bool begins = asked.is_matrix() || asked.shape.size() == 4;
-    if (begins) {
-      convolution_ = asked.shape.size() == 4 ? asked.layer : "";
-      return ++last_;
-    }
-    return !convolution_.empty() && asked.layer == convolution_ ? last_ : -1;
+    if (asked.leaf.empty()) return -1;
+    if (asked.leaf != current_) ++last_;
+    current_ = asked.leaf;
+    return last_;
   }
 
  private:
-  std::string convolution_;
+  std::string current_;
   int last_ = -1;
 };
+
+// An autoencoder's convolution over time keeps one slice of its weight, [O I T K K], where it has
+// no page.
+std::int64_t unpaged_parts(const SurveyedTensor& asked) {
+  return !asked.leaf.empty() && asked.shape.size() == 5 ? asked.shape[2] : 1;
+}
 
 PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& described,
                     const PartAdapters& adapters, const ShardingTable& shardings,
@@ -105,6 +109,8 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
                   : last < 0 ? -1
                              : last + 1,
          .leaf = leaves.of(a),
+         .unpaged_parts = unpaged_parts(a),
+         .is_in_block = a.is_in_block,
          .use = a.use,
          .sharding = sharding ? std::optional(*sharding) : std::nullopt});
     add_changes(adapters.changes_of(a), options, part.tensors.back());

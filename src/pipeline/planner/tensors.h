@@ -24,7 +24,9 @@ struct PlannedTensor {
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
   int leaf;            // of the layers that have pages of their own; -1: of none
-  PageUse use;         // once a picture, or in every step
+  std::int64_t unpaged_parts = 1;  // it keeps one of so many equal parts where it has no page
+  bool is_in_block = false;        // of the blocks that have pages of their own
+  PageUse use;                     // once a picture, or in every step
   // Adapters' low-rank products beside it: the sum of their ranks, and whether they stay beside a
   // weight that is kept as numbers.
   std::int64_t low_rank_rank = 0;

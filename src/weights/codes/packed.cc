@@ -107,7 +107,11 @@ Tensor packed_numbers(const RowRange& range) {
   return dequantize(matrix, at::kFloat);
 }
 
+// The host decodes. Tensors of the meta device have sizes only.
 Tensor decoded(const Matrix& matrix, at::ScalarType dtype) {
+  const auto& values = matrix.values_NC;
+  if (values.is_meta())
+    return at::empty({values.size(0), matrix.inputs()}, values.options().dtype(dtype));
   const auto& coding = *matrix.coding;
   const auto numbers = coding.packed ? coding.packed->decode(matrix) : scaled_numbers(matrix);
   return taken(numbers, 1, coding.columns).to(matrix.values_NC.device()).to(dtype);

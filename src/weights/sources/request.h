@@ -23,6 +23,8 @@ struct TensorRequest {
   at::ScalarType dtype;
   enum class Kind { kNumbers, kMatrix, kTable } kind;  // kTable: stays where it is stored
   PageUse use = PageUse::kRepeated;
+  std::string leaf = {};  // the page it is in where layers have pages of their own; empty: in none
+  bool is_in_block = false;  // whether it is in a page where blocks have pages of their own
   Shard shard = {};
   // The form for stored numbers of a matrix, and for its stored 8-bit codes.
   Quantize numbers = Quantize::kNone, codes = Quantize::kNone;

@@ -148,27 +148,37 @@ DryRank DryModel::held() const {
   return rank;
 }
 
+// Families arrange tokens by numbers, so that inputs begin on the host.
+Tensor on_host(at::IntArrayRef sizes, at::ScalarType dtype) { return at::zeros(sizes, dtype); }
+
 std::vector<Tokens> references_of(const PlanJob& job, std::int64_t batch, std::int64_t axes) {
   std::vector<Tokens> references;
   for (const auto tokens : job.pictures.references)
-    references.push_back({.x_BLC = empty({batch, tokens, job.shape().in_width}, job.dtype),
-                          .ids_LA = empty({tokens, axes}, at::kFloat)});
+    references.push_back({.x_BLC = on_host({batch, tokens, job.shape().in_width}, job.dtype),
+                          .ids_LA = on_host({tokens, axes}, at::kFloat)});
   return references;
 }
 
-DenoiserInput begun_input(const PlanJob& job) {
+DenoiserInput begun_on_host(const PlanJob& job) {
   const auto& shape = job.shape();
   const auto batch = std::int64_t(job.batch_size);
   const auto text = job.text_tokens + job.pictures.tokens_behind_prompt;
-  Condition condition{.text_BTC = empty({batch, text, shape.text_width}, job.dtype),
+  Condition condition{.text_BTC = on_host({batch, text, shape.text_width}, job.dtype),
                       .pooled_BC = {}};
-  if (shape.pooled_width > 0) condition.pooled_BC = empty({batch, shape.pooled_width}, job.dtype);
-  auto in = job.family->begin(condition, job.size(), /*guidance=*/3.5,
-                              at::TensorOptions(job.dtype).device(at::kMeta));
+  if (shape.pooled_width > 0) condition.pooled_BC = on_host({batch, shape.pooled_width}, job.dtype);
+  auto in =
+      job.family->begin(condition, job.size(), /*guidance=*/3.5, at::TensorOptions(job.dtype));
   const auto tokens = job.family->num_tokens(job.size());
-  if (shape.extra_width > 0) in.extra_BLC = empty({batch, tokens, shape.extra_width}, job.dtype);
+  if (shape.extra_width > 0) in.extra_BLC = on_host({batch, tokens, shape.extra_width}, job.dtype);
   if (job.pictures.seen == PicturesTaken::Seen::kInEveryStep)
     in.references = references_of(job, batch, in.noise.ids_LA.size(1));
+  job.family->arrange(in);
+  return in;
+}
+
+DenoiserInput begun_input(const PlanJob& job) {
+  auto in = begun_on_host(job);
+  visit_tensors(in, [](Tensor& x, const DimRoles&) { x = x.to(at::kMeta); });
   return in;
 }
 
@@ -187,8 +197,10 @@ DenoiseJob begun_job(const PlanJob& job, const Mesh& mesh) {
 void see_references_once(const PlanJob& job, const Denoisers& denoisers) {
   const bool is_once = job.pictures.seen == PicturesTaken::Seen::kOnce;
   if (!is_once || job.pictures.references.empty()) return;
-  const auto axes = begun_input(job).noise.ids_LA.size(1);
-  denoisers.keep_references(job.family->references_alone(references_of(job, 1, axes)));
+  const auto axes = begun_on_host(job).noise.ids_LA.size(1);
+  auto alone = job.family->references_alone(references_of(job, 1, axes));
+  visit_tensors(alone, [](Tensor& x, const DimRoles&) { x = x.to(at::kMeta); });
+  denoisers.keep_references(alone);
 }
 
 // As generate_pictures() does after the prompts.
@@ -201,11 +213,12 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   rank.kept = meter.live() - at_first;
   auto schedule = job.family->schedule(job.steps, job.size(), /*from_noise=*/true);
   const auto evaluations = branches_of_evaluations(begun, schedule);
+  const auto at_prefix = meter.live();
   const OncePerPicture once(denoisers, evaluations,
                             job.keeps_prefix() ? Prefix::kKept : Prefix::kInEveryStep);
-  modulate_controls(begun, evaluations, denoisers.controls());
   rank.modulations = once.bytes().modulations;
-  rank.kept += once.bytes().text;
+  rank.kept += job.keeps_prefix() ? meter.live() - at_prefix - rank.modulations : once.bytes().text;
+  modulate_controls(begun, evaluations, denoisers.controls());
 
   schedule.timesteps.resize(kStepsBefore + 1);
   schedule.sigmas.resize(kStepsBefore + 2);

@@ -68,7 +68,7 @@ std::int64_t group_of(const PlannedTensor& t, const PartTensors& part, const Par
       return 0;
     case OffloadMode::kBlock:
       if (part.lists.empty()) return t.leaf;  // the autoencoder
-      if (t.block < 0 || t.block >= part.num_blocks()) return -1;
+      if (!t.is_in_block) return -1;
       return group_of_block(t.block, part, share, form.blocks);
     case OffloadMode::kLeaf:
     case OffloadMode::kSequential:
@@ -117,7 +117,7 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
     pages.outside += low_rank_bytes(t, share, form.quantize);
     const auto group = group_of(t, part, share, form);
     if (group < 0) {
-      pages.outside += bytes_of(t, share, form.quantize, 1);
+      pages.outside += bytes_of(t, share, form.quantize, 1) / t.unpaged_parts;
       continue;
     }
     const auto use = is_one_page ? PageUse::kRepeated : t.use;
@@ -163,15 +163,27 @@ std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf 
 std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use,
                           const GroupRange& range) {
   const auto stay = stays_of(pages, offload);
-  std::int64_t sum = 0;
+  std::vector<std::size_t> moving;
   for (std::size_t i = 0; i < stay.size(); ++i)
-    if (range.has(i) && !stay[i] && pages.groups[i].use == use) sum += pages.groups[i].bytes;
+    if (!stay[i]) moving.push_back(i);
+  const auto is_asked = [&](std::size_t i) { return range.has(i) && pages.groups[i].use == use; };
+  const auto num_slots = std::min(moving.size(), std::size_t(offload.prefetch) + 1);
+  std::vector<int> users(num_slots, 0);
+  for (std::size_t k = 0; k < moving.size(); ++k) users[k % num_slots] += is_asked(moving[k]);
+  std::int64_t sum = 0;
+  for (std::size_t k = 0; k < moving.size(); ++k) {
+    const bool comes_again = use == PageUse::kOnce || users[k % num_slots] > 1;
+    if (is_asked(moving[k]) && comes_again) sum += pages.groups[moving[k]].bytes;
+  }
   return sum;
 }
 
 std::int64_t resident_bytes(const PartPages& pages, const Offload& offload) {
-  return pages.paged() - copied_bytes(pages, offload, PageUse::kRepeated) -
-         copied_bytes(pages, offload, PageUse::kOnce);
+  const auto stay = stays_of(pages, offload);
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < stay.size(); ++i)
+    if (stay[i]) sum += pages.groups[i].bytes;
+  return sum;
 }
 
 }  // namespace braid
