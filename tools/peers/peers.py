@@ -5,8 +5,9 @@ usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
-text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, at 512x512
-(a first step, with the blocks that Braid runs once per picture, and a later one without them);
+text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, Krea 2's with
+2 after its text's fusion, and Qwen-Image's and FLUX.3-klein's with 2, at 512x512 (a first step, with
+what Braid computes once per picture, and a later one without it);
 decoding and encoding with FLUX.1's autoencoder, encoding with FLUX.2's and Wan's, a T5 encoder of
 XXL's width with 4 layers, Qwen3-4B's first 27 layers, 3 blocks of Qwen3-VL-8B's vision tower and 4
 layers of its language model, all with random weights in bfloat16; and the bundled model's picture from
@@ -34,7 +35,8 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import diffusers
 import torch
 from diffusers import (AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan, Flux2Transformer2DModel,
-                       FluxTransformer2DModel, ZImageTransformer2DModel)
+                       Flux3Transformer2DModel, FluxTransformer2DModel, Krea2Transformer2DModel,
+                       QwenImageTransformer2DModel, ZImageTransformer2DModel)
 from transformers import (Qwen3Config, Qwen3Model, Qwen3VLTextConfig, Qwen3VLTextModel,
                           Qwen3VLVisionConfig, Qwen3VLVisionModel, T5Config, T5EncoderModel)
 
@@ -115,6 +117,46 @@ def z_image(device, dtype):
     text = [torch.randn(TEXT_TOKENS, 2560).to(dtype).to(device)]
     time_ = torch.tensor([0.5], device=device)
     return model, lambda call: call(latents, time_, text, return_dict=False)[0][0]
+
+
+def grid_ids(side, axes):
+    """Positions of side x side tokens: their row and column on axes 1 and 2."""
+    ids = torch.zeros(side * side, axes)
+    ids[:, 1] = torch.arange(side * side) // side
+    ids[:, 2] = torch.arange(side * side) % side
+    return ids
+
+
+def krea2(device, dtype):
+    model = random_model(lambda: Krea2Transformer2DModel(num_layers=2), device, dtype)
+    image = torch.randn(1, 32 * 32, 64).to(dtype).to(device)
+    taps = torch.randn(1, TEXT_TOKENS, 12, 2560).to(dtype).to(device)
+    time_ = torch.tensor([0.5], dtype=dtype, device=device)
+    ids = torch.cat([torch.zeros(TEXT_TOKENS, 3), grid_ids(32, 3)]).to(device)
+    return model, lambda call: call(image, taps, time_, ids, return_dict=False)[0]
+
+
+def qwen_image(device, dtype):
+    # its positions are computed when it is built, so not on the meta device
+    model = QwenImageTransformer2DModel(num_layers=2).eval().to(dtype).to(device)
+    image = torch.randn(1, 32 * 32, 64).to(dtype).to(device)
+    text = torch.randn(1, TEXT_TOKENS, 3584).to(dtype).to(device)
+    time_ = torch.tensor([0.5], dtype=dtype, device=device)
+    return model, lambda call: call(image, text, timestep=time_, img_shapes=[[(1, 32, 32)]],
+                                    return_dict=False)[0]
+
+
+def flux3(device, dtype):
+    model = random_model(lambda: Flux3Transformer2DModel(num_layers=2, num_single_layers=2,
+                                                         flow_map=True), device, dtype)
+    image = torch.randn(1, 32 * 32, 128).to(dtype).to(device)
+    text = torch.randn(1, TEXT_TOKENS, 20480).to(dtype).to(device)
+    text_ids = torch.zeros(TEXT_TOKENS, 4)
+    text_ids[:, 3] = torch.arange(TEXT_TOKENS)
+    time_ = torch.tensor([0.5], dtype=dtype, device=device)
+    return model, lambda call: call(
+        image, text, time_, grid_ids(32, 4).to(device), text_ids.to(device),
+        target_timestep=time_ / 2, return_dict=False)[0]
 
 
 def qwen3(device, dtype):
@@ -291,6 +333,16 @@ def work(args, folder):
         "braid": lambda: braid_part(build, "wan-encode-1024", device)}
     cases["klein-4b"] = modules(lambda dtype: klein(args.blocks, device, dtype))
     cases["z-image"] = modules(lambda dtype: z_image(device, dtype))
+    cases["krea2"] = modules(lambda dtype: krea2(device, dtype))
+    cases["qwen-image"] = modules(lambda dtype: qwen_image(device, dtype))
+    cases["flux3"] = modules(lambda dtype: flux3(device, dtype))
+    for name, model, blocks in (("krea2", "krea-2-raw", (2,)), ("qwen-image", "qwen-image", (2,)),
+                                ("flux3", "flux3-klein", (2, 2, 2, 2))):
+        for form, quantize in (("", "none"), (" int8", "int8")):
+            for step, beside in (("", IN_FIRST_STEP), (", later step", IN_LATER_STEP)):
+                cases[name][f"braid{form}{step}"] = (
+                    lambda model=model, blocks=blocks, quantize=quantize, beside=beside:
+                    braid_evaluation(build, model, 512, blocks, device, quantize, beside))
     for name, blocks in (("klein-4b", args.blocks), ("z-image", (2, 2, 4))):
         cases[name]["braid"] = lambda name=name, blocks=blocks: braid_evaluation(
             build, name, 512, blocks, device)
