@@ -200,7 +200,8 @@ TEST(Offload, CopiesABlockOnceAStepAndWhatModulatesItOnceAPicture) {
         std::pair(leaves, 1), std::pair(leaves, 3)}) {
     PagedFlux paged(how, {.prefetch = prefetch});
     const auto planned = paged.planned(how);
-    const auto of_steps = copied_bytes(planned, {.resident = 0}, PageUse::kRepeated);
+    const auto of_steps =
+        copied_bytes(planned, {.prefetch = prefetch, .resident = 0}, PageUse::kRepeated);
     EXPECT_LT(of_steps, paged.pages->page_bytes() * 4 / 5);
     for (int picture = 0; picture < 2; ++picture) {
       paged.begin_picture();

@@ -91,7 +91,9 @@ TEST(PlannedBytes, OfCodesInFilesHaveWholeBlocksAndRowScales) {
                                   .shared = shared,
                                   .block = -1,
                                   .leaf = -1,
-                                  .use = PageUse::kRepeated}},
+                                  .use = PageUse::kRepeated,
+                                  .sharding = shared == Shared::kRows ? column_parallel(Pieces{2})
+                                                                      : row_parallel(Pieces{2})}},
                      .lists = {}};
     return pages_of(part, {.tp = 2, .tp_rank = tp_rank}, {}).outside;
   };
