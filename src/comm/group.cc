@@ -55,7 +55,14 @@ struct Group::State {
 };
 
 Group::Group(std::shared_ptr<Transport> transport)
-    : transport_(std::move(transport)), state_(std::make_shared<State>()) {}
+    : transport_(std::move(transport)),
+      state_(std::make_shared<State>()),
+      shares_(std::make_shared<const Shares>(transport_->size())) {}
+
+const Shares& Group::shares() const& {
+  static const Shares kOfOne;
+  return shares_ ? *shares_ : kOfOne;
+}
 
 Group Group::with_shares(const Shares& shares) const {
   check(shares.size() == size(), "a group of ", size(), " ranks has shares of ", shares.size());

@@ -33,7 +33,8 @@ class Group {
   int rank() const { return transport_ ? transport_->rank() : 0; }
   int size() const { return transport_ ? transport_->size() : 1; }
   // How its ranks divide what they share: alike, unless it was made with others.
-  Shares shares() const { return shares_ ? *shares_ : Shares(size()); }
+  const Shares& shares() const&;
+  const Shares& shares() const&& = delete;        // they live as long as the group
   Group with_shares(const Shares& shares) const;  // the same group; of as many ranks
 
   // Whether collectives on device tensors never wait for the device: one rank, or NCCL.
@@ -87,7 +88,7 @@ class Group {
 
   std::shared_ptr<Transport> transport_;
   std::shared_ptr<State> state_;
-  std::shared_ptr<const Shares> shares_;
+  std::shared_ptr<const Shares> shares_;  // null: of one rank
 };
 
 // Throws Error naming the ranks unless every rank's `x` has the same bytes as rank 0's. Moves eight

@@ -1,15 +1,15 @@
 #include "comm/mesh.h"
 
-#include <tuple>
-
 #include "base/error.h"
 
 namespace braid {
 namespace {
 
-// The axes, slowest first.
-std::vector<int> extents_of(const Degrees& d) {
-  return {d.dp, d.cfg, d.pp, d.ring, d.ulysses, d.tp};
+// In the order of kAxes.
+std::vector<int> extents_of(const Degrees& degrees) {
+  std::vector<int> extents;
+  for (const auto& axis : kAxes) extents.push_back(degrees.*axis.degree);
+  return extents;
 }
 
 // All groups along the axes [first, last) of the grid, each a list of ranks in order.
@@ -41,25 +41,42 @@ Shares Degrees::of_context() const {
   return {ring * ulysses, std::move(products)};
 }
 
-void check_shares(const Degrees& d) {
-  const auto& s = d.shares;
-  for (const auto& [axis, ranks, shares] : {std::tuple{"dp", d.dp, s.dp},
-                                            {"pp", d.pp, s.pp},
-                                            {"ring", d.ring, s.ring},
-                                            {"ulysses", d.ulysses, s.ulysses},
-                                            {"tp", d.tp, s.tp}}) {
-    require(shares.empty() || int(shares.size()) == ranks, axis, " has ", shares.size(),
-            shares.size() == 1 ? " share" : " shares", ", but its degree is ", ranks);
+Shares Axis::of(const Degrees& grid) const {
+  return {grid.*degree, shares ? grid.shares.*shares : std::vector<int>()};
+}
+
+void check_shares(const Degrees& degrees) {
+  for (const auto& axis : kAxes) {
+    if (!axis.shares) continue;
+    const auto& shares = degrees.shares.*axis.shares;
+    const int degree = degrees.*axis.degree;
+    require(shares.empty() || int(shares.size()) == degree, axis.name, " has ", shares.size(),
+            shares.size() == 1 ? " share" : " shares", ", but its degree is ", degree);
     for (const int share : shares)
-      require(share >= 1 && share <= kMostShare, "the shares of ", axis,
+      require(share >= 1 && share <= kMostShare, "the shares of ", axis.name,
               " should lie between 1 and ", kMostShare, ", one is ", share);
   }
 }
 
-std::string to_string(const Degrees& d) {
-  return text_of("dp ", in_words(d.of_dp()), " x cfg ", d.cfg, " x pp ", in_words(d.of_pp()),
-                 " x ring ", in_words(d.of_ring()), " x ulysses ", in_words(d.of_ulysses()),
-                 " x tp ", in_words(d.of_tp()));
+std::string to_string(const Degrees& degrees) {
+  std::string text;
+  for (const auto& axis : kAxes)
+    text += (text.empty() ? "" : " x ") + std::string(axis.name) + " " + in_words(axis.of(degrees));
+  return text;
+}
+
+std::string to_string(const AxisShares& shares) {
+  std::string text;
+  for (const auto& axis : kAxes) {
+    if (!axis.shares || (shares.*axis.shares).empty()) continue;
+    text += (text.empty() ? "" : ",") + std::string(axis.name);
+    auto separator = '=';
+    for (const int share : shares.*axis.shares) {
+      text += separator + std::to_string(share);
+      separator = ':';
+    }
+  }
+  return text;
 }
 
 Mesh make_mesh(const Group& world, const Degrees& degrees) {

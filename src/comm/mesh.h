@@ -26,12 +26,30 @@ struct Degrees {
   bool operator==(const Degrees&) const = default;
 };
 
+// One axis of the grid: the only list of them.
+struct Axis {
+  const char* name;
+  int Degrees::*degree;
+  std::vector<int> AxisShares::*shares;  // null: its ranks always take alike
+
+  Shares of(const Degrees& grid) const;
+};
+inline constexpr Axis kAxes[] = {  // the slowest first
+    {"dp", &Degrees::dp, &AxisShares::dp},
+    {"cfg", &Degrees::cfg, nullptr},
+    {"pp", &Degrees::pp, &AxisShares::pp},
+    {"ring", &Degrees::ring, &AxisShares::ring},
+    {"ulysses", &Degrees::ulysses, &AxisShares::ulysses},
+    {"tp", &Degrees::tp, &AxisShares::tp}};
+
 constexpr int kMostShare = 1000;  // along one axis: products of two stay exact
 
 // Throws InputError naming the axis whose shares do not fit its degree or exceed kMostShare.
 void check_shares(const Degrees& degrees);
 
 std::string to_string(const Degrees& degrees);  // "dp 1 x cfg 2 x pp 1 x ring 1 x ..."
+// "ring=1:1,tp=3:2", as --shares takes it: the axes that have shares; empty if none has.
+std::string to_string(const AxisShares& shares);
 
 // The groups of a rank: along each axis, the ranks that differ from it only in that axis. Tensor
 // parallel ranks are adjacent, then ulysses, ring, pp, cfg, dp.

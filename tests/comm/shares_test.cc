@@ -85,6 +85,29 @@ TEST(Shares, AreOfTheGroupsOfAMesh) {
   });
 }
 
+// Attention asks for them in every block.
+TEST(Shares, OfAGroupAreNotCopied) {
+  run_ranks({.size = 2}, [](const Group& world) {
+    EXPECT_EQ(&world.shares(), &world.shares());
+    EXPECT_EQ(world.shares(), Shares(2));
+    const auto group = world.with_shares({2, {3, 1}});
+    EXPECT_EQ(&group.shares(), &group.shares());
+    EXPECT_EQ(world.shares(), Shares(2)) << "the group it was made of keeps its own";
+  });
+  const Group alone;
+  EXPECT_EQ(alone.shares(), Shares(1));
+}
+
+TEST(Shares, OfAxesAreWrittenAsTheyAreRead) {
+  EXPECT_EQ(to_string(AxisShares{.ring = {1, 1}, .tp = {3, 2}}), "ring=1:1,tp=3:2");
+  EXPECT_EQ(to_string(AxisShares{}), "");
+  const Degrees grid{.dp = 2, .cfg = 2, .tp = 3, .shares = {.dp = {1, 2}, .tp = {1, 2, 3}}};
+  std::string said;
+  for (const auto& axis : kAxes)
+    said += std::string(axis.name) + " " + in_words(axis.of(grid)) + ";";
+  EXPECT_EQ(said, "dp 2 (1:2);cfg 2;pp 1;ring 1;ulysses 1;tp 3 (1:2:3);");
+}
+
 TEST(Shares, AreNamedWhereRanksDoNotTakeAlike) {
   EXPECT_EQ(in_words(2), "2");
   EXPECT_EQ(in_words({2, {3, 2}}), "2 (3:2)");

@@ -1,20 +1,14 @@
 #include "pipeline/planner/grid.h"
 
-#include <utility>
+#include <iterator>
 
 namespace braid {
 
 std::string layout_name(const Degrees& g) {
   std::string text;
-  for (const auto& [name, ranks] : {std::pair{"dp", g.of_dp()},
-                                    {"cfg", Shares(g.cfg)},
-                                    {"pp", g.of_pp()},
-                                    {"ring", g.of_ring()},
-                                    {"ulysses", g.of_ulysses()},
-                                    {"tp", g.of_tp()}}) {
-    if (ranks.size() == 1) continue;
-    text += (text.empty() ? "" : " x ") + std::string(name) + " " + in_words(ranks);
-  }
+  for (const auto& axis : kAxes)
+    if (g.*axis.degree > 1)
+      text += (text.empty() ? "" : " x ") + std::string(axis.name) + " " + in_words(axis.of(g));
   return text.empty() ? "one rank" : text;
 }
 
@@ -39,6 +33,13 @@ Place strides_of(const Degrees& g) {
   const int ulysses = g.tp, ring = ulysses * g.ulysses, pp = ring * g.ring;
   const int cfg = pp * g.pp, dp = cfg * g.cfg;
   return {.dp = dp, .cfg = cfg, .pp = pp, .ring = ring, .ulysses = ulysses, .tp = 1};
+}
+
+int stride_along(const Degrees& g, const Axis& axis) {
+  int stride = 1;
+  for (const auto* faster = &axis + 1; faster < std::end(kAxes); ++faster)
+    stride *= g.*faster->degree;
+  return stride;
 }
 
 Place place_of(const Degrees& g, int rank) {

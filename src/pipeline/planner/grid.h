@@ -22,5 +22,6 @@ Place place_of(const Degrees& grid, int rank);
 
 // Rank distance between neighbours along each axis.
 Place strides_of(const Degrees& grid);
+int stride_along(const Degrees& grid, const Axis& axis);  // one of kAxes
 
 }  // namespace braid
