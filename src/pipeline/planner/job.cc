@@ -98,6 +98,24 @@ TokenCounts all_keys(const PlanJob& job) {
           .crossed = is_crossed ? text : 0};
 }
 
+std::int64_t pictures_of_round(const PlanJob& job, const Degrees& g) {
+  return std::min<std::int64_t>(job.num_pictures, std::int64_t(job.batch_size) * g.dp * g.pp);
+}
+
+PlanJob job_on_grid(PlanJob job, const Degrees& grid) {
+  const auto round = pictures_of_round(job, grid);
+  const auto sharers = grid.of_dp();
+  job.batch_size = int(share_of(round, sharers.largest_rank(), sharers).count);
+  job.round = sharers.are_alike() ? 0 : int(round);
+  return job;
+}
+
+PlanJob job_of_rank(PlanJob job, const Degrees& grid, int rank) {
+  if (job.round > 0)
+    job.batch_size = int(share_of(job.round, place_of(grid, rank).dp, grid.of_dp()).count);
+  return job;
+}
+
 StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_grid) {
   const auto p = place_of(grid, rank_of_grid);
   const auto ranks = grid.of_context(), traders = grid.of_ulysses(), sharers = grid.of_tp();

@@ -16,7 +16,9 @@ struct PlanJob {
   int width = 1024, height = 1024, frames = 1, text_tokens = 512, steps = 28;
   Sampler sampler = Sampler::kEuler;
   int batch_size = 1, num_pictures = 1;  // denoised together by a rank; in the whole run
-  int branches = 1;                      // 2 with true guidance: the prompt and the negative one
+  // Denoised together by all ranks, where data parallel ones do not share alike; 0: they do.
+  int round = 0;
+  int branches = 1;  // 2 with true guidance: the prompt and the negative one
   PlannedPictures pictures = {};
   Layout layout = {};  // how shared work is split; its degrees do not count
   VaeTiling tiling = VaeTiling::kAuto;
@@ -90,6 +92,14 @@ struct StepShare {
 
 // Uneven shares follow share_of(), as in a run.
 StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank);
+
+// Pictures that all ranks of a grid denoise together: pipeline parallelism takes one batch per
+// stage.
+std::int64_t pictures_of_round(const PlanJob& job, const Degrees& grid);
+
+// The job with the batch of the rank that draws most pictures of a round; then with that of `rank`.
+PlanJob job_on_grid(PlanJob job, const Degrees& grid);
+PlanJob job_of_rank(PlanJob job, const Degrees& grid, int rank);
 
 // Keys of a whole picture: what a query attends to.
 TokenCounts all_keys(const PlanJob& job);

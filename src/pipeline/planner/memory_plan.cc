@@ -68,7 +68,7 @@ PlanJob MemorySearch::with(const MemoryPlan& choice) const {
   auto job = job_;
   job.memory = choice.memory;
   job.tiling = choice.tiling;
-  return job;
+  return place_.grid.of_dp().are_alike() ? job : job_on_grid(std::move(job), place_.grid);
 }
 
 MemoryPlan MemorySearch::measured(MemoryPlan choice) const {
@@ -79,7 +79,7 @@ MemoryPlan MemorySearch::measured(MemoryPlan choice) const {
   std::int64_t in_process = 0, locked = 0, pages = 0;
   for (int rank = 0; rank < grid.product(); ++rank) {
     const auto& stage = stages_[std::size_t(place_of(grid, rank).pp)];
-    const auto bytes = predict_bytes(job, grid, rank, stage);
+    const auto bytes = predict_bytes(job_of_rank(job, grid, rank), grid, rank, stage);
     on_device[place_.devices[std::size_t(rank)]] += bytes.peak();
     const auto host = braid::host_peak(job, bytes);
     in_process = place_.are_threads ? in_process + host : std::max(in_process, host);

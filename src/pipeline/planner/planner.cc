@@ -63,7 +63,7 @@ void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vec
                       PlannedLayout& layout) {
   const auto& g = layout.grid;
   const int stride = strides_of(g).pp;
-  layout.first_rank = predict_bytes(job, g, 0, stages.front());
+  layout.first_rank = predict_bytes(job_of_rank(job, g, 0), g, 0, stages.front());
   double needs = 0, has = 0;  // of the rank that lacks most
   const auto look = [&](int rank, const RankBytes& bytes) {
     const auto usable = kUsable * machine.devices[std::size_t(rank)].memory;
@@ -83,7 +83,7 @@ void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vec
     const bool differs =
         machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
     if (!is_new && !differs) continue;
-    const auto bytes = predict_bytes(job, g, rank, stages[stage]);
+    const auto bytes = predict_bytes(job_of_rank(job, g, rank), g, rank, stages[stage]);
     if (bytes.peak() > layout.largest_other.peak()) layout.largest_other = bytes;
     look(rank, bytes);
   }
@@ -102,12 +102,6 @@ void measure(PlanJob job, const Machine& machine, const std::vector<Stage>& stag
   PlannedLayout dropped{.grid = layout.grid};
   measure_as_asked(job, machine, stages, dropped);
   layout = std::move(dropped);
-}
-
-// Pictures a rank denoises together: pipeline parallelism takes one batch per stage.
-int pictures_at_once(const PlanJob& job, const Degrees& g) {
-  const auto most = share_of(job.num_pictures, g.of_dp().largest_rank(), g.of_dp()).count;
-  return std::min(job.batch_size * g.pp, int(most));
 }
 
 }  // namespace
@@ -140,19 +134,18 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
   return stages;
 }
 
-PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, const Degrees& grid) {
-  auto job = surveyed(whole_job);
-  if (auto refused = refused_layout(job, grid)) return *std::move(refused);
-  job.batch_size = pictures_at_once(whole_job, grid);
+PlannedLayout plan_layout(const PlanJob& any_job, const Machine& machine, const Degrees& grid) {
+  const auto whole_job = surveyed(any_job);
+  if (auto refused = refused_layout(whole_job, grid)) return *std::move(refused);
+  const auto job = job_on_grid(whole_job, grid);
   const auto stages = plan_stages(job, machine, grid);
   PlannedLayout layout{.grid = grid};
   measure(job, machine, stages, layout);
-  layout.traffic = predict_traffic(job, grid, 0, stages.front());
+  layout.traffic = predict_traffic(job_of_rank(job, grid, 0), grid, 0, stages.front());
   layout.step = predict_time(job, grid, machine, stages);
-  const int at_once = job.batch_size * grid.dp;
-  const int rounds = (job.num_pictures + at_once - 1) / at_once;
-  layout.seconds_per_picture =
-      job.evaluations() * layout.step.total() * rounds / double(job.num_pictures);
+  const auto all = std::int64_t(job.num_pictures), round = pictures_of_round(whole_job, grid);
+  const auto rounds = double((all + round - 1) / round);
+  layout.seconds_per_picture = job.evaluations() * layout.step.total() * rounds / double(all);
   return layout;
 }
 
@@ -161,12 +154,13 @@ namespace {
 constexpr int kSpeedSteps = 8;  // shares by speed are eighths of the fastest rank's
 
 // The slowest of the ranks at each place of an axis: they do the same share.
-std::vector<int> shares_along(int degree, int stride, const Machine& machine) {
-  std::vector<double> speeds(std::size_t(degree), INFINITY);
-  for (std::size_t rank = 0; rank < machine.devices.size(); ++rank) {
-    const auto& device = machine.devices[rank];
-    auto& speed = speeds[rank / std::size_t(stride) % std::size_t(degree)];
-    speed = std::min(speed, device.bfloat16_flops * device.reached);
+std::vector<int> shares_along(const Axis& axis, const Degrees& g,
+                              const std::vector<double>& speed_of_ranks) {
+  const auto degree = std::size_t(g.*axis.degree), stride = std::size_t(stride_along(g, axis));
+  std::vector<double> speeds(degree, INFINITY);
+  for (std::size_t rank = 0; rank < speed_of_ranks.size(); ++rank) {
+    auto& slowest = speeds[rank / stride % degree];
+    slowest = std::min(slowest, speed_of_ranks[rank]);
   }
   const auto fastest = *std::max_element(speeds.begin(), speeds.end());
   std::vector<int> shares;
@@ -175,42 +169,33 @@ std::vector<int> shares_along(int degree, int stride, const Machine& machine) {
   return shares;
 }
 
-bool are_alike(const std::vector<int>& shares) {
-  return Shares(int(shares.size()), shares).are_alike();
+// The shares that were asked for, along the axes of their degrees.
+AxisShares shares_asked(const AxisShares& asked, const Degrees& g) {
+  AxisShares fitting;
+  for (const auto& axis : kAxes)
+    if (axis.shares && int((asked.*axis.shares).size()) == g.*axis.degree)
+      fitting.*axis.shares = asked.*axis.shares;
+  return fitting;
 }
 
 }  // namespace
 
-AxisShares shares_by_speed(const Degrees& g, const Machine& machine) {
-  const auto stride = strides_of(g);
+AxisShares shares_by_speed(const Degrees& g, const std::vector<double>& speed_of_ranks) {
   AxisShares shares;
-  const auto set = [&](std::vector<int>& of_axis, int degree, int distance) {
-    auto by_speed = shares_along(degree, distance, machine);
-    if (!are_alike(by_speed)) of_axis = std::move(by_speed);
-  };
-  set(shares.dp, g.dp, stride.dp);
-  set(shares.pp, g.pp, stride.pp);
-  set(shares.ring, g.ring, stride.ring);
-  set(shares.ulysses, g.ulysses, stride.ulysses);
-  set(shares.tp, g.tp, stride.tp);
+  for (const auto& axis : kAxes) {
+    if (!axis.shares) continue;
+    auto by_speed = shares_along(axis, g, speed_of_ranks);
+    if (!Shares(g.*axis.degree, by_speed).are_alike()) shares.*axis.shares = std::move(by_speed);
+  }
   return shares;
 }
 
-namespace {
-
-// The shares that were asked for, along the axes of their degrees.
-AxisShares shares_asked(const AxisShares& asked, const Degrees& g) {
-  const auto fitting = [](const std::vector<int>& shares, int degree) {
-    return int(shares.size()) == degree ? shares : std::vector<int>();
-  };
-  return {.dp = fitting(asked.dp, g.dp),
-          .pp = fitting(asked.pp, g.pp),
-          .ring = fitting(asked.ring, g.ring),
-          .ulysses = fitting(asked.ulysses, g.ulysses),
-          .tp = fitting(asked.tp, g.tp)};
+AxisShares shares_by_speed(const Degrees& grid, const Machine& machine) {
+  std::vector<double> speeds;
+  for (const auto& device : machine.devices)
+    speeds.push_back(device.bfloat16_flops * device.reached);
+  return shares_by_speed(grid, speeds);
 }
-
-}  // namespace
 
 std::vector<PlannedLayout> plan_layouts(const PlanJob& any_job, const Machine& machine,
                                         Division division) {

@@ -17,7 +17,7 @@ struct PlannedLayout {
 
   // Layouts that would run with enough memory also have these:
   RankBytes first_rank = {}, largest_other = {};  // by peak; a single rank has no other
-  TrafficByAxis traffic = {};                     // of the first rank, which has most, per step
+  TrafficByAxis traffic = {};  // of the first rank, per step; where all take alike, it has most
   StepTime step = {};
   double seconds_per_picture = 0;  // all steps; of several drawn at a time, one's share
 
@@ -30,14 +30,17 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
 // The block range of each stage of a grid. The job is surveyed.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& grid);
 
-// Shares in proportion to what the devices reach in large products, in eighths of the fastest;
-// ranks at one place of an axis count as their slowest.
+// Shares in proportion to the ranks' speeds, in eighths of the fastest; ranks at one place of an
+// axis count as their slowest. An axis whose shares come out alike has none.
+AxisShares shares_by_speed(const Degrees& grid, const std::vector<double>& speed_of_ranks);
+// By what the devices reach in large products.
 AxisShares shares_by_speed(const Degrees& grid, const Machine& machine);
 
 // With the shares of the job's layout, or also with those by speed where devices are not alike.
 enum class Division { kAsAsked, kAlsoBySpeed };
 
-// All grids with one rank per device: those that fit, the fastest per picture first, then the rest.
+// All grids with one rank per device, with the shares of the job's layout where there is one for
+// each rank of their axis: those that fit, the fastest per picture first, then the rest.
 std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine,
                                         Division division = Division::kAsAsked);
 

@@ -285,7 +285,8 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
   bytes.vae = hold(job, pages_of(tensors_of(job).of(Part::Role::kDecoder), {}, {.offload = mode}),
                    {mode}, bytes);
   // A picture without tiles is decoded by one rank.
-  const int pictures = std::min(job.num_pictures, job.batch_size * grid.dp);
+  const int pictures =
+      job.round > 0 ? job.round : std::min(job.num_pictures, job.batch_size * grid.dp);
   if (is_tiled(job.tiling, job.size()) || rank < pictures) bytes.decoding = decoding_bytes(job);
   return bytes;
 }

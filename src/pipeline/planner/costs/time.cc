@@ -376,10 +376,12 @@ StepTime time_of_rank(const PlanJob& job, const Degrees& grid, const Machine& ma
 
 StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages) {
-  auto longest = time_of_rank(job, grid, machine, stages, 0);
-  if (takes_alike(grid)) return longest;
-  for (int rank = 1; rank < grid.product(); ++rank) {
-    auto time = time_of_rank(job, grid, machine, stages, rank);
+  if (takes_alike(grid)) return time_of_rank(job, grid, machine, stages, 0);
+  StepTime longest;
+  for (int rank = 0; rank < grid.product(); ++rank) {
+    const auto mine = job_of_rank(job, grid, rank);
+    if (mine.batch_size == 0) continue;  // it waits for the others
+    auto time = time_of_rank(mine, grid, machine, stages, rank);
     if (time.total() > longest.total()) longest = std::move(time);
   }
   return longest;
