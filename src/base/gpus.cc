@@ -47,8 +47,11 @@ class NvidiaDriver {
     const bool is_known = get && attribute && memory && get(&device, index) == 0 &&
                           attribute(&major, kMajor, device) == 0 &&
                           attribute(&minor, kMinor, device) == 0 && memory(&bytes, device) == 0;
-    if (!is_known) return {"unknown", 0, {}};
-    return {"sm_" + std::to_string(major) + std::to_string(minor), bytes, {}};
+    if (!is_known) return {"unknown", 0};
+    char name[256] = "";
+    const auto name_of = function<int (*)(char*, int, int)>("cuDeviceGetName");
+    if (!name_of || name_of(name, sizeof name - 1, device) != 0) name[0] = '\0';
+    return {"sm_" + std::to_string(major) + std::to_string(minor), bytes, {}, name};
   }
 
   void* library_;  // stays: LibTorch may use it too

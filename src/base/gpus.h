@@ -1,4 +1,4 @@
-// A GPU's architecture and memory, as reported by its driver, independent of the LibTorch build.
+// A GPU's architecture, memory and name, as its driver reports them, whatever the LibTorch build.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ struct Gpu {
   std::string architecture;  // "gfx1101", "sm_89"
   std::uint64_t bytes;       // of its memory
   std::string uuid = {};     // as ROCR_VISIBLE_DEVICES names AMD's: "GPU-0123456789abcdef"
+  std::string name = {};     // "NVIDIA GeForce RTX 4090"; empty if unknown, and for AMD's
 };
 
 // The GPUs a program may use, in LibTorch's order: NVIDIA's if there are any, else AMD's.

@@ -1,6 +1,7 @@
 #include "pipeline/deployment.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
@@ -9,6 +10,7 @@
 #include "pipeline/files/found_files.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/planner/fastest.h"
+#include "pipeline/rank_threads.h"
 #include "pipeline/settings.h"
 
 namespace braid {
@@ -125,6 +127,60 @@ void take_older_names(Layout& layout) {
   layout.layer_split = 1;
 }
 
+// The device of each rank, as this process knows them.
+std::vector<at::Device> devices_by_rank(PipelineOptions options, const Degrees& degrees,
+                                        const Host& host) {
+  options.device = device_of_rank(options.device, host);
+  return devices_of(options, degrees, host.device);
+}
+
+// FLOP/s by rank. Devices that are alike count as equally fast, and ranks divide one that they
+// share; each of several on a CPU has threads of its own.
+std::vector<double> measured_speeds(const Deployment& d, const std::vector<std::string>& names,
+                                    const Host& host) {
+  const int threads = threads_per_rank(d.options, int(names.size()));
+  std::map<std::string, double> of_kind;
+  std::vector<double> speeds;
+  for (const auto& name : names) {
+    const auto device = host.device(name);
+    const auto kind = host.kind(device);
+    const auto product = product_for(device, d.family->shape().hidden, d.dtype, threads);
+    if (!of_kind.contains(kind))
+      of_kind[kind] =
+          kept_speed(host.speeds, kind, product, [&] { return host.measure(device, product); });
+    const auto sharers = device.is_cpu() ? 1 : std::count(names.begin(), names.end(), name);
+    speeds.push_back(of_kind[kind] / double(sharers));
+  }
+  return speeds;
+}
+
+void check_shares_fit(const Layout& layout, const Host& host) {
+  if (layout.shares_fit != Fit::kAuto) return;
+  require(layout.fit != Fit::kAuto, "a layout that is chosen divides alike, so that the same ",
+          "request gives the same picture: shares by measured speed need degrees that are given");
+  require(layout.shares == AxisShares{}, "shares that are measured should not be given as well");
+  if (host.launch) {
+    const auto sentence =
+        text_of("shares by measured speed are for ranks that are threads, but ",
+                host.launch->launcher, " started ", host.launch->size,
+                " processes: give the shares", launch_advice(host.launch->size_variable));
+    if (host.launch->rank > 0) throw PeerRefused(sentence);  // the first rank says the same
+    throw InputError(sentence);
+  }
+  require(bool(host.measure), "devices that are only described cannot be measured: give shares");
+}
+
+void settle_shares(Deployment& d, const std::vector<std::string>& names, const Host& host) {
+  auto& layout = d.options.layout;
+  if (layout.shares_fit != Fit::kAuto) return;
+  layout.shares_fit = Fit::kAsAsked;
+  const auto degrees = degrees_of(layout);
+  if (degrees.product() == 1) return;
+  (void)devices_by_rank(d.options, degrees, host);  // there is one for each rank
+  d.measured_flops = measured_speeds(d, names, host);
+  layout.shares = shares_by_speed(degrees, d.measured_flops);
+}
+
 void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) {
   auto& layout = d.options.layout;
   auto names = device_names(d.options);
@@ -140,17 +196,9 @@ void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) 
   layout = choose_layout(layout, num_ranks, branches_of(asked, *d.family));
   (void)world_of(layout);
   const bool are_threads = !host.launch;
-  const auto degrees = degrees_of(layout);
-  d.places = {.grid = degrees,
-              .devices = names_by_rank(d.options, degrees.product(), are_threads),
-              .are_threads = are_threads};
-}
-
-// The device of each rank, as this process knows them.
-std::vector<at::Device> devices_by_rank(PipelineOptions options, const Degrees& degrees,
-                                        const Host& host) {
-  options.device = device_of_rank(options.device, host);
-  return devices_of(options, degrees, host.device);
+  const auto by_rank = names_by_rank(d.options, degrees_of(layout).product(), are_threads);
+  settle_shares(d, by_rank, host);
+  d.places = {.grid = degrees_of(layout), .devices = by_rank, .are_threads = are_threads};
 }
 
 std::shared_ptr<const TemporaryPages> made_pages() {
@@ -211,6 +259,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   auto host = where;
   take_older_names(asked.pipeline.layout);
   if (asked.pipeline.layout.ranks == Ranks::kThreads) host.launch.reset();
+  check_shares_fit(asked.pipeline.layout, host);
   for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
     (void)host.device(device_of_rank(name, host));
   auto model = open_together(asked, host.launch);

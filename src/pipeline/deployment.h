@@ -37,8 +37,8 @@ struct DeployOptions {
 };
 
 struct Deployment {
-  // What was asked for, with everything settled: all files named, degrees chosen, memory without a
-  // preset or budget, this process's device. Deploying them again changes nothing.
+  // What was asked for, with everything settled: all files named, degrees and shares chosen, memory
+  // without a preset or budget, this process's device. Deploying them again changes nothing.
   PipelineOptions options;
   std::shared_ptr<const ModelFiles> files;  // null: a synthetic model
   std::shared_ptr<const Family> family;     // as the adapters widen it
@@ -53,6 +53,7 @@ struct Deployment {
   bool is_budget_implied = false;                 // by the GPU
   std::optional<MemoryPlan> memory_plan = {};     // for the budget
   std::optional<PlannedLayout> layout_plan = {};  // with Fit::kAuto
+  std::vector<double> measured_flops = {};        // per second, by rank; with shares_fit kAuto
   // Where weights lie that only files make fit; removed with the last copy of the deployment.
   std::shared_ptr<const TemporaryPages> pages = {};
 
@@ -64,9 +65,10 @@ struct Deployment {
 };
 
 // The one function that settles a run, in this order: that the devices exist; files and family; the
-// request's check; layout; devices; dtype; memory by preset or budget. Reads configs and headers of
-// files, no weights. Throws InputError. A launch's ranks refuse an unusable model together, where
-// their degrees are given: the first one speaks for them.
+// request's check; layout and, if asked for, shares by measured speed; devices; dtype; memory by
+// preset or budget. Reads configs and headers of files, no weights. Throws InputError. A launch's
+// ranks refuse an unusable model together, where their degrees are given: the first one speaks for
+// them.
 Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
 Deployment deploy(const PipelineOptions& options, const Warn& say = {});
 

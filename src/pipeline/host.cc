@@ -2,7 +2,10 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include "base/cache_folder.h"
+#include "base/cpu.h"
 #include "base/error.h"
+#include "base/readable_bytes.h"
 #include "pipeline/devices.h"
 
 namespace braid {
@@ -22,6 +25,23 @@ DeviceSpec spec_here(at::Device device) {
   return spec;
 }
 
+std::optional<Gpu> gpu_here(at::Device device) {
+  return device.is_cpu() ? std::nullopt : gpu_named(device.str());
+}
+
+std::optional<DeviceSpec> card_here(at::Device device) {
+  const auto gpu = gpu_here(device);
+  return gpu ? device_of_card(gpu->name, gpu->architecture, double(gpu->bytes)) : std::nullopt;
+}
+
+std::string kind_here(at::Device device) {
+  if (device.is_cpu()) return read_cpu().model.empty() ? "cpu" : read_cpu().model;
+  const auto gpu = gpu_here(device);
+  if (!gpu) return device.str();
+  return (gpu->name.empty() ? gpu->architecture : gpu->name) + ", " +
+         readable_bytes(double(gpu->bytes));
+}
+
 std::optional<double> free_here(const std::string& device) {
   if (read_launch()) return {};
   const auto bytes = free_gpu_bytes(device);
@@ -35,7 +55,11 @@ Host this_host() {
           .gpus = find_gpus,
           .device = find_device,
           .spec = spec_here,
-          .free_bytes = free_here};
+          .free_bytes = free_here,
+          .card = card_here,
+          .kind = kind_here,
+          .measure = measure_product,
+          .speeds = cache_folder("speeds")};
 }
 
 Host described_host(const std::vector<DeviceSpec>& devices) {
@@ -55,7 +79,16 @@ Host described_host(const std::vector<DeviceSpec>& devices) {
   const auto spec = [cards](at::Device of) {
     return of.is_cpu() ? spec_named("cpu") : cards.at(std::size_t(of.index()));
   };
-  return {.launch = {}, .gpus = gpus, .device = device, .spec = spec, .free_bytes = {}};
+  const auto card = [spec](at::Device of) {
+    return of.is_cpu() ? std::nullopt : std::optional(spec(of));
+  };
+  return {.launch = {},
+          .gpus = gpus,
+          .device = device,
+          .spec = spec,
+          .free_bytes = {},
+          .card = card,
+          .kind = [spec](at::Device of) { return spec(of).name; }};
 }
 
 std::string device_of_rank(const std::string& device, const Host& host) {

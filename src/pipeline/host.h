@@ -1,6 +1,7 @@
 // The machine that a deployment is for: this one, or one that is only described.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/gpus.h"
 #include "comm/launch.h"
+#include "pipeline/device_speed.h"
 #include "pipeline/planner/devices.h"
 
 namespace braid {
@@ -23,6 +25,13 @@ struct Host {
   std::function<DeviceSpec(at::Device)> spec = {};
   // What is free of a GPU's memory; nothing where it is unknown, and for ranks of a launch.
   std::function<std::optional<double>(const std::string& device)> free_bytes = {};
+  // The data sheet of a card that is known by its name; nothing for others, and for CPUs.
+  std::function<std::optional<DeviceSpec>(at::Device)> card = {};
+  // What devices that are alike have in common: "NVIDIA GeForce RTX 4090, 25.8 GB".
+  std::function<std::string(at::Device)> kind = {};
+  // measure_product(), and the folder where speeds are kept; empty: nowhere.
+  std::function<double(at::Device, const TimedProduct&)> measure = {};
+  std::filesystem::path speeds = {};
 };
 
 Host this_host();

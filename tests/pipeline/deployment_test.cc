@@ -102,6 +102,95 @@ TEST(Deployment, StaysTheSameWhenItsOptionsAreDeployedAgain) {
   EXPECT_EQ(again.options.memory.offload.resident, once.options.memory.offload.resident);
 }
 
+// Devices whose speeds are told instead of measured.
+class MeasuredShares : public testing::Test {
+ protected:
+  static constexpr double kTera = 1e12;
+  Host host(const std::string& devices, std::map<std::string, double> flops) {
+    auto told = host_of(devices);
+    told.speeds = folder_.path();
+    told.measure = [=, this, kind = told.kind](at::Device device, const TimedProduct& product) {
+      EXPECT_EQ(product.width, 3072);  // FLUX.1's
+      ++measured_;
+      return flops.at(kind(device));
+    };
+    return told;
+  }
+  static DeployOptions split(Layout layout, std::vector<std::string> devices) {
+    layout.shares_fit = Fit::kAuto;
+    auto asked = flux_on_gpu();
+    asked.pipeline.devices = std::move(devices);
+    asked.pipeline.layout = layout;
+    return asked;
+  }
+
+  TemporaryFolder folder_;
+  int measured_ = 0;
+};
+
+TEST_F(MeasuredShares, AreEighthsOfTheFastestAndKept) {
+  const auto asked = split({.tp = 2}, {"cuda:0", "cuda:1"});
+  const auto d = deploy(asked, host("h100,a100", {{"h100", 600 * kTera}, {"a100", 225 * kTera}}));
+  EXPECT_EQ(d.degrees(), (Degrees{.tp = 2, .shares = {.tp = {8, 3}}}));
+  EXPECT_EQ(d.options.layout.shares, (AxisShares{.tp = {8, 3}}));
+  EXPECT_EQ(d.options.layout.shares_fit, Fit::kAsAsked);
+  EXPECT_EQ(d.measured_flops, (std::vector{600 * kTera, 225 * kTera}));
+  EXPECT_EQ(measured_, 2);
+  // Another load, the same shares.
+  const auto busy = host("h100,a100", {{"h100", 100 * kTera}, {"a100", 225 * kTera}});
+  EXPECT_EQ(deploy(asked, busy).degrees(), d.degrees());
+  EXPECT_EQ(measured_, 2);
+  auto again = asked;
+  again.pipeline = d.options;
+  EXPECT_EQ(deploy(again, host_of("h100,a100")).degrees(), d.degrees());
+}
+
+TEST_F(MeasuredShares, AreAlikeOnDevicesThatAre) {
+  const auto d = deploy(split({.tp = 2}, {"cuda:0-1"}), host("2xh100", {{"h100", kTera}}));
+  EXPECT_EQ(d.degrees(), Degrees{.tp = 2});
+  EXPECT_EQ(measured_, 1);
+  // On a CPU all ranks have as many threads.
+  const auto cpu = deploy(split({.ring = 2}, {"cpu", "cpu"}), host("cpu", {{"cpu", 0.1 * kTera}}));
+  EXPECT_EQ(cpu.degrees(), Degrees{.ring = 2});
+  EXPECT_EQ(cpu.measured_flops, (std::vector{0.1 * kTera, 0.1 * kTera}));
+}
+
+// Two ranks have half of a card each.
+TEST_F(MeasuredShares, DivideADeviceThatRanksShare) {
+  const auto d = deploy(split({.ulysses = 3}, {"cuda:0", "cuda:0", "cuda:1"}),
+                        host("2xh100", {{"h100", kTera}}));
+  EXPECT_EQ(d.options.layout.shares, (AxisShares{.ulysses = {4, 4, 8}}));
+  const auto mixed = deploy(split({.dp = 2}, {"cuda:0", "cpu"}),
+                            host("h100,cpu", {{"h100", kTera}, {"cpu", kTera / 4}}));
+  EXPECT_EQ(mixed.options.layout.shares, (AxisShares{.dp = {8, 2}}));
+}
+
+TEST_F(MeasuredShares, OfASingleRankNeedNoMeasurement) {
+  EXPECT_EQ(deploy(split({}, {"cuda"}), host("h100", {})).degrees(), Degrees{});
+  EXPECT_EQ(measured_, 0);
+}
+
+TEST_F(MeasuredShares, AreRefusedWhereTheyCannotBe) {
+  const auto refusal = [&](const DeployOptions& asked, const Host& where) {
+    return message_of([&] { (void)deploy(asked, where); });
+  };
+  const auto cards = host("2xh100", {{"h100", kTera}});
+  auto asked = split({.tp = 2, .shares = {.tp = {3, 2}}}, {"cuda:0-1"});
+  EXPECT_THAT(refusal(asked, cards), HasSubstr("should not be given as well"));
+  asked = split({.fit = Fit::kAuto}, {"cuda:0-1"});
+  EXPECT_THAT(refusal(asked, cards), HasSubstr("need degrees that are given"));
+  asked = split({.tp = 2}, {"cuda:0-1"});
+  EXPECT_THAT(refusal(asked, host_of("2xh100")), HasSubstr("cannot be measured: give shares"));
+  asked = split({.tp = 2}, {"cuda:0", "cuda:0", "cuda:0"});
+  EXPECT_THAT(refusal(asked, cards), HasSubstr("= 2, but there are 3 devices"));
+  asked = split({.tp = 2}, {"cuda"});
+  asked.pipeline.layout.ranks = Ranks::kProcesses;
+  auto launched = cards;
+  launched.launch = Launch{.launcher = "torchrun", .size = 2, .size_variable = "WORLD_SIZE"};
+  EXPECT_THAT(refusal(asked, launched), HasSubstr("torchrun started 2 processes: give the shares"));
+  EXPECT_EQ(measured_, 0);
+}
+
 TEST(Deployment, GivesEachProcessItsDevice) {
   auto host = host_of("2xrtx-4090");
   DeployOptions asked{.pipeline = {.model = "", .device = "cuda", .layout = {.tp = 2}},

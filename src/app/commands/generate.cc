@@ -108,6 +108,10 @@ void GenerateRun::tell_plans() {
   if (d.layout_plan)
     display_.say(text_of("layout ", layout_name(d.layout_plan->grid), ": predicted ",
                          readable_seconds(d.layout_plan->seconds_per_picture), " per picture"));
+  const auto shares = to_string(d.degrees().shares);
+  if (!d.measured_flops.empty())
+    display_.say("shares by measured speed: " + (shares.empty() ? "alike" : shares));
+  if (const auto slower = slower_split_here(d, request_)) warn(*slower);
   if (d.preset) display_.say(text_of("preset ", d.preset->name, ": ", d.preset->why));
   if (d.memory_plan) return tell_memory();
   if (is_launched()) return;
@@ -274,7 +278,8 @@ void GenerateRun::report(const RunFacts& facts) const {
                      .inputs = inputs_,
                      .warnings = warnings_,
                      .threads = threads(),
-                     .fit = deployment_->memory_plan}));
+                     .fit = deployment_->memory_plan,
+                     .measured_flops = deployment_->measured_flops}));
 }
 
 }  // namespace

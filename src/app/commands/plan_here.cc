@@ -6,6 +6,7 @@
 #include "app/machine/machine_info.h"
 #include "app/print/readable.h"
 #include "base/error.h"
+#include "pipeline/planner/fastest.h"
 
 namespace braid {
 namespace {
@@ -83,6 +84,18 @@ std::optional<std::string> shortage_here(const Deployment& deployment, const Req
     if (files_would_help(refusal)) return said + flag + " keeps within that, with weights in files";
     return said + flag + " would not do" + help_sentence(refusal, "generate");
   }
+}
+
+std::optional<std::string> slower_split_here(const Deployment& d, const Request& request,
+                                             const Host& host) {
+  if (d.layout_plan || d.is_on_host() || d.degrees().product() == 1) return {};
+  const auto slower = slower_split(job_of(d, request), d.places, host);
+  if (!slower) return {};
+  return text_of(layout_name(d.degrees()), " over ", slower->link.name, " (",
+                 readable_bytes(slower->link.speed), "/s) is predicted to take ",
+                 readable_seconds(slower->split), " a picture, ", slower->device, " alone ",
+                 readable_seconds(slower->alone), ": --device ", slower->device,
+                 " without degrees is faster");
 }
 
 }  // namespace braid

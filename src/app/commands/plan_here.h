@@ -1,4 +1,5 @@
-// Whether a model fits into a machine's free memory, and with which flags.
+// What to expect of a deployment on this machine: whether a model fits into its free memory, and
+// with which flags; whether a split is worth it.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +26,10 @@ FitHere plan_here(Deployment deployment, const Budget& budget);
 // that says so and names --memory. Nothing for a GPU and for budgets and files that were chosen.
 std::optional<std::string> shortage_here(const Deployment& deployment, const Request& request,
                                          std::int64_t free);
+
+// If the layout that was asked for is predicted to take longer for the request than one of its
+// cards alone: a sentence that says so. Nothing for layouts that were chosen.
+std::optional<std::string> slower_split_here(const Deployment& deployment, const Request& request,
+                                             const Host& host = this_host());
 
 }  // namespace braid

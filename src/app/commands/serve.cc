@@ -187,9 +187,15 @@ void ServeRun::drain() {
 int ServeRun::run() {
   const auto port = server_.port();
   log_("listening", {{"address", flags_.host}, {"port", port > 0 ? std::to_string(port) : ""}});
-  for (const auto& model : engines_->models())
+  for (const auto& model : engines_->models()) {
     if (const auto& pages = model.deployment.pages)
       log_("files", {{"model", model.name}, {"folder", pages->folder().string()}});
+    if (!model.deployment.measured_flops.empty())
+      log_("shares", {{"model", model.name},
+                      {"by_measured_speed", to_string(model.deployment.degrees().shares)}});
+    if (!model.warning.empty())
+      log_("warning", {{"model", model.name}, {"message", model.warning}});
+  }
   const std::stop_callback on_signal(signals_.token(), [this] { drain(); });
   service_.start();
   server_.run();

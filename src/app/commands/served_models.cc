@@ -4,6 +4,7 @@
 #include <set>
 
 #include "app/commands/deployments.h"
+#include "app/commands/plan_here.h"
 #include "app/commands/serve_ranks.h"
 #include "app/files/lora_folder.h"
 #include "app/files/picture_text.h"
@@ -46,6 +47,10 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
     settled.tiling = plan->tiling;
     settled.need = {.device = plan->device_peak, .host = plan->host_peak};
   }
+  // As many pictures as data parallel ranks, or these would have nothing to do.
+  const auto slower = slower_split_here(
+      settled.deployment, {.prompts = {""}, .num_images = settled.deployment.degrees().dp});
+  settled.warning = slower.value_or("");
   return settled;
 }
 

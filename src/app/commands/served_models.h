@@ -17,6 +17,7 @@ struct ServedModel {
   Deployment deployment;
   VaeTiling tiling = VaeTiling::kAuto;
   serve::MemoryNeed need = {};  // forecast; known if there is a budget
+  std::string warning = {};     // for the operator; empty: none
 };
 
 // Returns the models in the order of the flags, at least one. Throws InputError.

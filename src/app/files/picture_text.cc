@@ -5,6 +5,7 @@
 
 #include "app/flags/flag_groups.h"
 #include "base/hub_cache.h"
+#include "comm/mesh.h"
 
 namespace braid {
 
@@ -108,6 +109,8 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   if (settings.mask_blur > 0) text.emplace_back("mask_blur", decimal(settings.mask_blur));
   if (settings.padding_crop)
     text.emplace_back("padding_crop", std::to_string(*settings.padding_crop));
+  if (const auto shares = to_string(options.layout.shares); !shares.empty())
+    text.emplace_back("shares", shares);
   if (options.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options.cache));
   if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
   text.emplace_back("model", model_name(options.model));

@@ -27,6 +27,8 @@ void add_text_stream_flag(FlagReader& read, PipelineOptions& options);
 
 // How ranks share one picture.
 void add_layout_flags(FlagReader& read, Layout& layout);
+// --shares of devices that need not be there.
+void add_planned_shares_flag(FlagReader& read, AxisShares& shares);
 // --layout auto.
 void add_auto_layout_flag(FlagReader& read, Layout& layout);
 // Throws InputError if degrees are given as well.

@@ -20,11 +20,9 @@ std::vector<int> shares_of_axis(const std::string& flag, const std::string& text
 // "tp=3:2,ring=1:1"
 AxisShares axis_shares(const std::string& flag, const std::string& text) {
   AxisShares shares;
-  const Choices<std::vector<int>*> axes = {{"tp", &shares.tp},
-                                           {"ring", &shares.ring},
-                                           {"ulysses", &shares.ulysses},
-                                           {"pp", &shares.pp},
-                                           {"dp", &shares.dp}};
+  Choices<std::vector<int>*> axes;
+  for (const auto& axis : kAxes)
+    if (axis.shares) axes.emplace_back(axis.name, &(shares.*axis.shares));
   for (const auto& part : split_at_commas(text)) {
     const auto equals = part.find('=');
     require(equals != part.npos, flag, " should name axes and their shares, as in tp=3:2, it has ",
@@ -35,6 +33,11 @@ AxisShares axis_shares(const std::string& flag, const std::string& text) {
     of_axis = shares_of_axis(flag, part.substr(equals + 1));
   }
   return shares;
+}
+
+void take_shares(const std::string& flag, const std::string& text, Layout& layout) {
+  layout.shares_fit = text == "auto" ? Fit::kAuto : Fit::kAsAsked;
+  layout.shares = text == "auto" ? AxisShares() : axis_shares(flag, text);
 }
 
 }  // namespace
@@ -63,11 +66,13 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
              "Pipeline parallelism: each rank keeps a run of consecutive blocks; pictures pass\n"
              "through them one after another, so make several at once",
              layout.pp);
-  read.text("--shares", "AXIS=A:B,...", "Layout",
-            "tp=3:2,ring=1:1: in which proportion the ranks along tp, ring,\n"
-            "ulysses, pp or dp take heads, tokens, blocks or pictures, for devices\n"
-            "that are not alike. Default: alike",
-            into(layout.shares, axis_shares));
+  read.text(
+      "--shares", "AXIS=A:B,...", "Layout",
+      "tp=3:2,ring=1:1: in which proportion the ranks along tp, ring,\n"
+      "ulysses, pp or dp take heads, tokens, blocks or pictures, for devices\n"
+      "that are not alike; or auto, by their speed in a product that is\n"
+      "measured once and kept. Default: alike",
+      [&](const std::string& flag, const std::string& text) { take_shares(flag, text, layout); });
   read.text("--tp-modulation", "HOW", "Layout",
             "sharded or replicated: whether tensor-parallel ranks share the\n"
             "adaLN layers, too. Default: sharded",
@@ -94,6 +99,18 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
             });
 }
 
+void add_planned_shares_flag(FlagReader& read, AxisShares& shares) {
+  read.text("--shares", "AXIS=A:B,...", "Devices",
+            "tp=3:2,ring=1:1: the proportions in layouts with as many ranks along\n"
+            "that axis. Default: alike, and for devices that differ also by what\n"
+            "they reach in large products",
+            [&](const std::string& flag, const std::string& text) {
+              require(text != "auto", flag, " auto is measured on devices that are there: plan ",
+                      "lists shares by the speed of data sheets without it");
+              shares = axis_shares(flag, text);
+            });
+}
+
 void add_auto_layout_flag(FlagReader& read, Layout& layout) {
   read.text("--layout", "auto", "Layout",
             "Take the degrees that braid plan puts first for the devices at\n"
@@ -106,7 +123,9 @@ void check_auto_layout(const Layout& l) {
   const bool has_degrees = l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.pp > 1;
   require(!has_degrees, "--layout auto chooses the degrees itself: leave out --tp, --ring, ",
           "--ulysses, --pp, --cfg-parallel and --dp, or leave out --layout");
-  require(l.shares == AxisShares{}, "--layout auto divides alike: leave out --shares, or --layout");
+  require(l.shares == AxisShares{} && l.shares_fit != Fit::kAuto,
+          "--layout auto divides alike, so that the same request gives the same picture: leave ",
+          "out --shares, or --layout");
 }
 
 }  // namespace braid

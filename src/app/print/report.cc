@@ -130,6 +130,13 @@ OrderedJson fit_of(const std::optional<MemoryPlan>& fit) {
 
 }  // namespace
 
+OrderedJson shares_json(const AxisShares& shares) {
+  auto json = OrderedJson::object();
+  for (const auto& axis : kAxes)
+    if (axis.shares && !(shares.*axis.shares).empty()) json[axis.name] = shares.*axis.shares;
+  return json;
+}
+
 OrderedJson graph_json(const GraphUse& use) {
   OrderedJson json = {{"replays", use.replays}};
   if (!use.why_not.empty()) json["why_not"] = use.why_not;
@@ -190,6 +197,8 @@ std::string report_json(const RunReport& r) {
   json["device"] = list_of_devices(r.options);
   json["threads"] = r.threads;
   json["layout"] = to_string(degrees);
+  json["shares"] = shares_json(degrees.shares);
+  if (!r.measured_flops.empty()) json["measured_flops"] = r.measured_flops;
   json["graph"] = graph_json(r.facts.graph);
   json["cache"] = words_of(r.options.cache);
   if (!r.facts.full_steps.empty()) json["full_steps"] = r.facts.full_steps;  // by picture, from 0

@@ -28,7 +28,8 @@ struct RunReport {
   std::vector<InputFile> inputs = {};
   std::vector<std::string> warnings = {};
   int threads = 0;
-  std::optional<MemoryPlan> fit = {};  // a budget's choice
+  std::optional<MemoryPlan> fit = {};       // a budget's choice
+  std::vector<double> measured_flops = {};  // per second, by rank, if shares are by them
 };
 
 // Seconds per step, over all rounds; 0 before the first.
@@ -39,6 +40,8 @@ std::string dtype_name(at::ScalarType dtype);  // "bfloat16"
 // Keys are axes, values counts and bytes that a rank sends; axes without traffic are left out.
 OrderedJson traffic_json(const TrafficByAxis& traffic);
 OrderedJson graph_json(const GraphUse& use);
+// Lists by axis, of those that have shares.
+OrderedJson shares_json(const AxisShares& shares);
 
 // One object per rank: its process's resident memory and its GPU's allocations, in each phase.
 OrderedJson peaks_json(const std::vector<RankPeaks>& ranks);

@@ -1,15 +1,14 @@
 #include "net/enhancer/answer_store.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/hub_cache.h"
 
 namespace braid::net {
 namespace {
@@ -17,11 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostKeptBytes = 1 << 20;
-
-std::string variable(const char* name) {
-  const auto* const value = std::getenv(name);
-  return value ? value : "";
-}
 
 void make_room(const fs::path& folder, std::size_t most) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
@@ -85,10 +79,6 @@ AnswerStore answers_in_memory(std::size_t most) {
   return {.find = find, .keep = keep};
 }
 
-fs::path answer_folder() {
-  const auto caches = variable("XDG_CACHE_HOME");
-  if (!caches.empty()) return fs::path(caches) / "braid" / "enhanced";
-  return variable("HOME").empty() ? fs::path() : expanded_home("~/.cache/braid/enhanced");
-}
+fs::path answer_folder() { return cache_folder("enhanced"); }
 
 }  // namespace braid::net

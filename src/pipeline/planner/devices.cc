@@ -154,6 +154,27 @@ const DeviceSpec& device_named(const std::string& flag, const std::string& name)
   return *it;
 }
 
+// Cards by what their drivers call them: NVIDIA's by name, AMD's by architecture. One with other
+// memory than the data sheet's is another card, or a part of one.
+struct Card {
+  const char* called;
+  const char* device;
+};
+constexpr Card kCards[] = {{"NVIDIA GeForce RTX 3090", "rtx-3090"},
+                           {"NVIDIA GeForce RTX 4090", "rtx-4090"},
+                           {"NVIDIA GeForce RTX 5090", "rtx-5090"},
+                           {"NVIDIA L4", "l4"},
+                           {"NVIDIA L20", "l20"},
+                           {"NVIDIA L40S", "l40s"},
+                           {"NVIDIA A100-SXM4-40GB", "a100-40gb"},
+                           {"NVIDIA A100-SXM4-80GB", "a100"},
+                           {"NVIDIA H100 80GB HBM3", "h100"},
+                           {"NVIDIA H200", "h200"},
+                           {"NVIDIA B200", "b200"},
+                           {"gfx1101", "rx-7800-xt"},
+                           {"gfx1100", "rx-7900-xtx"},
+                           {"gfx942", "mi300x"}};
+
 std::optional<double> number_of(const std::string& text, std::string& unit) {
   double value = 0;
   const auto* const end = text.data() + text.size();
@@ -197,6 +218,18 @@ std::vector<DeviceSpec> devices_named(const std::string& flag, const std::string
     devices.insert(devices.end(), std::size_t(count), spec);
   }
   return devices;
+}
+
+std::optional<DeviceSpec> device_of_card(const std::string& name, const std::string& architecture,
+                                         double bytes) {
+  constexpr double kLeast = 15.0 / 16;  // firmware and error correction take some of what is sold
+  for (const auto& card : kCards) {
+    if (card.called != (name.empty() ? architecture : name)) continue;
+    const auto& device = device_named("the device", card.device);
+    const bool has_memory = bytes >= kLeast * device.memory && bytes <= device.memory * 1.02;
+    return has_memory ? std::optional(device) : std::nullopt;
+  }
+  return {};
 }
 
 LinkSpec link_named(const std::string& flag, const std::string& text, bool through_host) {

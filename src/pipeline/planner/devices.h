@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,11 @@ struct LinkSpec {
 // order. `cpu` is this machine; several share its cores and memory. Throws InputError listing the
 // known names, also for no devices or more than 1024.
 std::vector<DeviceSpec> devices_named(const std::string& flag, const std::string& text);
+
+// The device that a driver's name, architecture and bytes of memory stand for; nothing unless it is
+// one of those whose name is known to the letter: "NVIDIA GeForce RTX 4090" is no laptop's.
+std::optional<DeviceSpec> device_of_card(const std::string& name, const std::string& architecture,
+                                         double bytes);
 
 // "pcie4", "nvlink", ... or a number of GB/s. `through_host`: bytes cross two links, one after the
 // other. Throws InputError listing the names.

@@ -1,8 +1,9 @@
-// Fit::kAuto for a layout: the degrees that the planner ranks first.
+// Layouts on a host's devices: the one that the planner ranks first, and one that is slower than a
+// single device.
 #pragma once
 
 #include "pipeline/host.h"
-#include "pipeline/planner/planner.h"
+#include "pipeline/planner/memory_plan.h"
 
 namespace braid {
 
@@ -11,5 +12,18 @@ namespace braid {
 // InputError with the most frequent reason if nothing fits.
 PlannedLayout fastest_layout(const PlanJob& job, const std::vector<std::string>& devices,
                              const Host& host);
+
+// The forecast of a split that takes longer than one of its cards would alone. Seconds per picture.
+struct SlowerSplit {
+  double split, alone;
+  std::string device;  // that would be faster: "cuda:1"
+  LinkSpec link;       // that the ranks talk over
+};
+
+// Nothing if the split is no slower, if no device alone has room for the job, and where ranks share
+// one device, are processes, or compute on something whose data sheet is not known. The job is
+// surveyed.
+std::optional<SlowerSplit> slower_split(const PlanJob& job, const RankPlaces& places,
+                                        const Host& host);
 
 }  // namespace braid

@@ -52,4 +52,25 @@ TEST(ShortageHere, IsToldBeforeAPictureBegins) {
   EXPECT_FALSE(shortage_here(deployment, large, 600'000'000)) << "the budget decides";
 }
 
+// Two cards that take alike are as slow as the slower one with half of the work.
+TEST(SlowerSplitHere, IsToldForALayoutThatWasAskedFor) {
+  const auto host = described_host(devices_named("", "rtx-3090,rtx-5090"));
+  DeployOptions asked{.pipeline = {.model = "", .devices = {"cuda:0-1"}, .layout = {.tp = 2}},
+                      .synthetic = "flux1-dev"};
+  asked.pipeline.memory.quantize = asked.pipeline.memory.quantize_text = Quantize::kInt8;
+  const auto said = slower_split_here(deploy(asked, host), {.prompts = {"a"}}, host);
+  ASSERT_TRUE(said);
+  EXPECT_THAT(*said, StartsWith("tp 2 over pcie4 (12.6 GB/s) is predicted to take "));
+  EXPECT_THAT(*said, HasSubstr(" a picture, cuda:1 alone "));
+  EXPECT_THAT(*said, HasSubstr(": --device cuda:1 without degrees is faster"));
+  const Request three{.prompts = {"a"}, .num_images = 3, .batch_size = 2};
+  asked.pipeline.layout = {.dp = 2};
+  EXPECT_TRUE(slower_split_here(deploy(asked, host), three, host));
+  asked.pipeline.layout.shares = {.dp = {1, 2}};
+  EXPECT_FALSE(slower_split_here(deploy(asked, host), three, host));
+  asked.pipeline.layout = {.fit = Fit::kAuto};
+  EXPECT_FALSE(slower_split_here(deploy(asked, host), {.prompts = {"a"}}, host)) << "was chosen";
+  EXPECT_FALSE(slower_split_here(deploy(demo()), {.prompts = {"a"}}));
+}
+
 }  // namespace braid::plan_here_test

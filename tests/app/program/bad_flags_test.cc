@@ -67,6 +67,8 @@ TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
                  "but there are 2 ranks: ask for degrees that multiply to 2");
   expect_refused({"--devices", "cpu,cpu,cpu", "--tp", "2", "-m", demo}, "= 2, but there are 3");
   expect_refused({"--devices", "cpu,tpu", "--tp", "2", "-m", "missing"}, "it is 'tpu'");
+  expect_refused({"--layout", "auto", "--shares", "auto", "-m", demo}, "leave out --shares");
+  expect_refused({"--tp", "2", "--shares", "tp=auto", "-m", demo}, "--shares should be");
   expect_refused({"--cfg-parallel", "2", "-m", demo}, "give a negative prompt");
   expect_refused({"--cfg-parallel", "3", "--negative-prompt", "b", "--true-cfg", "2"},
                  "a step has 2");

@@ -53,6 +53,44 @@ TEST_F(Generate, DrawsWhatWasAskedFor) {
   }
 }
 
+// On one CPU all ranks are alike, whatever was measured: the picture is the same.
+TEST_F(Generate, MeasuresSharesOnceAndRecordsThem) {
+  const auto drawn = [&](const std::string& name, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"generate", "a", "--size", "64x64", "--steps", "1", "-o", name});
+    const auto finished =
+        Subprocess({.arguments = std::move(arguments),
+                    .environment = {"XDG_CACHE_HOME=" + (folder_ / "caches").string()},
+                    .folder = folder_})
+            .finish();
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return finished;
+  };
+  const std::vector<std::string> automatic = {"--tp", "2", "--shares", "auto"};
+  EXPECT_THAT(drawn("auto.png", automatic).err, HasSubstr("shares by measured speed: alike"));
+  const auto kept = [&] {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "caches/braid/speeds"))
+      files[entry.path().filename()] = read_file(entry.path());
+    return files;
+  };
+  const auto first = kept();
+  ASSERT_EQ(first.size(), 1u);
+  const auto report =
+      Json::parse(drawn("again.png", {"--tp", "2", "--shares", "auto", "--json"}).out);
+  EXPECT_EQ(kept(), first);
+  const auto flops = Json::parse(first.begin()->second)["flops"];
+  EXPECT_EQ(report["measured_flops"], Json({flops, flops}));
+  EXPECT_EQ(report["shares"], Json::object());
+  (void)drawn("alike.png", {"--tp", "2"});
+  EXPECT_EQ(bytes("auto.png"), bytes("alike.png"));
+  const auto given =
+      Json::parse(drawn("given.png", {"--tp", "2", "--shares", "tp=3:1", "--json"}).out);
+  EXPECT_EQ(given["shares"], Json({{"tp", {3, 1}}}));
+  EXPECT_THAT(braid({"info", "given.png"}).out, HasSubstr("tp=3:1"));
+  EXPECT_THAT(braid({"info", "alike.png"}).out, testing::Not(HasSubstr("shares")));
+}
+
 TEST_F(Generate, TellsProgressInAFewLinesAndNothingWhenQuiet) {
   const auto finished = draw({"a", "--steps", "20"});
   EXPECT_THAT(finished.err, HasMatch("^load +.* MB \\.\\.\\.\n"
