@@ -36,9 +36,25 @@ Request request_of(const PlanFlags& f, const RequestLimits& limits) {
           .pictures = std::move(in)};
 }
 
+// Shares that no layout of so many devices has are a mistake.
+void check_shares_suit(const AxisShares& shares, const std::string& devices) {
+  const int ranks = int(devices_named("--devices", devices).size());
+  const auto grids = grids_of(ranks);
+  const auto suits = [&](const Degrees& grid) {
+    return std::ranges::all_of(kAxes, [&](const Axis& axis) {
+      const auto count = axis.shares ? (shares.*axis.shares).size() : 0;
+      return count == 0 || int(count) == grid.*axis.degree;
+    });
+  };
+  require(std::ranges::any_of(grids, suits), "--shares ", to_string(shares), " suits no layout of ",
+          ranks, ranks == 1 ? " device" : " devices", ": the numbers of shares along all axes ",
+          "should multiply to a divisor of that");
+}
+
 }  // namespace
 
 PlanJob job_of(const PlanFlags& f) {
+  check_shares_suit(f.shares, f.devices);
   require_chosen_bits(f.options.memory);
   for (const auto& device : devices_named("--devices", f.devices))
     require(device.multiplies_int8 || !multiplies_codes(f.options.memory),
@@ -47,6 +63,7 @@ PlanJob job_of(const PlanFlags& f) {
   const auto limits = deployment.family->description().limits;
   auto job = job_of(deployment, request_of(f, limits));
   if (f.true_cfg > 1) job.branches = 2;
+  job.layout.shares = f.shares;
   return job;
 }
 

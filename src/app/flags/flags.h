@@ -110,6 +110,7 @@ struct PlanFlags {
   std::filesystem::path init = {};                     // empty: none
   std::vector<std::filesystem::path> references = {};  // only their sizes count
   Layout sharing = {};                                 // what is shared, without degrees
+  AxisShares shares = {};                              // of layouts with these degrees
   std::string devices = "cpu", memory = {}, link = {}, network = "ethernet";
   int devices_per_host = 1024;
   bool all = false, json = false;

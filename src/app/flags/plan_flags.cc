@@ -117,6 +117,7 @@ void add_device_flags(FlagReader& read, PlanFlags& f) {
                 chosen = choice(flag, text, choices);
               });
   };
+  add_planned_shares_flag(read, f.shares);
   auto& l = f.sharing;
   either("--tp-modulation", "HOW", "sharded or replicated. Default: sharded", kModulations,
          l.modulation);

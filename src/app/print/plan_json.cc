@@ -10,18 +10,6 @@ OrderedJson json_of(const Degrees& g) {
           {"ring", g.ring}, {"ulysses", g.ulysses}, {"tp", g.tp}};
 }
 
-// Lists only axes whose ranks take unequal shares.
-OrderedJson json_of(const AxisShares& shares) {
-  auto json = OrderedJson::object();
-  for (const auto& [axis, of_axis] : {std::pair{"dp", shares.dp},
-                                      {"pp", shares.pp},
-                                      {"ring", shares.ring},
-                                      {"ulysses", shares.ulysses},
-                                      {"tp", shares.tp}})
-    if (!of_axis.empty()) json[axis] = of_axis;
-  return json;
-}
-
 OrderedJson json_of(const RankBytes& b) {
   return {{"transformer", b.transformer},
           {"text_encoders", b.text_encoders},
@@ -48,7 +36,7 @@ OrderedJson json_of(const StepTime& step) {
 
 OrderedJson json_of(const PlannedLayout& l) {
   OrderedJson json = {{"layout", layout_name(l.grid)}, {"degrees", json_of(l.grid)}};
-  if (l.grid.shares != AxisShares{}) json["shares"] = json_of(l.grid.shares);
+  if (l.grid.shares != AxisShares{}) json["shares"] = shares_json(l.grid.shares);
   json["fits"] = l.fits();
   if (!l.fits()) json.update({{"obstacle", obstacle_name(l.obstacle)}, {"reason", l.reason}});
   if (!l.fits() && l.obstacle != Obstacle::kMemory) return json;

@@ -144,8 +144,11 @@ std::string flags_of(const PlanJob& job) {
   auto memory = flags_of(job.memory);
   const auto folder = memory.find("--offload-dir");
   if (folder != memory.npos) memory.insert(folder + "--offload-dir"sv.size(), " DIR");
-  const std::string text = job.layout.text == TextRanks::kShared ? "--text-encoder tp" : "";
-  return text + (text.empty() || memory.empty() ? "" : " ") + memory;
+  std::string text = job.layout.text == TextRanks::kShared ? "--text-encoder tp" : "";
+  const auto shares = to_string(job.layout.shares);
+  for (const auto& flags : {shares.empty() ? shares : "--shares " + shares, memory})
+    text += (text.empty() || flags.empty() ? "" : " ") + flags;
+  return text;
 }
 
 std::string model_of(const PlanReport& r) {

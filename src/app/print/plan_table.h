@@ -26,7 +26,7 @@ struct OutOf {
 };
 std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts);
 
-// The flags with which the job keeps its weights; "" for the defaults.
+// The flags with which the job divides its work and keeps its weights; "" for the defaults.
 std::string flags_of(const PlanJob& job);
 
 // The name of a published model, or the last part of a path.

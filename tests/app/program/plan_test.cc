@@ -103,6 +103,48 @@ TEST_F(Plan, TakesTheFlagsOfMemory) {
   expect_bad_input({"plan", "--quantize", "auto"}, "give int8, another form or none here");
 }
 
+TEST_F(Plan, TakesShares) {
+  const std::vector<std::string> cards = {
+      "-m",         "flux1-dev", "--devices", "rtx-5090,rtx-4090",
+      "--quantize", "int8",      "--shares",  "tp=3:2"};
+  const auto finished = plan(cards);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("--shares tp=3:2 --quantize int8\n1 rtx-5090, 1 rtx-4090"));
+  EXPECT_THAT(finished.out, HasSubstr("\n  tp 2 (3:2) "));
+  EXPECT_THAT(finished.out, Not(HasSubstr("tp 2 (8:6)")));
+  const auto named = [](const Json& plan, const std::string& name) {
+    for (const auto& layout : plan["layouts"])
+      if (layout["layout"] == name) return layout;
+    return Json();
+  };
+  const auto asked = json(cards);
+  const auto given = named(asked, "tp 2 (3:2)");
+  EXPECT_EQ(given["shares"], Json({{"tp", {3, 2}}}));
+  // 14 and 10 of 24 heads; adaLN's outputs 3 to 2
+  const auto bytes_of = [&](const char* rank) {
+    return given["bytes"][rank]["transformer"].get<double>();
+  };
+  const auto times = bytes_of("first_rank") / bytes_of("largest_other");
+  EXPECT_TRUE(times > 1.4 && times < 1.5) << times;
+  EXPECT_GT(given["seconds_per_step"]["total"], 0);
+  EXPECT_GT(given["step_traffic"]["tp"]["bytes"], 0);
+  EXPECT_TRUE(named(asked, "ring 2 (8:6)").is_object()) << "other axes as without --shares";
+  const auto by_speed = json({cards.begin(), cards.end() - 2});
+  EXPECT_EQ(named(by_speed, "tp 2 (8:6)")["shares"], Json({{"tp", {8, 6}}}));
+  EXPECT_FALSE(named(by_speed, "tp 2").contains("shares"));
+}
+
+TEST_F(Plan, RefusesSharesOfNoLayout) {
+  const auto refused = [&](const char* shares, const char* words) {
+    expect_bad_input({"plan", "-m", "flux1-dev", "--devices", "2xl20", "--shares", shares}, words);
+  };
+  refused("tp=1:2:3", "--shares tp=1:2:3 suits no layout of 2 devices");
+  refused("tp=1:2,ring=1:2", "--shares ring=1:2,tp=1:2 suits no layout of 2 devices");
+  refused("auto", "plan lists shares by the speed of data sheets without it");
+  refused("cfg=1:2", "--shares's axis should be one of dp, pp, ring, ulysses, tp");
+  refused("tp=0:1", "--shares should be a whole number from 1 to 1000");
+}
+
 TEST_F(Plan, PrintsOneJsonObject) {
   const auto plan = json({"-m", "flux1-dev", "--devices", "2xh200", "--true-cfg", "4", "-n", "2",
                           "--size", "1008x1008", "--steps", "10", "--all"});
