@@ -86,10 +86,35 @@ def set_fields(target: object, name: str, fields: Mapping[str, Any]) -> None:
         setattr(target, key, word(type(now), f"{name}.{key}", value) if isinstance(now, Enum) else value)
 
 
-def layout_of(layout: object, num_devices: int) -> _core.Layout:
+def shares_in(text: str) -> dict[str, list[int]]:
+    """ "tp=3:2,ring=1:1"."""
+    shares: dict[str, list[int]] = {}
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*([a-z]+)\s*=\s*(\d+(?::\d+)*)\s*", part)
+        if not found or found[1] in shares:
+            raise ValueError(f"shares should be 'auto' or numbers for axes, such as 'tp=3:2,ring=1:1', it is {text!r}")
+        shares[found[1]] = [int(share) for share in found[2].split(":")]
+    return shares
+
+
+def set_shares(layout: _core.Layout, shares: object) -> None:
+    """ "auto" (by measured speed), "tp=3:2", or lists by axis."""
+    if shares == "auto":
+        layout.shares_fit = _core.Fit.auto
+        return
+    if not isinstance(shares, str | Mapping):
+        raise TypeError(f"shares should be a string or a dictionary, it is {shares!r}")
+    set_fields(layout.shares, "shares", shares_in(shares) if isinstance(shares, str) else shares)
+
+
+def layout_of(layout: object, num_devices: int, shares: object = None) -> _core.Layout:
     if isinstance(layout, _core.Layout):
+        if shares is not None:
+            raise ValueError("layout is a Layout, which has shares: set them there")
         return layout
     result = _core.Layout()
+    if shares is not None:
+        set_shares(result, shares)
     # Threads, unless a launcher started this process as one of several.
     result.ranks = _core.Ranks.processes
     if layout is None:

@@ -18,7 +18,7 @@ def flag_of(name: str) -> str:
 
 
 def arguments_of(options: Mapping[str, object]) -> list[str]:
-    """Keywords as flags: devices="4xrx-7800-xt", tp=2, lora=["a.safetensors"], size=(1024, 768)."""
+    """Keywords as flags: devices="4xrx-7800-xt", tp=2, shares={"tp": [3, 2]}, lora=["a.sft"], size=(1024, 768)."""
     arguments: list[str] = []
     for name, value in options.items():
         if value is None or value is False:
@@ -30,6 +30,8 @@ def arguments_of(options: Mapping[str, object]) -> list[str]:
             arguments += [flag, "x".join(str(side) for side in value)]
         elif name == "devices" and not isinstance(value, str) and isinstance(value, Sequence):
             arguments += [flag, ",".join(f"cuda:{d}" if isinstance(d, int) else str(d) for d in value)]
+        elif name == "shares" and isinstance(value, Mapping):
+            arguments += [flag, ",".join(f"{axis}={':'.join(map(str, of))}" for axis, of in value.items())]
         elif isinstance(value, Sequence) and not isinstance(value, str):
             for one in value:
                 arguments += [flag, os.fspath(one) if isinstance(one, os.PathLike) else str(one)]
@@ -52,7 +54,8 @@ def answer_of(
 def plan(model: str | os.PathLike[str], devices: object, **options: object) -> Any:
     """Layouts for devices that need not be there, ranked by predicted time: `braid plan --json`.
 
-    `options` are that command's flags: num_images=4, size=(1024, 768), text_encoder="tp", quantize="int8".
+    `options` are that command's flags: num_images=4, size=(1024, 768), shares={"tp": [3, 2]}, text_encoder="tp",
+    quantize="int8".
     Raises InputError with Braid's sentence.
     """
     return answer_of("plan", {"model": model, "devices": devices, **options})

@@ -204,6 +204,7 @@ def accelerate(
     model: str | os.PathLike[str] | None = None,
     devices: Any = None,
     layout: Any = None,
+    shares: Any = None,
     dtype: Any = None,
     quantization: str | None = None,
     memory: Any = None,
@@ -214,7 +215,7 @@ def accelerate(
 ) -> Any:
     """Replaces the pipeline's transformer by Braid's, read from the pipeline's files; returns the pipeline.
 
-    devices, layout, dtype (None: the pipeline's), quantization, memory, offload, threads: as
+    devices, layout, shares, dtype (None: the pipeline's), quantization, memory, offload, threads: as
     Pipeline.from_pretrained(). model: the folder or name, if the pipeline was not loaded from one. loras: files and
     their scales.
 
@@ -232,7 +233,7 @@ def accelerate(
     options.devices = _options.devices_of(devices)
     options.threads = threads
     options.adapters = [_core.Adapter(file, scale) for file, scale in (loras or {}).items()]
-    options.layout = _options.layout_of(layout, len(options.devices))
+    options.layout = _options.layout_of(layout, len(options.devices), shares)
     options.memory = _options.memory_of(memory, None, quantization, None, offload)
     pipe.transformer = kind(original, _core.Transformer(options, warning), getattr(pipe, "vae_scale_factor", 8))
     return pipe

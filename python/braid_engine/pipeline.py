@@ -55,6 +55,7 @@ class Pipeline:
         torch_dtype: Any = None,
         devices: Any = None,
         layout: Any = None,
+        shares: Any = None,
         quantization: str | None = None,
         text_quantization: str | None = None,
         memory: Any = None,
@@ -82,6 +83,8 @@ class Pipeline:
         devices: one for all ranks or one per rank: "cuda:0-3", [0, 1], "cpu", ["cpu", "cpu"].
         layout: "tp=2,cfg=2", a dictionary, or "auto", which several devices imply. Ranks are threads, or the
             processes that torchrun, mpirun or srun started.
+        shares: "tp=3:2", {"tp": [3, 2]}, or "auto": how ranks divide their work where devices are not alike; "auto"
+            goes by the speed of a product that is measured once. Needs a layout that is given.
         quantization, text_quantization: "int8", "int8-dynamic", "int8-v1", "fp8"; "auto": if a budget needs it.
         memory, host_memory: budgets, such as "12GB". offload: "model", "block", "leaf", "sequential", or a dictionary.
         progress: called with phase, done and total while loading and in every call.
@@ -107,7 +110,7 @@ class Pipeline:
         options.dtype = _options.dtype_of(dtype if dtype is not None else torch_dtype)
         options.devices = _options.devices_of(devices)
         options.threads = threads
-        options.layout = _options.layout_of(layout, len(options.devices))
+        options.layout = _options.layout_of(layout, len(options.devices), shares)
         options.memory = _options.memory_of(memory, host_memory, quantization, text_quantization, offload)
         options.cache = _options.cache_of(cache)
         return cls(options, progress=progress)

@@ -44,6 +44,13 @@ void bind_layout(nb::module_& m) {
   nb::enum_<RingForm>(m, "RingForm")
       .value("shift", RingForm::kShift)
       .value("gather", RingForm::kGather);
+  nb::class_<AxisShares>(m, "AxisShares")
+      .def(nb::init<>())
+      .def_rw("dp", &AxisShares::dp)
+      .def_rw("pp", &AxisShares::pp)
+      .def_rw("ring", &AxisShares::ring)
+      .def_rw("ulysses", &AxisShares::ulysses)
+      .def_rw("tp", &AxisShares::tp);
   nb::class_<Layout>(m, "Layout")
       .def(nb::init<>())
       .def_rw("fit", &Layout::fit)
@@ -53,6 +60,8 @@ void bind_layout(nb::module_& m) {
       .def_rw("cfg", &Layout::cfg)
       .def_rw("dp", &Layout::dp)
       .def_rw("pp", &Layout::pp)
+      .def_rw("shares", &Layout::shares)
+      .def_rw("shares_fit", &Layout::shares_fit)
       .def_rw("modulation", &Layout::modulation)
       .def_rw("text", &Layout::text)
       .def_rw("decode", &Layout::decode)

@@ -33,6 +33,10 @@ class Pictures(unittest.TestCase):
         image = pipeline(devices=["cpu", "cpu"], layout="tp=2")(PROMPT, generator=7, **RUN).images[0]
         np.testing.assert_array_equal(np.asarray(image), generated("--seed", "7", "--tp", "2")[0])
 
+    def test_equal_those_of_the_program_with_shares(self) -> None:
+        image = pipeline(devices=["cpu", "cpu"], layout="tp=2", shares={"tp": [3, 1]})(PROMPT, generator=7, **RUN).images[0]
+        np.testing.assert_array_equal(np.asarray(image), generated("--seed", "7", "--tp", "2", "--shares", "tp=3:1")[0])
+
     def test_equal_those_of_the_program_with_guidance_and_quantized(self) -> None:
         pipe = pipeline(quantization="int8")
         image = pipe(PROMPT, negative_prompt="a star", true_cfg_scale=2.0, guidance_scale=2.5, generator=7, **RUN).images[0]

@@ -14,6 +14,12 @@ class Program(unittest.TestCase):
         plan = braid_engine.plan("flux1-dev", "4xrx-7800-xt", size=(512, 512), text_encoder="tp")
         self.assertEqual(plan["layouts"][0]["degrees"]["tp"], 4)
 
+    def test_plans_with_shares(self) -> None:
+        for shares in ("tp=3:2", {"tp": [3, 2]}):
+            plan = braid_engine.plan("flux1-dev", ["rtx-5090", "rtx-4090"], shares=shares, quantize="int8")
+            found = [layout for layout in plan["layouts"] if layout["layout"] == "tp 2 (3:2)"]
+            self.assertEqual([layout["shares"] for layout in found], [{"tp": [3, 2]}], shares)
+
     def test_verifies(self) -> None:
         model = _options.MODELS / "demo"
         verdict = braid_engine.verify(model, tp=2, size=(64, 64), max_sequence_length=16)
@@ -42,6 +48,20 @@ class Words(unittest.TestCase):
         self.assertEqual(_options.layout_of("pp=3", 3).pp, 3)
         self.assertEqual(_options.layout_of(None, 2).fit, _core.Fit.auto)
         self.assertEqual(_options.layout_of(None, 1).fit, _core.Fit.as_asked)
+
+    def test_of_shares(self) -> None:
+        for words in ("tp=3:2,ring=1:4", {"tp": [3, 2], "ring": [1, 4]}):
+            shares = _options.layout_of("tp=2,ring=2", 4, words).shares
+            self.assertEqual((shares.tp, shares.ring, shares.dp), ([3, 2], [1, 4], []), words)
+        self.assertEqual(_options.layout_of("tp=2", 2, "auto").shares_fit, _core.Fit.auto)
+        self.assertEqual(_options.layout_of("tp=2", 2).shares_fit, _core.Fit.as_asked)
+        for wrong in ("tp", "tp=", "tp=3:2,tp=1:1", "tp=3,2"):
+            with self.assertRaisesRegex(ValueError, "such as 'tp=3:2,ring=1:1'"):
+                _options.layout_of("tp=2", 2, wrong)
+        with self.assertRaisesRegex(ValueError, "no 'cfg'"):
+            _options.layout_of("cfg=2", 2, {"cfg": [1, 2]})
+        with self.assertRaisesRegex(ValueError, "set them there"):
+            _options.layout_of(_core.Layout(), 2, "tp=3:2")
 
     def test_of_bytes(self) -> None:
         sizes = [_options.bytes_of("memory", text) for text in ("6GB", "6GiB", "1.5 M", "12", 7)]
