@@ -73,7 +73,7 @@ TEST(Shares, GiveEachRankItsPartOfBytesAndTime) {
   EXPECT_EQ(planned.traffic, alike.traffic) << "sums of whole tokens";
 }
 
-// Of six pictures the first rank draws four, the other two.
+// The first rank draws four of six pictures, the other two.
 TEST(Shares, OfPicturesAreThoseOfARound) {
   auto job = flux_dev();
   job.num_pictures = 6;
