@@ -19,8 +19,9 @@ struct Picture {
   // One byte per pixel, 255 is opaque; empty where the model draws no alpha. The colours are not
   // multiplied by it.
   std::vector<std::uint8_t> alpha = {};
-  int frame = 0, num_frames = 1;  // of a clip, whose frames follow each other
-  double frames_per_second = 0;   // of a clip; 0: a picture
+  // A clip's frames follow each other; layers of a picture are frames, too, from the lowest up.
+  int frame = 0, num_frames = 1;
+  double frames_per_second = 0;  // of a clip; 0: a picture, or a layer of one
   // As the request's `output` asks. kValues: [channels(), height, width], 0 to 1. kLatents: packed,
   // [tokens, width], as after the last step.
   Latents values = {};

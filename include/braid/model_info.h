@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "braid/sampling.h"
 
@@ -32,6 +33,12 @@ struct ModelInfo {
     double per_second = 0;  // 0: a model of pictures
   };
   Frames frames = {};
+  // Layers that a reference is taken apart into, and PicturesIn::resolution, the default first.
+  struct Layers {
+    int drawn = 0, most = 0;  // 0: the model draws none
+    std::vector<int> resolutions = {};
+  };
+  Layers layers = {};
   bool draws_alpha = false;  // its pictures may be transparent
   bool takes_boxes = false;  // follows Request::boxes
   int num_texts = 1;         // 2: accepts a second prompt, for a second text encoder

@@ -33,9 +33,13 @@ struct Request {
   double true_cfg = 1.0;
   double guidance_rescale = 0;  // 0 to 1: how far it is brought back to the unguided spread
   double cfg_norm_cap = 0;      // caps its length at this multiple of the unguided one's; 0: off
-  double cfg_until = 1;         // 0 to 1: fraction of the way from noise to picture that it runs
+  // Whether each token of the guided velocity keeps the unguided one's length, for models guided
+  // token by token; unset: as the model's pipeline does.
+  std::optional<bool> cfg_normalize = {};
+  double cfg_until = 1;  // 0 to 1: fraction of the way from noise to picture that it runs
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
   std::optional<int> frames = {};              // of a clip; a model of pictures draws 1
+  std::optional<int> layers = {};              // that a reference is taken apart into
   std::optional<int> steps = {};               // overruled by lists of noise levels
   Sampling sampling = {};
   std::optional<double> guidance = {};          // the model's own scale; ignored if it has none

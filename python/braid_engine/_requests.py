@@ -58,6 +58,9 @@ class Call:
     mask_blur: float = 0.0
     guidance_rescale: float = 0.0
     cfg_norm_cap: float = 0.0
+    cfg_normalize: bool | None = None
+    layers: int | None = None
+    resolution: int | None = None
     cfg_until: float = 1.0
     reference_scales: Sequence[float] = ()
     extra: dict[str, Any] = field(default_factory=dict)
@@ -146,6 +149,7 @@ def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
     pictures.mask_blur = call.mask_blur
     pictures.padding_crop = call.padding_mask_crop
     pictures.controls = controls_of(call)
+    pictures.resolution = call.resolution
     return pictures
 
 
@@ -170,6 +174,8 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
         request.true_cfg = float(call.true_cfg_scale)
     request.guidance_rescale = float(call.guidance_rescale)
     request.cfg_norm_cap = float(call.cfg_norm_cap)
+    request.cfg_normalize = call.cfg_normalize
+    request.layers = call.layers
     request.cfg_until = float(call.cfg_until)
     request.width = call.width
     request.height = call.height

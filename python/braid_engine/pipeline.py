@@ -144,7 +144,8 @@ class Pipeline:
         image, image_reference, mask_image, strength, padding_mask_crop, control_image and what goes with it,
         generator (a seed, a torch.Generator or a list of these), output_type ("pil", "np", "pt", "latent"),
         return_dict, joint_attention_kwargs={"scale": ...}, callback_on_step_end and its tensor inputs ("latents").
-        Braid's own: boxes (a JSON array, for FLUX.3), batch_size, mask_blur, guidance_rescale, cfg_norm_cap, cfg_until, reference_scales, preview.
+        Braid's own: boxes (a JSON array, for FLUX.3), batch_size, mask_blur, guidance_rescale, cfg_norm_cap, cfg_until, reference_scales, preview;
+        layers, resolution and cfg_normalize, for Qwen-Image-Layered.
 
         Unset arguments take the model's defaults. Raises InputError (a ValueError); an exception of a callback and
         Ctrl-C end the call within a step.

@@ -48,6 +48,7 @@ void bind_pictures(nb::module_& m) {
       .def_rw("references", &PicturesIn::references)
       .def_rw("reference_scales", &PicturesIn::reference_scales)
       .def_rw("reference_cache", &PicturesIn::reference_cache)
+      .def_rw("resolution", &PicturesIn::resolution, nb::arg().none())
       .def_rw("controls", &PicturesIn::controls);
 }
 
@@ -70,9 +71,11 @@ void bind_request(nb::module_& m) {
       .def_rw("true_cfg", &Request::true_cfg)
       .def_rw("guidance_rescale", &Request::guidance_rescale)
       .def_rw("cfg_norm_cap", &Request::cfg_norm_cap)
+      .def_rw("cfg_normalize", &Request::cfg_normalize, nb::arg().none())
       .def_rw("cfg_until", &Request::cfg_until)
       .def_rw("width", &Request::width, nb::arg().none())
       .def_rw("height", &Request::height, nb::arg().none())
+      .def_rw("layers", &Request::layers, nb::arg().none())
       .def_rw("steps", &Request::steps, nb::arg().none())
       .def_prop_rw(
           "base_sigmas", [](const Request& self) { return self.sampling.base_sigmas; },

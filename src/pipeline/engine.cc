@@ -202,6 +202,14 @@ ModelInfo info_of(const Description& description) {
   const auto& d = limits.defaults;
   const auto& pictures = limits.pictures;
   const bool takes_init = pictures.init != PicturesTaken::Init::kNever;
+  const auto& frames = limits.frames;
+  const bool draws_layers = frames.kind == FrameKind::kLayer;
+  ModelInfo::Layers layers;
+  if (draws_layers) layers = {.drawn = d.frames - 1, .most = frames.most - 1};
+  for (const auto& area : pictures.resolutions) layers.resolutions.push_back(int(area.side));
+  ModelInfo::Frames in_time;
+  if (!draws_layers)
+    in_time = {.drawn = d.frames, .most = frames.most, .per_second = frames.per_second};
   return {.family = description.family,
           .width = d.width,
           .height = d.height,
@@ -212,9 +220,8 @@ ModelInfo info_of(const Description& description) {
           .size_multiple = limits.size_multiple,
           .largest_side = limits.largest_side,
           .max_text_tokens = limits.max_text_tokens,
-          .frames = {.drawn = d.frames,
-                     .most = limits.frames.most,
-                     .per_second = limits.frames.per_second},
+          .frames = in_time,
+          .layers = layers,
           .draws_alpha = description.vae.image_channels == 4,
           .takes_boxes = bool(limits.laid_out),
           .num_texts = limits.num_texts,

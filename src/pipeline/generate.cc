@@ -199,7 +199,7 @@ Picture Run::picture_of(const Tensor& whole_1CHW, int number, int frame) const {
                   .seed = settings_.seed + std::uint64_t(number),
                   .alpha = std::move(bytes.alpha),
                   .frame = frame,
-                  .num_frames = settings_.frames,
+                  .num_frames = settings_.returned_frames(),
                   .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
   if (put_back_) picture = (*put_back_)(std::move(picture));
   if (settings_.output == Output::kValues)
@@ -227,7 +227,7 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   begin(Phase::kDecode);
   Progress progress{.phase = Phase::kDecode,
                     .done = 0,
-                    .total = std::int64_t(batch.count) * settings_.frames,
+                    .total = std::int64_t(batch.count) * settings_.returned_frames(),
                     .first_picture = batch.first,
                     .num_pictures = batch.count};
   const auto tell = [&] {
@@ -237,9 +237,8 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   const bool tiled = is_tiled(settings_.vae_tiling, settings_.size());
   std::vector<Picture> pictures;
   const auto on_picture = [&](const Tensor& decoded) {
-    const auto made = int(pictures.size());
-    pictures.push_back(
-        picture_of(decoded, batch.first + made / settings_.frames, made % settings_.frames));
+    const auto made = int(pictures.size()), frames = settings_.returned_frames();
+    pictures.push_back(picture_of(decoded, batch.first + made / frames, made % frames));
     if (hooks_.picture) hooks_.picture(pictures.back());
     ++progress.done;
     tell();

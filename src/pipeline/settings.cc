@@ -36,6 +36,10 @@ void check_text(const char* name, const std::string& text) {
   require(is_valid_utf8(text), "the ", name, " should be UTF-8 text");
 }
 
+bool has_words(const std::string& prompt) {
+  return prompt.find_first_not_of(" \t\n\r") != prompt.npos;
+}
+
 void check_texts(const Request& r, const RequestLimits& limits) {
   require(limits.num_texts > 1 || (r.prompts_2.empty() && !r.negative_prompt_2),
           "this model has one text encoder: it takes no second prompt");
@@ -43,6 +47,11 @@ void check_texts(const Request& r, const RequestLimits& limits) {
   for (const auto& prompt : r.prompts_2) check_text("second prompt", prompt);
   check_text("negative prompt", r.negative_prompt.value_or(""));
   check_text("second negative prompt", r.negative_prompt_2.value_or(""));
+  for (const auto& prompt : r.prompts)
+    require(
+        limits.empty_prompt == EmptyPrompt::kDrawn || has_words(prompt),
+        "this model needs a prompt that says what the reference shows: there is none, and Braid "
+        "writes no captions");
 }
 
 std::vector<Prompt> pair_prompts(const Request& r) {
@@ -114,13 +123,21 @@ Prompt negative_of(const Request& r, const RequestLimits& limits) {
           .second = r.negative_prompt_2.value_or("")};
 }
 
+// How many channels' length is kept.
+std::int64_t kept_channels(const Request& r, const RequestLimits& limits) {
+  const bool is_usual = limits.kept_lengths == KeptLengths::kUsually;
+  require(!r.cfg_normalize.value_or(false) || limits.guided_channels > 0,
+          "this model's guidance keeps no lengths: it is not normalized");
+  return r.cfg_normalize.value_or(is_usual) ? limits.guided_channels : 0;
+}
+
 TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
   const TrueGuidance guidance{
       .from = limits.guided_from,
       .scale = true_scale(r, limits).value_or(1),
       .rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0),
       .norm_cap = finite("norm cap of guidance", r.cfg_norm_cap),
-      .kept_channels = limits.guided_channels,
+      .kept_channels = kept_channels(r, limits),
       .until = within("part of the way that true guidance runs", r.cfg_until, 0.0, 1.0),
       .way_from = limits.guided_way_from};
   require(guidance.norm_cap >= 0, "the norm cap of guidance should be at least 0, it is ",
@@ -148,7 +165,18 @@ PictureSize asked_size(const Request& r, const RequestLimits& limits) {
   const auto otherwise = size_without_request(r.pictures, limits);
   return {.width = r.width.value_or(otherwise.width),
           .height = r.height.value_or(otherwise.height),
-          .frames = r.frames.value_or(limits.defaults.frames)};
+          .frames = drawn_frames(r, limits)};
+}
+
+void check_frames(const Request& r, const RequestLimits& limits, int asked) {
+  const auto& frames = limits.frames;
+  if (frames.kind == FrameKind::kLayer) {
+    require(!r.frames, "this model draws layers of a picture: ask for layers, not for frames");
+    within("number of layers", asked - frames.unreturned(), 1, frames.most - frames.unreturned());
+    return;
+  }
+  require(!r.layers, "this model draws no layers of a picture");
+  within("number of frames", asked, 1, frames.most);
 }
 
 // Checks the size asked for and warns if another one is drawn.
@@ -159,7 +187,7 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   const auto asked = asked_size(r, limits);
   within("width", asked.width, least, limits.largest_side);
   within("height", asked.height, least, limits.largest_side);
-  within("number of frames", asked.frames, 1, limits.frames.most);
+  check_frames(r, limits, asked.frames);
   const auto drawn = drawn_size(r, limits);
   if (limits.size_rounding == SizeRounding::kNever)
     for (const auto& [name, pixels] : {std::pair("width", asked.width), {"height", asked.height}})
@@ -201,6 +229,12 @@ void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings
 }
 
 }  // namespace
+
+int drawn_frames(const Request& r, const RequestLimits& limits) {
+  const auto& frames = limits.frames;
+  if (frames.kind == FrameKind::kMoment) return r.frames.value_or(limits.defaults.frames);
+  return r.layers ? *r.layers + frames.unreturned() : limits.defaults.frames;
+}
 
 int num_branches(const Request& request, const RequestLimits& limits) {
   return true_scale(request, limits) ? 2 : 1;
@@ -251,14 +285,18 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.guidance = finite("guidance scale", guidance_of(r, limits));
   check_guidance(r, limits, warn);
   s.true_guidance = true_guidance_of(r, limits);
+  s.cfg_normalize = r.cfg_normalize;
   if (true_scale(r, limits)) s.negative = negative_of(r, limits);
   if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
     warn("guidance is not rescaled or capped: that takes true guidance, which is off");
   check_pictures(r, limits.pictures);
+  require(!r.pictures.resolution || (!r.width && !r.height),
+          "both a resolution and a size were given: give one of them");
   const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
   s.frames = size.frames;
+  s.first_frame = limits.frames.unreturned();
   s.returned = region_returned(r, limits.pictures);
   settle_steps(r, limits, warn, s);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
@@ -285,8 +323,10 @@ Request completed(const Request& request, const Settings& s) {
   if (!s.returned) {  // which a size would prevent
     all.width = s.width;
     all.height = s.height;
+    all.pictures.resolution.reset();
   }
-  if (s.frames > 1) all.frames = s.frames;
+  if (s.layers() > 0) all.layers = s.layers();
+  if (s.layers() == 0 && s.frames > 1) all.frames = s.frames;
   all.steps = s.steps;
   all.sampling = s.sampling;
   all.guidance = s.guidance;

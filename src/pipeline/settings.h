@@ -22,9 +22,10 @@ struct Settings {
   std::optional<Prompt> negative;  // set exactly if true guidance runs
   TrueGuidance true_guidance = {};
   double true_cfg = 1;  // its scale, unless it is the model's own guidance
-  int width = 0, height = 0, frames = 1, steps = 0;
-  int num_steps = 0;       // of the grid, which may have fewer levels than `steps`
-  Sampling sampling = {};  // settled: with its sampler
+  int width = 0, height = 0, steps = 0;
+  int frames = 1, first_frame = 0;  // those drawn, and the first of them that is returned
+  int num_steps = 0;                // of the grid, which may have fewer levels than `steps`
+  Sampling sampling = {};           // settled: with its sampler
   double guidance = 0;
   int max_sequence_length = 0;
   std::uint64_t seed = 0;
@@ -34,7 +35,8 @@ struct Settings {
   std::optional<double> strength = {};  // set exactly if pictures start from another one
   int first_step = 0;                   // of `num_steps`; earlier ones are skipped
   std::vector<FollowedPicture> followed = {};
-  std::optional<Region> returned = {};  // the part of what is drawn; unset: all of it
+  std::optional<Region> returned = {};     // the part of what is drawn; unset: all of it
+  std::optional<bool> cfg_normalize = {};  // as asked
   double mask_blur = 0;
   std::optional<int> padding_crop = {};
   ReferenceCache reference_cache = ReferenceCache::kAuto;
@@ -43,9 +45,14 @@ struct Settings {
   bool starts_from_noise_alone() const { return !strength && followed.empty(); }
   int steps_taken() const { return num_steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height, .frames = frames}; }
+  int returned_frames() const { return frames - first_frame; }
+  int layers() const { return first_frame > 0 ? returned_frames() : 0; }  // 0: draws none
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };
+
+// Frames drawn of each picture.
+int drawn_frames(const Request& request, const RequestLimits& limits);
 
 // Evaluations of the denoiser per step: 2 with true guidance, for the prompt and the negative one.
 int num_branches(const Request& request, const RequestLimits& limits);

@@ -55,6 +55,8 @@ Request request_of(const Json& r, const fs::path& model) {
                   .vae_tiling = r["vae_tiling"] ? VaeTiling::kOn : VaeTiling::kOff};
   if (request.width == 0) request.width = request.height = std::nullopt;
   if (is_truly_guided(model)) request.guidance = std::exchange(request.true_cfg, 1);
+  if (r.contains("layers") && !r["layers"].is_null()) request.layers = r["layers"].get<int>();
+  if (r.value("cfg_normalize", false)) request.cfg_normalize = true;
   if (const auto second = text_or_none(r["prompt_2"]))
     request.prompts_2.assign(request.prompts.size(), *second);
   return request;
@@ -308,12 +310,13 @@ INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, WithPictures, testing::Values("qwen21-r
 
 // Guided, with prompts of unequal lengths; guided by a space, with the text encoder's config as
 // published; from a picture, without and with a mask; of one reference, and of two with timestep 0;
-// with a ControlNet.
+// with a ControlNet; a transparent picture taken apart, and an opaque one with lengths kept.
 INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, Whole, testing::Values("qwen-image", "qwen-image-odd"),
                          [](const auto& info) { return info.index == 0 ? "plain" : "odd"; });
 INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, WithPictures,
                          testing::Values("qwen-image-init", "qwen-image-mask", "qwen-image-edit",
-                                         "qwen-image-edit-plus", "qwen-image-control"),
+                                         "qwen-image-edit-plus", "qwen-image-control",
+                                         "qwen-image-layered", "qwen-image-layered-normal"),
                          [](const auto& info) {
                            auto name = info.param.substr(std::string("qwen-image-").size());
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -30,7 +30,7 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
     }
     hooks.progress({.phase = Phase::kDecode, .total = 1, .first_picture = k});
     const auto seed = request.seed + std::uint64_t(k);
-    const int frames = request.frames.value_or(1);
+    const int frames = request.layers.value_or(request.frames.value_or(1));
     for (int frame = 0; frame < frames; ++frame) hand_over(request, hooks, seed, frame);
   }
 }
@@ -38,7 +38,7 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
 void FakeEngine::hand_over(const Request& request, const Hooks& hooks, std::uint64_t seed,
                            int frame) const {
   const auto pixels = std::size_t(*request.width) * std::size_t(*request.height);
-  const int frames = request.frames.value_or(1);
+  const int frames = request.layers.value_or(request.frames.value_or(1));
   Picture picture{.width = *request.width,
                   .height = *request.height,
                   .rgb = std::vector<std::uint8_t>(pixels * 3, std::uint8_t(seed)),
@@ -46,7 +46,7 @@ void FakeEngine::hand_over(const Request& request, const Hooks& hooks, std::uint
                   .seed = seed,
                   .frame = frame,
                   .num_frames = frames,
-                  .frames_per_second = frames > 1 ? 8.0 : 0.0};
+                  .frames_per_second = frames > 1 && !request.layers ? 8.0 : 0.0};
   if (draws_alpha_) picture.alpha.assign(pixels, std::uint8_t(0));
   hooks.picture(picture);
 }

@@ -59,6 +59,34 @@ TEST(JobsApi, HasTheFramesOfClipsInTheirOrder) {
   EXPECT_EQ(answer["data"][4]["frame"], 1) << answer.dump().substr(0, 500);
 }
 
+TEST(JobsApi, HasTheLayersOfPicturesInTheirOrder) {
+  FakeEngine engine;
+  engine.adapt = [](Backend& backend) { backend.info.layers = {.drawn = 4, .most = 8}; };
+  const Server server(engine);
+  const std::string wish = R"({"prompt": "a", "size": "16x16", "seed": 5, "n": 2, "layers": )";
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", wish + "3}"))["id"];
+  EXPECT_THAT(server.ask("GET /v1/jobs/" + id + "/events"), HasSubstr("\"pictures\":6"));
+  const auto pictures = json_of(server.ask("GET /v1/jobs/" + id))["pictures"];
+  ASSERT_EQ(pictures.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(pictures[i]["layer"], i % 3);
+    EXPECT_EQ(pictures[i]["layers"], 3);
+    EXPECT_FALSE(pictures[i].contains("frame"));
+  }
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", wish + "9}")), 400);
+  const auto answer = json_of(server.ask("POST /v1/images/generations", "", wish + "3}"));
+  EXPECT_EQ(answer["data"].size(), 6u);
+  EXPECT_EQ(answer["data"][4]["layer"], 1) << answer.dump().substr(0, 500);
+}
+
+TEST(JobsApi, RefusesLayersWhereTheModelDrawsNone) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto answer = server.ask("POST /v1/jobs", "", R"({"prompt": "a", "layers": 1})");
+  EXPECT_EQ(status_of(answer), 400);
+  EXPECT_THAT(answer, HasSubstr("this model draws no layers"));
+}
+
 TEST(JobsApi, ReplaysWhatAReaderHasMissed) {
   FakeEngine engine;
   const Server server(engine);

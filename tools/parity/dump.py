@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import inspect
 import os
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,9 @@ class Request:
     vae_tiling: bool = False
     references: tuple = ()          # (width, height) of each
     transparent: tuple = ()         # which references have alpha
+    layers: int | None = None       # Qwen-Image-Layered's, as are the next two
+    resolution: int | None = None   # instead of width and height, which are then 0
+    cfg_normalize: bool = False
     boxes: tuple = ()               # FLUX.3's: rows of a layout, with sides from 0 to 1
     init: tuple | None = None       # (width, height) of the picture to start from
     strength: float = 0.6
@@ -298,6 +302,10 @@ class Flux:
     def packed(self, latents):
         return latents
 
+    def pictures(self, made):
+        """Those that the pipeline returns, one after another."""
+        return made
+
     def evaluation(self, args, options, output, tokens, count):
         """`tokens` is the number of noise tokens, `count` that of pictures."""
         return {"prompt_embeds": options["encoder_hidden_states"],
@@ -498,8 +506,28 @@ class QwenImageEdit(QwenImage):
         return super().arguments(pipe, request) | {"image": pictures if is_plus else pictures[0]}
 
 
+class QwenImageLayered(QwenImage):
+    """Takes a resolution, of two. Here a size can be given, too."""
+    alone = True                    # it mixes up the layers of several pictures
+    longest = 1024
+
+    def arguments(self, pipe, request):
+        module = sys.modules[type(pipe).__module__]
+        self.calculate = getattr(self, "calculate", module.calculate_dimensions)
+        size = request.width, request.height
+        module.calculate_dimensions = (lambda area, ratio: size) if request.width else self.calculate
+        return super().arguments(pipe, request) | {
+            "image": reference_pictures(request)[0].convert("RGBA"), "layers": request.layers or 4,
+            "resolution": request.resolution or 640, "cfg_normalize": request.cfg_normalize}
+
+    def pictures(self, made):
+        return [layer for layers in made for layer in layers]
+
+
 FAMILIES = {"QwenImagePipeline": QwenImage(), "QwenImageEditPipeline": QwenImageEdit(),
-            "QwenImageEditPlusPipeline": QwenImageEdit(), "QwenImage21Pipeline": Qwen21(), "JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
+            "QwenImageEditPlusPipeline": QwenImageEdit(),
+            "QwenImageLayeredPipeline": QwenImageLayered(), "QwenImage21Pipeline": Qwen21(),
+            "JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
             "FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
             "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(),
             "Flux2KleinKVPipeline": KeptKlein(), "Flux2Pipeline": Dev(),
@@ -560,21 +588,21 @@ def run(pipe, request, latents=None):
         kept["latents_final"] = family.packed(tensors["latents"])
         return {}
 
-    takes_length = "max_sequence_length" in inspect.signature(type(pipe).__call__).parameters
-    length = {"max_sequence_length": min(request.max_sequence_length, family.longest)} \
-        if takes_length else {}
+    taken = inspect.signature(type(pipe).__call__).parameters
+    sized = {"max_sequence_length": min(request.max_sequence_length, family.longest),
+             "width": request.width or None, "height": request.height or None}
+    sized = {name: value for name, value in sized.items() if name in taken}
     pipe.prepare_latents = prepare_latents
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
     pictures = pipe(
-        **arguments, **given, width=request.width or None, height=request.height or None,
-        num_inference_steps=request.steps,
+        **arguments, **given, **sized, num_inference_steps=request.steps,
         **({"num_images_per_prompt": 1} if request.looked_at else family.number(request)),
         generator=noise, latents=None if latents is None else family.latents(latents, request),
-        **length, callback_on_step_end=after_step).images
+        callback_on_step_end=after_step).images
     hook.remove()
     kept |= {"sigmas": pipe.scheduler.sigmas, "timesteps": pipe.scheduler.timesteps}
     tensors = {name: t.float().contiguous() for name, t in kept.items()}
-    return tensors | {"image": stacked(pictures)}
+    return tensors | {"image": stacked(family.pictures(pictures))}
 
 
 def stacked(pictures):

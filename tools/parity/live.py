@@ -158,6 +158,12 @@ def request_flags(request, is_truly_guided, folder):
         flags += ["--cfg-norm-cap", request.cfg_norm_cap]
     if request.cfg_until != 1:
         flags += ["--cfg-until", request.cfg_until]
+    if request.layers is not None:
+        flags += ["--layers", request.layers]
+    if request.resolution is not None:
+        flags += ["--resolution", request.resolution]
+    if request.cfg_normalize:
+        flags += ["--cfg-normalize", "on"]
     for name, picture in dump.pictures_in(request).items():
         picture.save(folder / f"{name}.png")
         flags += [f"--{name}", folder / f"{name}.png"]

@@ -482,6 +482,7 @@ QWEN21 = [
          flags=("--quantize", "int8")),
 ]
 
+QWEN_IMAGE_LAYERED = {"pipeline": "QwenImageLayeredPipeline", "latent_channels": 3}
 QWEN_IMAGE_EDITS = {"pipeline": "QwenImageEditPipeline", "vae_mult": (1, 1, 2, 2, 2)}
 QWEN_IMAGE = [
     Case("qwen-image, guided by a space, published heads", QwenImageShape(
@@ -516,6 +517,25 @@ QWEN_IMAGE = [
         **QWEN_IMAGE_EDITS | {"pipeline": "QwenImageEditPlusPipeline"}),
         ask(size="96x64", cfg=2.0, seq=1024, references=((60, 44), (40, 90), (200, 100))),
         flags=("--ring", "2")),
+    Case("qwen-image layered, prompts of unequal lengths, tp", QwenImageShape(
+        seed=14, **QWEN_IMAGE_LAYERED),
+        ask(*LENGTHS, ACCENTS, size="80x48", cfg=2.0, negative=ACCENTS, seq=512, layers=2,
+            references=((70, 40),), transparent=(0,)), flags=("--tp", "2")),
+    Case("qwen-image layered, by resolution, ring", QwenImageShape(
+        seed=15, vae_mult=(1, 1, 2, 2, 2), **QWEN_IMAGE_LAYERED),
+        ask(size="0x0", steps=2, seq=512, layers=1, resolution=640, references=((120, 75),)),
+        flags=("--ring", "2")),
+    Case("qwen-image layered, lengths kept, a branch per rank", QwenImageShape(
+        seed=16, **QWEN_IMAGE_LAYERED),
+        ask(size="64x64", cfg=3.0, steps=4, seq=512, layers=5, cfg_normalize=True,
+            references=((64, 64),), transparent=(0,)), flags=("--cfg", "2")),
+    Case("qwen-image layered, single file, layers split", QwenImageShape(
+        seed=17, **QWEN_IMAGE_LAYERED), ask(size="64x48", cfg=2.0, seq=512, layers=3,
+                                            references=((50, 90),)),
+        single_file="", flags=("--layer-split", "2")),
+    Case("qwen-image layered, tiles, in pages", QwenImageShape(seed=18, **QWEN_IMAGE_LAYERED),
+         ask(size="320x272", seq=512, layers=1, vae_tiling=True, references=((300, 280),)),
+         flags=("--offload", "block")),
 ]
 
 FLUX3_AXES = {"axes": (32, 32, 32, 32)}

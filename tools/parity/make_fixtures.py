@@ -111,6 +111,9 @@ SHAPES |= {
     # A token is 32 pixels wide, so that a megapixel is a thousand of them.
     "qwen-image-edit": QwenImageShape(
         seed=56, pipeline="QwenImageEditPipeline", vae_mult=(1, 1, 2, 2, 2), dtype="bfloat16"),
+    # Latents of as many channels as the picture has would be taken for encoded ones.
+    "qwen-image-layered": QwenImageShape(
+        seed=61, pipeline="QwenImageLayeredPipeline", latent_channels=3, dtype="bfloat16"),
     "qwen-image-control": QwenImageShape(
         seed=59, transformer=QwenImageTransformerShape(heads=3, layers=3), controlnets=(2,),
         text_layers=2, dtype="bfloat16"),
@@ -192,6 +195,7 @@ MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "flux3-sized": Path("../flux3/model"),
            "qwen21-references": Path("../qwen21/model"),
            "qwen-image-edit-plus": Path("model"),
+           "qwen-image-layered-normal": Path("../qwen-image-layered/model"),
            "qwen-image-init": Path("../qwen-image/model"),
            "qwen-image-mask": Path("../qwen-image/model"),
            "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
@@ -225,6 +229,14 @@ WITH_PICTURES = {
     "qwen-image-edit-plus": Request(PROMPTS[:1], width=128, height=96, steps=3,
                                     max_sequence_length=4096, seed=58, true_cfg=2.0,
                                     references=((60, 44), (40, 90)), num_images=2),
+    # A transparent picture taken apart; an opaque one, guided with the lengths of tokens kept.
+    "qwen-image-layered": Request((PROMPTS[0], "猫と 🎨"), width=96, height=64, steps=3,
+                                  max_sequence_length=100, seed=62, true_cfg=2.5, layers=3,
+                                  negative_prompt="blurry, two stars", references=((60, 44),),
+                                  transparent=(0,)),
+    "qwen-image-layered-normal": Request(PROMPTS[:1], width=64, height=80, steps=2,
+                                         max_sequence_length=60, seed=63, true_cfg=4.0, layers=1,
+                                         cfg_normalize=True, references=((90, 100),)),
     "zimage-mask": Request(PROMPTS[:1], height=80, steps=3, max_sequence_length=64, seed=24,
                            true_cfg=2.0, init=(40, 50), mask=True, strength=0.8),
     "zimage-stochastic": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=64, seed=33,

@@ -31,6 +31,7 @@ class QwenImageTransformerShape:
     channels: int = 16              # of a token: 2 x 2 of the autoencoder's
     text_width: int = 24
     zero_time: bool = False         # of references, as in Edit-2511
+    layered: bool = False           # as Layered's
     dtype: str = "bfloat16"
 
 
@@ -59,12 +60,16 @@ class QwenImageShape:
     dtype: str = "float32"
     configs: dict = field(default_factory=dict)  # other fields of configs: text, vision, vae
 
+    def layered(self):
+        return self.pipeline == "QwenImageLayeredPipeline"
+
 
 def transformer(s):
     return QwenImageTransformer2DModel(
         in_channels=s.channels, out_channels=s.channels // 4, num_layers=s.layers,
         attention_head_dim=sum(s.axes), num_attention_heads=s.heads,
-        joint_attention_dim=s.text_width, axes_dims_rope=s.axes, zero_cond_t=s.zero_time)
+        joint_attention_dim=s.text_width, axes_dims_rope=s.axes, zero_cond_t=s.zero_time,
+        use_additional_t_cond=s.layered, use_layer3d_rope=s.layered)
 
 
 def controlnet(s, layers):
@@ -82,6 +87,8 @@ def spread(name, shape, s):
     if len(shape) == 1:  # norms; those of queries and keys sharpen attention
         return (1.6 if ".norm_" in name else 1.0), 0.3
     gain = 1.0
+    if "addition_t_embedding" in name:
+        return 0.0, 0.7
     if any(part in name for part in ("time_text_embed", "_mod.1", "norm_out", "to_q.", "to_k.",
                                      "add_q_proj", "add_k_proj")):
         gain = 1.5
@@ -90,14 +97,15 @@ def spread(name, shape, s):
 
 def matched(s):
     """The transformer matched to the other parts of `s`."""
-    return replace(s.transformer, seed=s.seed, dtype=s.dtype, channels=4 * s.latent_channels)
+    return replace(s.transformer, seed=s.seed, dtype=s.dtype, channels=4 * s.latent_channels,
+                   layered=s.layered())
 
 
 def vae(s):
     channel = torch.arange(s.latent_channels) / s.latent_channels
     return AutoencoderKLQwenImage(**{
         "base_dim": s.vae_base, "z_dim": s.latent_channels, "dim_mult": list(s.vae_mult),
-        "num_res_blocks": s.vae_layers,
+        "num_res_blocks": s.vae_layers, "input_channels": 4 if s.layered() else 3,
         "temperal_downsample": [i % 2 == 1 for i in range(len(s.vae_mult) - 1)],
         "latents_mean": (channel - 0.4).tolist(), "latents_std": (0.7 + channel).tolist()}
         | s.configs.get("vae", {}))
@@ -158,8 +166,8 @@ def mend(pipe, folder):
     pipe.text_encoder.register_forward_pre_hook(with_types, with_kwargs=True)
 
 
-def edits(pipeline):
-    return "QwenImageEdit" in pipeline
+def has_processor(pipeline):
+    return "QwenImageEdit" in pipeline or "QwenImageLayered" in pipeline
 
 
 def make(out, s):
@@ -178,7 +186,7 @@ def make(out, s):
         name = f"controlnet_{i}"
         random_pipeline.fill(controlnet(shape, layers), name, shape, spread).save_pretrained(
             out / name)
-    if edits(s.pipeline):
+    if has_processor(s.pipeline):
         write_processor(out)
     if s.older_config:
         flatten_config(out / "text_encoder/config.json")
@@ -188,5 +196,5 @@ def make(out, s):
              "tokenizer": ("transformers", "Qwen2TokenizerFast")}
     index |= {name: (type(part).__module__.split(".")[0], type(part).__name__)
               for name, part in parts.items()}
-    index |= {"processor": ("transformers", "Qwen2VLProcessor")} if edits(s.pipeline) else {}
+    index |= {"processor": ("transformers", "Qwen2VLProcessor")} if has_processor(s.pipeline) else {}
     (out / "model_index.json").write_text(json.dumps(index, indent=2) + "\n")

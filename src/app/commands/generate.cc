@@ -95,7 +95,8 @@ void GenerateRun::prepare() {
                          [this](const std::string& choice) { display_.say(with_flags(choice)); });
   request_ = deployment_->tiled(std::move(request_));
   if (!is_first_) return;
-  const auto frames = drawn_size(request_, deployment_->family->description().limits).frames;
+  const auto& limits = deployment_->family->description().limits;
+  const auto frames = drawn_size(request_, limits).frames - limits.frames.unreturned();
   if (frames > 1)
     files_.emplace(flags_.output, int(request_.prompts.size()) * request_.num_images * frames);
   tell_plans();
@@ -242,7 +243,7 @@ void GenerateRun::share_seed(const Engine& engine) {
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
   if (number == 0 && is_laid_on_white(files_->form(), picture.alpha)) warn(kLaidOnWhite);
-  const auto drawn = number / settings_.frames;
+  const auto drawn = number / settings_.returned_frames();
   const auto original =
       originals_.empty() ? "" : originals_[std::size_t(drawn / settings_.num_images)];
   const auto text = with_original_prompt(

@@ -48,7 +48,8 @@ Json control_json(const ControlPicture& control) {
 
 // The description of the pictures; `bytes` receives their pixels.
 Json take_apart(const PicturesIn& pictures, std::string& bytes) {
-  const auto& [init, strength, mask, blur, crop, references, scales, cache, controls] = pictures;
+  const auto& [init, strength, mask, blur, crop, references, scales, cache, resolution, controls] =
+      pictures;
   const auto add = [&](const Pixels& one) {
     bytes.append(one.rgb.begin(), one.rgb.end());
     bytes.append(one.alpha.begin(), one.alpha.end());
@@ -64,11 +65,11 @@ Json take_apart(const PicturesIn& pictures, std::string& bytes) {
     add(one.picture);
     followed.push_back(control_json(one));
   }
-  return {{"init", size_json(init)},       {"mask", size_json(mask)},
-          {"strength", or_null(strength)}, {"mask_blur", blur},
-          {"padding_crop", or_null(crop)}, {"references", sizes},
-          {"reference_scales", scales},    {"reference_cache", int(cache)},
-          {"controls", followed}};
+  return {{"init", size_json(init)},           {"mask", size_json(mask)},
+          {"strength", or_null(strength)},     {"mask_blur", blur},
+          {"padding_crop", or_null(crop)},     {"references", sizes},
+          {"reference_scales", scales},        {"reference_cache", int(cache)},
+          {"resolution", or_null(resolution)}, {"controls", followed}};
 }
 
 PicturesIn put_together(const Json& told, std::string_view bytes) {
@@ -96,6 +97,7 @@ PicturesIn put_together(const Json& told, std::string_view bytes) {
   for (const auto& size : told.at("references")) pictures.references.push_back(take(size));
   pictures.reference_scales = told.at("reference_scales").get<std::vector<double>>();
   pictures.reference_cache = ReferenceCache(told.at("reference_cache").get<int>());
+  pictures.resolution = if_any<int>(told.at("resolution"));
   for (const auto& one : told.at("controls"))
     pictures.controls.push_back({.picture = take(one.at(0)),
                                  .scale = one.at(1),
@@ -134,9 +136,10 @@ void draw_along(const Engine& engine, const Request& request) {
 
 // A field added to Request does not compile here until it is sent to the other ranks.
 std::string bytes_of_request(const Request& request) {
-  const auto& [prompts, prompts_2, negative, negative_2, boxes, true_cfg, rescale, norm_cap, until,
-               width, height, frames, steps, sampling, guidance, max_length, seed, num_images,
-               batch_size, tiling, latents, output, pictures, adapters] = request;
+  const auto& [prompts, prompts_2, negative, negative_2, boxes, true_cfg, rescale, norm_cap,
+               normalize, until, width, height, frames, layers, steps, sampling, guidance,
+               max_length, seed, num_images, batch_size, tiling, latents, output, pictures,
+               adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
   std::string pixels;
   const Json all = {prompts,
@@ -147,10 +150,12 @@ std::string bytes_of_request(const Request& request) {
                     true_cfg,
                     rescale,
                     norm_cap,
+                    or_null(normalize),
                     until,
                     or_null(width),
                     or_null(height),
                     or_null(frames),
+                    or_null(layers),
                     or_null(steps),
                     sampling_json(sampling),
                     or_null(guidance),
@@ -178,10 +183,12 @@ Request request_of_bytes(const std::string& bytes) {
           .true_cfg = field(),
           .guidance_rescale = field(),
           .cfg_norm_cap = field(),
+          .cfg_normalize = if_any<bool>(field()),
           .cfg_until = field(),
           .width = if_any<int>(field()),
           .height = if_any<int>(field()),
           .frames = if_any<int>(field()),
+          .layers = if_any<int>(field()),
           .steps = if_any<int>(field()),
           .sampling = sampling_of(field()),
           .guidance = if_any<double>(field()),

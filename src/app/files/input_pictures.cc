@@ -58,6 +58,7 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
          .mode = of_control(flags.control_modes, i, std::optional<int>())});
   in.pictures.strength = flags.strength;
   in.pictures.reference_cache = flags.reference_cache;
+  in.pictures.resolution = flags.resolution;
   return in;
 }
 

@@ -38,6 +38,8 @@ void add_negative(PngText& text, const Settings& settings) {
   if (settings.true_cfg > 1) text.emplace_back("true_cfg", decimal(settings.true_cfg));
   if (guidance.rescale > 0) text.emplace_back("guidance_rescale", decimal(guidance.rescale));
   if (guidance.norm_cap > 0) text.emplace_back("cfg_norm_cap", decimal(guidance.norm_cap));
+  if (settings.cfg_normalize)
+    text.emplace_back("cfg_normalize", *settings.cfg_normalize ? "on" : "off");
   if (guidance.until < 1) text.emplace_back("cfg_until", decimal(guidance.until));
 }
 
@@ -97,6 +99,10 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   add_sampling(text, settings.sampling);
   text.emplace_back("guidance", decimal(settings.guidance));
   text.emplace_back("size", std::to_string(picture.width) + "x" + std::to_string(picture.height));
+  if (settings.layers() > 0) {
+    text.emplace_back("layers", std::to_string(settings.layers()));
+    text.emplace_back("layer", std::to_string(picture.frame));
+  }
   text.emplace_back("max_sequence_length", std::to_string(settings.max_sequence_length));
   add_inputs(text, settings, inputs);
   add_followed(text, settings, options);

@@ -25,6 +25,13 @@ void add_guidance_flags(FlagReader& read, Request& r) {
             "Cap the norm of the guided velocity at X times that of the\n"
             "unguided one. Default: 0, off",
             into(r.cfg_norm_cap, finite_number));
+  read.text("--cfg-normalize", "WHEN", "Prompt",
+            "on: each token of the guided velocity keeps the unguided one's\n"
+            "length, as Qwen-Image always does; off: it does not.\n"
+            "Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              r.cfg_normalize = choice<bool>(flag, text, {{"on", true}, {"off", false}});
+            });
   read.text("--cfg-until", "X", "Prompt",
             "0 to 1: the fraction of the way from noise to the picture after\n"
             "which true guidance is off. Default: 1",

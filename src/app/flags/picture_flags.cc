@@ -60,6 +60,14 @@ void add_reference_cache_flag(FlagReader& read, PictureFlags& f, const std::stri
             });
 }
 
+void add_resolution_flag(FlagReader& read, PictureFlags& f) {
+  read.text("--resolution", "PIXELS", "Input pictures",
+            "640 or 1024: what Qwen-Image-Layered draws has the area of a square\n"
+            "of this side in the shape of --reference, instead of a --size.\n"
+            "Default: 640",
+            into(f.resolution, whole_from(1, kMaxSide)));
+}
+
 // The picture that is started from, and which of its area is redrawn.
 void add_start_flags(FlagReader& read, PictureFlags& f) {
   read.path("--init", "FILE", "Input pictures",
@@ -134,6 +142,7 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
                f.reference_scales.push_back(scale);
              });
   add_reference_cache_flag(read, f, "Input pictures");
+  add_resolution_flag(read, f);
   add_control_flags(read, f);
   read.text("--max-pixels", "N", "Input pictures",
             "Refuse input pictures with more pixels, before decoding them.\n"

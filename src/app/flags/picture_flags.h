@@ -22,6 +22,7 @@ struct PictureFlags {
   double mask_blur = 0;
   std::optional<int> padding_crop;
   ReferenceCache reference_cache = ReferenceCache::kAuto;
+  std::optional<int> resolution;
   std::uint64_t max_pixels = kMaxPixels;
 };
 

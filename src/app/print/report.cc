@@ -80,7 +80,9 @@ OrderedJson settings_of(const Settings& s) {
   json["negative_prompt"] = s.negative ? OrderedJson(s.negative->text) : OrderedJson();
   json["guidance_rescale"] = s.true_guidance.rescale;
   json["cfg_norm_cap"] = s.true_guidance.norm_cap;
+  if (s.cfg_normalize) json["cfg_normalize"] = *s.cfg_normalize;
   json["cfg_until"] = s.true_guidance.until;
+  if (s.layers() > 0) json["layers"] = s.layers();
   json["max_sequence_length"] = s.max_sequence_length;
   json["batch_size"] = s.batch_size;
   return json;

@@ -35,10 +35,12 @@ QwenImageConfig read_qwen_image_config(const JsonObject& json) {
           " should describe a QwenImageTransformer2DModel, it describes a ", class_name);
   require(!json.flag_or("guidance_embeds", false), json.source(),
           ": 'guidance_embeds' should be false: no Qwen-Image was distilled with guidance");
-  for (const char* flag : {"use_additional_t_cond", "use_layer3d_rope"})
-    require(!json.flag_or(flag, false), json.source(), ": '", flag,
-            "' should be false: Braid does ", "not run Qwen-Image-Layered");
+  const bool adds = json.flag_or("use_additional_t_cond", false);
+  require(
+      adds == json.flag_or("use_layer3d_rope", false), json.source(),
+      ": 'use_additional_t_cond' and 'use_layer3d_rope' should be the same: both are Layered's");
   auto c = read_qwen_image_sizes(json);
+  if (adds) c.draws = QwenImageDraws::kLayers;
   if (json.flag_or("zero_cond_t", false)) c.reference_time = ReferenceTime::kZero;
   return c;
 }
@@ -66,7 +68,11 @@ void adopt_blocks(QwenImageConfig& c, const Checkpoint& checkpoint) {
     return stored_in(checkpoint, block + ".img_attn.norm.query_norm.weight") != nullptr;
   };
   while (layers < kMaxQwenImageBlocks && has(layers)) ++layers;
-  if (layers > 0) c.num_layers = layers;  // else another model
+  if (layers > 0) {  // else another model
+    c.num_layers = layers;
+    c.draws = stored_in(checkpoint, "time_in.addition.weight") ? QwenImageDraws::kLayers
+                                                               : QwenImageDraws::kPicture;
+  }
   if (checkpoint.find(qwen_image_names(checkpoint).prefix + kZeroReferenceTime))
     c.reference_time = ReferenceTime::kZero;
 }

@@ -14,6 +14,10 @@ namespace braid {
 // The timestep that modulates the tokens of references: the step's, or 0, as in Edit-2511.
 enum class ReferenceTime { kOfStep, kZero };
 
+// What it draws: one picture, or as Layered the layers of one. Layered adds an embedding to that of
+// the timestep.
+enum class QwenImageDraws { kPicture, kLayers };
+
 // Defaults are Qwen-Image's, and the reference class's.
 struct QwenImageConfig {
   std::int64_t in_channels = 64;  // packed latents: 2 x 2 of the autoencoder's channels
@@ -23,6 +27,7 @@ struct QwenImageConfig {
   std::int64_t text_width = 3584;
   std::vector<std::int64_t> axes = {16, 56, 56};  // head width per axis: item, row, column
   ReferenceTime reference_time = ReferenceTime::kOfStep;
+  QwenImageDraws draws = QwenImageDraws::kPicture;
 
   std::int64_t hidden() const { return num_heads * head_width; }
 };
@@ -32,8 +37,8 @@ QwenImageConfig read_qwen_image_config(const JsonObject& json);
 // Reads the same sizes for another network built of these blocks.
 QwenImageConfig read_qwen_image_sizes(const JsonObject& json);
 
-// Takes over the number of blocks from a checkpoint, and the timestep of references if it has the
-// mark of Edit-2511.
+// Takes over the number of blocks from a checkpoint, the timestep of references if it has the mark
+// of Edit-2511, and what it draws.
 void adopt_blocks(QwenImageConfig& config, const Checkpoint& checkpoint);
 
 // Infers the config from the shapes of a single-file checkpoint, which has none. The axes are the

@@ -17,12 +17,17 @@ QwenImageInputs::QwenImageInputs(const Weights& w, const QwenImageConfig& c)
       text_in_(w / "txt_in", {.in = c.text_width, .out = c.hidden()}),
       time_in_(Linear(w.once() / "time_in" / "in_layer", {.in = kSinusoidWidth, .out = c.hidden()}),
                Linear(w.once() / "time_in" / "out_layer", {.in = c.hidden(), .out = c.hidden()})),
+      additions_2C_(c.draws == QwenImageDraws::kLayers
+                        ? (w.once() / "time_in" / "addition").tensor("weight", {2, c.hidden()})
+                        : Tensor()),
       reference_time_(c.reference_time),
       dtype_(w.dtype()) {}
 
+// The pipeline asks for the first of both additions.
 Tensor QwenImageInputs::embedded_time(const Tensor& sigma_S) const {
   const auto sinusoid = sinusoidal_embedding(sigma_S, kSinusoidWidth, kTimestepsOfSigma);
-  return at::silu(time_in_(sinusoid.to(dtype_)));
+  const auto embedded = time_in_(sinusoid.to(dtype_));
+  return at::silu(additions_2C_.defined() ? embedded + additions_2C_.select(0, 0) : embedded);
 }
 
 Tensor QwenImageInputs::condition(const DenoiserInput& in) const {

@@ -24,6 +24,7 @@ class QwenImageInputs {
   LlamaRmsNorm text_norm_;
   Linear text_in_;
   Embedder time_in_;
+  Tensor additions_2C_;  // to the embedded timestep; undefined: none
   ReferenceTime reference_time_;
   at::ScalarType dtype_;
 };

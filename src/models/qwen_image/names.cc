@@ -10,6 +10,7 @@ std::vector<KeyRule> diffusers() {
   std::vector<KeyRule> rows = {
       {"time_in.in_layer", {"time_text_embed.timestep_embedder.linear_1"}},
       {"time_in.out_layer", {"time_text_embed.timestep_embedder.linear_2"}},
+      {"time_in.addition", {"time_text_embed.addition_t_embedding"}},
       {kOurs + "img_attn.qkv", {attn + "to_q", attn + "to_k", attn + "to_v"}},
       {kOurs + "img_attn.norm.query_norm", {attn + "norm_q"}},
       {kOurs + "img_attn.norm.key_norm", {attn + "norm_k"}},

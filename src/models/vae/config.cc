@@ -108,11 +108,13 @@ void read_wan_fields(const JsonObject& json, VaeConfig& c, std::int64_t decoder_
   json.integer_or("scale_factor_spatial", c.downscale(), c.downscale(), c.downscale());
 }
 
-VaeConfig read_wan_config(const JsonObject& json) {
+// Qwen-Image-Layered's sees and draws alpha; its class calls both numbers of channels one.
+VaeConfig read_wan_config(const JsonObject& json, std::int64_t most_channels) {
   check_wan_kind(json, /*is_residual=*/false);
   auto c = wan_vae_config();
-  for (const char* const key : {"in_channels", "out_channels", "input_channels"})
-    (void)json.integer_or(key, 3, 3, 3);
+  c.image_channels = json.integer_or("input_channels", c.image_channels, 3, most_channels);
+  for (const char* const key : {"in_channels", "out_channels"})
+    (void)json.integer_or(key, c.image_channels, c.image_channels, c.image_channels);
   read_wan_fields(json, c, /*decoder_base=*/0, {1, 2, 4, 4});
   return c;
 }
@@ -211,7 +213,7 @@ VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
   const auto class_name = json.string_or("_class_name", "AutoencoderKL");
   // Qwen-Image's is Wan's with other weights in its decoder.
   if (class_name == "AutoencoderKLWan" || class_name == "AutoencoderKLQwenImage")
-    return read_wan_config(json);
+    return read_wan_config(json, most_channels);
   if (class_name == "AutoencoderKLQwenImage21" && most_channels == 4)
     return read_qwen21_config(json);
   const bool is_flux2 = class_name == "AutoencoderKLFlux2";

@@ -11,6 +11,7 @@
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
 #include "nn/predict.h"
+#include "pipeline/families/pictures_taken.h"
 #include "pipeline/picture_size.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/guidance.h"
@@ -71,54 +72,23 @@ struct RequestDefaults {
   int max_sequence_length = 512;
   Sampling sampling = {};  // what the model's files name
 };
-// How a family fits a reference that is the only one.
-struct LoneReference {
-  std::function<Pixels(const Pixels&)> fit;
-  // Where the reference lies in what it was fitted to. What is drawn is cut to this, unless the
-  // request asks for a size.
-  std::function<Region(const Pixels&)> region;
-};
-// Pictures that a family accepts beside prompts.
-struct PicturesTaken {
-  enum class Init { kNever, kMaybe, kWithMask } init = Init::kNever;  // to start from
-  // How the initial picture is used: as a sample from the encoder; or as its mean, which is also
-  // the first reference or, with kReferenceAlone, the reference if there is no other. The mask is
-  // resized to latents by nearest pixel, with kReference bilinearly.
-  enum class InitAs { kSample, kReference, kReferenceAlone } init_as = InitAs::kSample;
-  std::int64_t most_init_pixels = 0;                // larger are scaled down first; 0: no limit
-  double strength = 0.6, strength_with_mask = 0.6;  // unless the request sets it
-  // Channels beside those of the latents: none, the control picture's latents, or the initial
-  // picture's latents with the drawn region removed, then the mask. The last two are then required.
-  enum class ExtraChannels { kNothing, kControl, kMasked };
-  ExtraChannels extra_channels = ExtraChannels::kNothing;
-  std::vector<int> controlnet_modes = {};  // by ControlNet; 0: only one kind
-  bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
-  int least_references = 0, most_references = 0;
-  int channels = 3;  // of references: 4 with alpha, else they are laid on white
-  // Where references go: tokens beside the noise's, or text after the prompt's, each with a scale.
-  enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
-  std::int64_t tokens_behind_prompt = 0;  // in total, however many references
-  // Resize a reference to what the encoder sees, and to what the text encoder does; if the second
-  // is empty, that is the same. Throw InputError for an unusable one.
-  std::function<Pixels(const Pixels&)> fit_reference = {}, fit_for_text = {};
-  std::optional<LoneReference> lone_reference = {};  // used instead for one alone
-  // Used instead if references take the size of the drawn picture.
-  std::function<Pixels(const Pixels&, PictureSize)> cut_reference = {};
-  // Which reference sets the size of the drawn picture, unless one is asked for.
-  enum class SizeFrom { kFirst, kLast } size_from = SizeFrom::kFirst;
-  // What of the encoder's distribution is used; a sample is drawn after the noise.
-  enum class ReferenceLatents { kMean, kSample } reference_latents = ReferenceLatents::kMean;
-  // Whether the model sees references in every step, or was trained to attend to keys and values
-  // computed once, before the first.
-  enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
-};
 // Which multiple of pixels is drawn in place of a size that is none, if that is not refused.
 enum class SizeRounding { kDown, kUp, kNever };
-// Clips that a family draws: of 1 + k `step` frames, of which there are at most `most`.
+// What is drawn at once: clips of 1 + k `step` frames, of which there are at most `most`. Or layers
+// that a reference is taken apart into, each a frame. They stand behind a first one of the whole
+// picture, which counts as a frame but is not returned.
+enum class FrameKind { kMoment, kLayer };
 struct FramesDrawn {
   int most = 1, step = 1;
   double per_second = 0;
+  FrameKind kind = FrameKind::kMoment;
+
+  int unreturned() const { return kind == FrameKind::kLayer ? 1 : 0; }
 };
+// Whether an empty prompt is drawn like any other.
+enum class EmptyPrompt { kDrawn, kRefused };
+// Whether the lengths of guided latents are kept, unless the request says otherwise.
+enum class KeptLengths { kUsually, kIfAsked };
 struct RequestLimits {
   RequestDefaults defaults = {};
   FramesDrawn frames = {};
@@ -130,13 +100,15 @@ struct RequestLimits {
   int max_text_tokens = kMaxTextTokens;       // the longest max_sequence_length
   int planned_text_tokens = kMostTextTokens;  // forecasts count on no more, unless told
   int num_texts = 1;                          // per prompt: 2 with a second text encoder
+  EmptyPrompt empty_prompt = EmptyPrompt::kDrawn;
   // A prompt with Request::boxes, beside so many references. Throws InputError. Empty: the model
   // was not trained to follow layouts.
   std::function<std::string(const std::string& prompt, const std::string& boxes, int references)>
       laid_out = {};
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
   GuidedFrom guided_from = GuidedFrom::kNegative;
-  std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
+  std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels, where lengths are kept
+  KeptLengths kept_lengths = KeptLengths::kUsually;
   float guided_way_from = 0;         // TrueGuidance::way_from
   std::string negative_prompt = {};  // if a request has none
   SamplingLimits sampling = {};      // the family's constructor sets them by the scheduler

@@ -30,6 +30,7 @@ const std::vector<FamilyEntry>& known_families() {
       qwen_image_family(QwenImageKind::kPlain),
       qwen_image_family(QwenImageKind::kEdit),
       qwen_image_family(QwenImageKind::kEditPlus),
+      qwen_image_family(QwenImageKind::kLayered),
   };
   return kFamilies;
 }

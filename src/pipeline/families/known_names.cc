@@ -45,6 +45,16 @@ const std::vector<UsualFile>& usual_files() {
        kOtherVisionLms,
        "qwen_2.5_vl_7b.safetensors"},
       {"Qwen-Image-Edit-Plus", "vae", {"qwenimagevae"}, {"layered"}, "qwen_image_vae.safetensors"},
+      {"Qwen-Image-Layered",
+       "text_encoder",
+       {"qwen25vl7b"},
+       kOtherVisionLms,
+       "qwen_2.5_vl_7b.safetensors"},
+      {"Qwen-Image-Layered",
+       "vae",
+       {"qwenimagelayeredvae"},
+       {},
+       "qwen_image_layered_vae.safetensors"},
       {"FLUX.2", "text_encoder", {"qwen3", "mistral"}, kOtherLms, "qwen_3_8b.safetensors"},
       {"FLUX.2", "vae", {"flux2vae", "flux2ae"}, {"small", "tiny"}, "flux2-vae.safetensors"}};
   return kRows;
@@ -70,8 +80,8 @@ std::string directory_of_name(const std::string& name) {
 std::string full_name(const std::string& name) { return "flux2" + name; }
 
 bool is_other_pipeline(const std::string& name) {
-  for (const char* const other : {"ZImageOmni", "ZImageControlNet", "FluxPriorRedux",
-                                  "QwenImageLayered", "QwenImageControlNetInpaint"})
+  for (const char* const other :
+       {"ZImageOmni", "ZImageControlNet", "FluxPriorRedux", "QwenImageControlNetInpaint"})
     if (name.starts_with(other)) return true;
   return false;
 }

@@ -54,8 +54,21 @@ void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
           "this model needs a control picture to follow");
   require((in.init && in.mask) || taken.extra_channels != ExtraChannels::kMasked,
           "this model fills pictures in: it needs an initial picture and a mask");
-  require(int(in.references.size()) >= taken.least_references, "this model edits pictures: it ",
-          "needs ", taken.least_references == 1 ? "a reference" : "more references");
+  require(int(in.references.size()) >= taken.least_references, "this model ",
+          taken.resolutions.empty() ? "edits pictures" : "takes a picture apart", ": it needs ",
+          taken.least_references == 1 ? "a reference" : "more references");
+}
+
+void check_resolution(const PicturesIn& in, const PicturesTaken& taken) {
+  if (!in.resolution) return;
+  require(!taken.resolutions.empty(),
+          "this model draws any size: it takes a width and height, not a resolution");
+  std::string choices;
+  for (const auto& area : taken.resolutions) {
+    if (area.side == *in.resolution) return;
+    choices += (choices.empty() ? "" : " or ") + std::to_string(int(area.side));
+  }
+  throw InputError(text_of("the resolution should be ", choices, ", it is ", *in.resolution));
 }
 
 void check_references(const PicturesIn& in, const PicturesTaken& taken) {
@@ -140,6 +153,7 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
   check_all_pixels(in);
   check_controls(in.controls, taken);
   check_references(in, taken);
+  check_resolution(in, taken);
   require(in.init || !in.mask, "a mask needs an initial picture");
   require(in.init || !in.strength, "a strength needs an initial picture");
   require(!in.init || !request.latents,
@@ -164,6 +178,18 @@ std::optional<Region> region_returned(const Request& request, const PicturesTake
   return taken.lone_reference->region(references.front());
 }
 
+namespace {
+
+// The area asked for, or the first.
+const AreaAtRatio& area_of(const PicturesIn& in, const PicturesTaken& taken) {
+  const auto& areas = taken.resolutions;
+  const auto it = std::ranges::find_if(
+      areas, [&](const AreaAtRatio& area) { return in.resolution == int(area.side); });
+  return it == areas.end() ? areas.front() : *it;
+}
+
+}  // namespace
+
 PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limits) {
   const int least = limits.nearest_size ? 1 : limits.size_multiple;
   const auto of = [&](Sides sides) -> PictureSize {
@@ -182,6 +208,9 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
     const auto& reference = taken.size_from == PicturesTaken::SizeFrom::kFirst
                                 ? in.references.front()
                                 : in.references.back();
+    if (!taken.resolutions.empty())
+      return size_at_ratio({.width = reference.width, .height = reference.height},
+                           area_of(in, taken));
     return of(sides(taken.cut_reference
                         ? reference
                         : fitted_reference(reference, in.references.size(), taken, {})));

@@ -57,6 +57,8 @@ Json request_json(const Order& order) {
                {"seed", r.seed},
                {"max_sequence_length", *r.max_sequence_length}};
   if (r.frames.value_or(1) != 1) json["frames"] = *r.frames;
+  if (r.layers) json["layers"] = *r.layers;
+  if (r.cfg_normalize) json["cfg_normalize"] = *r.cfg_normalize;
   add_sampling(json, r.sampling);
   if (!order.original_prompt.empty()) json["original_prompt"] = order.original_prompt;
   if (!r.prompts_2.empty()) json["prompt_2"] = r.prompts_2.front();

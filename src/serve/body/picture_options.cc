@@ -113,6 +113,7 @@ void read_picture_options(Fields& fields, PicturesIn& in) {
   in.reference_scales = one_each(fields, "reference_scale", in.references.size());
   if (fields.word("reference_cache", {"auto", "off"}, "auto") == "off")
     in.reference_cache = ReferenceCache::kOff;
+  if (const auto side = fields.integer({"resolution"}, 1, kLargestSide)) in.resolution = int(*side);
   read_controls(fields, in.controls);
 }
 

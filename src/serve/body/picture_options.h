@@ -9,9 +9,10 @@
 
 namespace braid::serve {
 
-// `mask_blur`, `padding_crop`, `reference_scale`, `reference_cache`, `control_scale`,
-// `control_from`, `control_to`, `control_mode`; with several pictures either one value for all or a
-// list with one each. `in` already holds the pictures. Throws ApiError naming the field.
+// `mask_blur`, `padding_crop`, `reference_scale`, `reference_cache`, `resolution`,
+// `control_scale`, `control_from`, `control_to`, `control_mode`; with several pictures either one
+// value for all or a list with one each. `in` already holds the pictures. Throws ApiError naming
+// the field.
 void read_picture_options(Fields& fields, PicturesIn& in);
 
 // The other picture fields of AUTOMATIC1111's img2img: `resize_mode`, and for a mask

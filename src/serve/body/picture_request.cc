@@ -35,6 +35,7 @@ void read_guidance(Fields& fields, Request& request) {
   if (const auto scale = fields.number({"true_cfg", "true_cfg_scale"})) request.true_cfg = *scale;
   if (const auto rescale = fields.number({"guidance_rescale"})) request.guidance_rescale = *rescale;
   if (const auto cap = fields.number({"cfg_norm_cap"})) request.cfg_norm_cap = *cap;
+  request.cfg_normalize = fields.flag("cfg_normalize");
   if (const auto until = fields.number({"cfg_until"})) request.cfg_until = *until;
   request.negative_prompt = fields.text("negative_prompt", kLongestPrompt);
   request.boxes = fields.text("boxes", kLongestPrompt).value_or("");
@@ -104,6 +105,11 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
   read_size(fields, backend.info, request);
   if (const auto frames = fields.integer({"frames"}, 1, backend.info.frames.most))
     request.frames = int(*frames);
+  const auto& of_layers = backend.info.layers;
+  if (const auto layers = fields.integer({"layers"}, 1, std::max(1, of_layers.most))) {
+    if (of_layers.most == 0) refuse("layers", "this model draws no layers");
+    request.layers = int(*layers);
+  }
   if (const auto steps = fields.integer({"steps", "num_inference_steps"}, 1, bounds.max_steps))
     request.steps = int(*steps);
   if (const auto tokens = fields.integer({"max_sequence_length"}, 1, backend.info.max_text_tokens))

@@ -43,6 +43,11 @@ std::size_t bytes_of(const PicturesIn& pictures) {
 Json made_json(const MadePicture& picture) {
   Json json = {{"seed", picture.seed}, {"width", picture.width}, {"height", picture.height}};
   if (picture.num_frames == 1) return json;
+  if (picture.frames_per_second == 0) {
+    json["layer"] = picture.frame;
+    json["layers"] = picture.num_frames;
+    return json;
+  }
   json["frame"] = picture.frame;
   json["frames"] = picture.num_frames;
   json["frames_per_second"] = picture.frames_per_second;

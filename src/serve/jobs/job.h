@@ -38,13 +38,14 @@ using FileBytes = std::shared_ptr<const std::string>;
 struct MadePicture {
   std::uint64_t seed = 0;
   int width = 0, height = 0;
-  int frame = 0, num_frames = 1;  // of a clip, whose frames follow each other
-  double frames_per_second = 0;   // of a clip; 0: a picture
+  int frame = 0, num_frames = 1;  // of a clip, whose frames follow each other; or of layers
+  double frames_per_second = 0;   // of a clip; 0: a picture, or a layer of one
   FileBytes file;
   bool is_fetched = false;  // by its URL
 };
 
-// What clients learn of it beside the file: seed and size; of a clip's frame its place, too.
+// What clients learn of it beside the file: seed and size; of a clip's frame, or a layer, its
+// place, too.
 Json made_json(const MadePicture& picture);
 
 // `id` counts from 1 within a job. Only the newest "progress" and "preview" are kept: a late reader
@@ -64,8 +65,11 @@ class Job {
   const std::string& id() const { return id_; }
   // Its request has no pictures.
   const Order& order() const { return order_; }
-  // Files that it makes: each frame of a clip is one.
-  int num_pictures() const { return order_.request.num_images * order_.request.frames.value_or(1); }
+  // Files that it makes: each frame of a clip is one, and each layer.
+  int num_pictures() const {
+    const auto& r = order_.request;
+    return r.num_images * r.frames.value_or(1) * r.layers.value_or(1);
+  }
   std::size_t num_input_bytes() const { return num_input_bytes_; }
   // Gives away the request with its pictures: a job outlives its work by far.
   Request take_request();

@@ -10,7 +10,8 @@ constexpr double kWeightOfNewest = 0.3;
 constexpr std::size_t kMostSizes = 256;  // clients choose sizes: bounds what is kept
 
 std::int64_t work_of(const Request& r) {
-  return std::int64_t(r.width.value_or(0)) * r.height.value_or(0) * r.frames.value_or(1) *
+  const int frames = r.layers ? *r.layers + 1 : r.frames.value_or(1);  // layers and their sum
+  return std::int64_t(r.width.value_or(0)) * r.height.value_or(0) * frames *
          (r.negative_prompt ? 2 : 1) *
          evaluations_per_step(r.sampling.sampler.value_or(Sampler::kEuler));
 }

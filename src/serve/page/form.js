@@ -20,7 +20,7 @@ export const offered = () => capabilities;
 const rememberedSettings = () => JSON.parse(local.read("settings") ?? "{}");
 
 // Settings that mean something else to another model.
-const ofTheModel = ["steps", "sampler", "schedule", "guidance", "true_cfg", "max_sequence_length"];
+const ofTheModel = ["steps", "layers", "sampler", "schedule", "guidance", "true_cfg", "max_sequence_length"];
 
 const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encodeURIComponent(model)}`);
 
@@ -52,6 +52,8 @@ async function offerModel(name) {
     $(side).max = limits.largest_side;
   }
   $("steps").max = limits.steps;
+  $("layers-row").hidden = $("layers").disabled = limits.layers === 0;
+  $("layers").max = limits.layers;
   $("n").max = limits.pictures;
   $("max_sequence_length").max = limits.max_sequence_length;
   offerNames("sampler", capabilities.samplers);
@@ -82,8 +84,8 @@ function offerNegative() {
 async function changeModel(name) {
   await offerModel(name);
   local.write("model", name);
-  const { steps, sampler, schedule, guidance, max_sequence_length } = capabilities.defaults;
-  fill({ steps, sampler, schedule, guidance, max_sequence_length, true_cfg: 1 });
+  const { steps, layers, sampler, schedule, guidance, max_sequence_length } = capabilities.defaults;
+  fill({ steps, layers, sampler, schedule, guidance, max_sequence_length, true_cfg: 1 });
   rememberForm();
 }
 $("models").addEventListener("change", () =>
@@ -114,7 +116,7 @@ for (const side of ["width", "height"]) $(side).addEventListener("input", showSh
 
 // ---- values
 
-const remembered = ["prompt", "negative_prompt", "width", "height", "steps", "sampler", "schedule", "guidance",
+const remembered = ["prompt", "negative_prompt", "width", "height", "steps", "layers", "sampler", "schedule", "guidance",
   "true_cfg", "max_sequence_length", "n"];
 
 function fill(settings) {
@@ -178,6 +180,7 @@ export function settingsOfForm() {
   const settings = { prompt: $("prompt").value };
   if (capabilities.enhancer && $("enhance").checked) settings.enhance = true;
   for (const name of ["width", "height", "steps", "n"]) settings[name] = Number($(name).value);
+  if (capabilities.limits.layers) settings.layers = Number($("layers").value);
   for (const name of namesChosen()) settings[name] = $(name).value;
   if (capabilities.guidance !== "none") settings.guidance = Number($("guidance").value);
   if (capabilities.negative_prompt && $("negative_prompt").value) {

@@ -40,7 +40,7 @@ function beginEnhancing() {
 $("stop-enhancing").addEventListener("click", () => enhancing.abort());
 
 const numbers = ["steps", "shift", "guidance", "max_sequence_length", "true_cfg", "guidance_rescale", "cfg_norm_cap",
-  "cfg_until"];
+  "cfg_until", "layers"];
 const isPicture = (name) => /^(init|mask|(reference|control)(_\d+)?)$/.test(name);
 
 // What to order for the settings in a picture's text.

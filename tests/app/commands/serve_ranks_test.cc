@@ -67,7 +67,9 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
   auto clear = of_size(1, 1, 250);
   clear.alpha = {10};
   const Request request{.prompts = {"a"},
+                        .cfg_normalize = true,
                         .frames = 5,
+                        .layers = 7,
                         .pictures = {.init = of_size(2, 1, '\n'),
                                      .strength = 0.1,
                                      .mask = of_size(3, 2, 0),
@@ -76,6 +78,7 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
                                      .references = {of_size(1, 2, 128), clear},
                                      .reference_scales = {0.25, -1},
                                      .reference_cache = ReferenceCache::kOff,
+                                     .resolution = 1024,
                                      .controls = {{.picture = of_size(4, 1, 7),
                                                    .scale = 0.5,
                                                    .from = 0.1,
@@ -94,6 +97,8 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
   EXPECT_EQ(in.references[0].channels(), 3);
   EXPECT_EQ(in.references[1].alpha, clear.alpha);
   EXPECT_EQ(told.frames, 5);
+  EXPECT_EQ(std::tuple(told.layers, told.cfg_normalize, in.resolution),
+            std::tuple(std::optional(7), std::optional(true), std::optional(1024)));
   ASSERT_EQ(in.controls.size(), 1u);
   const auto& control = in.controls.front();
   EXPECT_EQ(control.picture.rgb, request.pictures.controls.front().picture.rgb);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "has_match.h"
 #include "image/picture_file.h"
 #include "workplace.h"
 
@@ -191,6 +192,25 @@ TEST_F(Output, ABrokenPipeIsAnError) {
   const auto finished = running.finish();
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_THAT(finished.err, HasSubstr("cannot write to standard output: Broken pipe"));
+}
+
+// A request for one picture makes a file for each layer.
+TEST_F(Output, NumbersTheLayersOfAPicture) {
+  const std::string folder = BRAID_SOURCE_DIR "/tests/data/parity/qwen-image-layered/";
+  const auto drawn = [&](const std::string& layers) {
+    return braid({"generate", "a", "-m", folder + "model", "--reference", folder + "reference0.png",
+                  "--size", "64x32", "--steps", "2", "--guidance", "1", "--layers", layers, "-o",
+                  "name.png"});
+  };
+  const auto finished = drawn("2");
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "name-000.png\nname-001.png\n");
+  const auto told = braid({"info", "name-001.png"}).out;
+  EXPECT_THAT(told, HasMatch("layers +2\n"));
+  EXPECT_THAT(told, HasMatch("layer +1\n"));
+  const auto refused = drawn("21");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, "braid: the number of layers should lie between 1 and 20, it is 21\n");
 }
 
 // PNG and WebP hold the same transparency; a JPEG has the picture on white, which is said once.

@@ -30,6 +30,7 @@ const Subject kSubjects[] = {{"flux1-dev", {2, 3}},
                              {"z-image", {1, 1, 3}},
                              {"qwen-image", {3}},
                              {"qwen-image-edit-2511", {3}},
+                             {"qwen-image-layered", {2}},
                              {"qwen-image-2.1", {2}},
                              {"joyai-image-edit", {3}},
                              {"krea-2-raw", {3}}};

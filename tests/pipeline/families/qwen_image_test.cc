@@ -282,7 +282,7 @@ TEST(QwenImageFamily, RefusesConfigsThatDoNotFitOrAreNotImplemented) {
               HasSubstr("'window_size', 100, should be a multiple"));
   EXPECT_THAT(refusal_of_changed("vae/config.json", {{"attn_scales", {1.0}}}),
               HasSubstr("'attn_scales' should be empty"));
-  for (const std::string name : {"QwenPipeline", "QwenImageLayeredPipeline"})
+  for (const std::string name : {"QwenPipeline", "QwenImageControlNetInpaintPipeline"})
     EXPECT_THAT(refusal_of_changed("model_index.json", {{"_class_name", name}}),
                 HasSubstr("it describes a " + name));
 }

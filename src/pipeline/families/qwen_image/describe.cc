@@ -1,5 +1,8 @@
 #include "pipeline/families/qwen_image/describe.h"
 
+#include <array>
+
+#include "image/resize.h"
 #include "models/flux/sharding.h"
 #include "models/qwen_image/model.h"
 #include "models/qwen_image/names.h"
@@ -13,15 +16,18 @@ namespace {
 // The plain pipeline reads no more tokens of a prompt; the others read all, and their pictures'.
 constexpr int kMostPromptTokens = 1024, kMostEditTokens = 4096;
 constexpr int kMostEditReferences = 10;  // more than Edit-Plus was reportedly trained with
+constexpr int kUsualLayers = 4;          // the pipeline's
+constexpr int kMostLayers = 20;          // more than the model's examples have
 
-// The pipelines fix these: what the autoencoder encodes of a reference, and what Edit-Plus's text
-// encoder does.
+// The pipelines fix these: the areas that Layered draws, what the autoencoder encodes of a
+// reference, and what Edit-Plus's text encoder does.
+constexpr std::array kLayeredAreas = {AreaAtRatio{.side = 640, .multiple = kReferenceMultiple},
+                                      AreaAtRatio{.side = 1024, .multiple = kReferenceMultiple}};
 constexpr AreaAtRatio kEncodedArea{.side = 1024, .multiple = kReferenceMultiple},
     kReadArea{.side = 384, .multiple = kReferenceMultiple};
 
 Part text_part(const QwenImageConfigs& c) {
-  return c.kind == QwenImageKind::kPlain ? causal_lm_part(c.text.text, {-1})
-                                         : qwen25_vl_part(c.text);
+  return reads_pictures(c.kind) ? qwen25_vl_part(c.text) : causal_lm_part(c.text.text, {-1});
 }
 
 std::vector<Part> parts_of(const QwenImageConfigs& c) {
@@ -49,12 +55,25 @@ DenoiserShape shape_of(const QwenImageConfigs& c) {
   return shape;
 }
 
+// The reference takes the size of the layers.
+PicturesTaken pictures_of_layered(const QwenImageConfigs& c) {
+  return {.least_references = 1,
+          .most_references = 1,
+          .channels = int(c.vae.image_channels),
+          .cut_reference =
+              [](const Pixels& picture, PictureSize size) {
+                return resized(picture, size.width, size.height, Resampling::kLanczos);
+              },
+          .resolutions = {kLayeredAreas.begin(), kLayeredAreas.end()}};
+}
+
 // A ControlNet reads the kind of a picture from it.
 PicturesTaken pictures_of(const QwenImageConfigs& c) {
   const auto kind = c.kind;
   if (kind == QwenImageKind::kPlain)
     return {.init = PicturesTaken::Init::kMaybe,
             .controlnet_modes = std::vector<int>(c.controlnets.size(), 0)};
+  if (kind == QwenImageKind::kLayered) return pictures_of_layered(c);
   PicturesTaken taken{
       .least_references = 1,
       .most_references = kind == QwenImageKind::kEdit ? 1 : kMostEditReferences,
@@ -74,35 +93,64 @@ const char* qwen_image_pipeline(QwenImageKind kind) {
     case QwenImageKind::kEdit:
       return "QwenImageEditPipeline";
     case QwenImageKind::kEditPlus:
+      return "QwenImageEditPlusPipeline";
+    case QwenImageKind::kLayered:
       break;
   }
-  return "QwenImageEditPlusPipeline";
+  return "QwenImageLayeredPipeline";
 }
 
 RequestDefaults qwen_image_defaults(QwenImageKind kind) {
   RequestDefaults defaults{.steps = 50, .guidance = 4};
-  if (kind != QwenImageKind::kPlain) defaults.max_sequence_length = kMostEditTokens;
+  if (reads_pictures(kind)) defaults.max_sequence_length = kMostEditTokens;
+  if (kind == QwenImageKind::kLayered) {
+    defaults.width = defaults.height = int(kLayeredAreas.front().side);
+    defaults.frames = kUsualLayers + 1;
+  }
   return defaults;
 }
 
-// A token of the guided velocity keeps the positive branch's length.
+namespace {
+
+std::string family_name(QwenImageKind kind) {
+  switch (kind) {
+    case QwenImageKind::kPlain:
+      return "Qwen-Image";
+    case QwenImageKind::kEdit:
+      return "Qwen-Image-Edit";
+    case QwenImageKind::kEditPlus:
+      return "Qwen-Image-Edit-Plus";
+    case QwenImageKind::kLayered:
+      break;
+  }
+  return "Qwen-Image-Layered";
+}
+
+}  // namespace
+
+// A token of the guided velocity keeps the positive branch's length; Layered's does if asked to.
+// Its pipeline has the text encoder caption the reference where there is no prompt.
 Description describe_qwen_image(const QwenImageConfigs& c, const ScheduleConfig& schedule,
                                 const RequestDefaults& defaults) {
-  const bool is_plain = c.kind == QwenImageKind::kPlain;
-  return {.family = is_plain                         ? "Qwen-Image"
-                    : c.kind == QwenImageKind::kEdit ? "Qwen-Image-Edit"
-                                                     : "Qwen-Image-Edit-Plus",
-          .parts = parts_of(c),
-          .shape = shape_of(c),
-          .limits = {.defaults = defaults,
-                     .size_multiple = int(2 * c.vae.downscale()),
-                     .max_text_tokens = is_plain ? kMostPromptTokens : kMostEditTokens,
-                     .guidance = GuidanceKind::kTrue,
-                     .guided_channels = c.qwen.out_channels,
-                     .negative_prompt = " ",
-                     .pictures = pictures_of(c)},
-          .schedule = schedule,
-          .vae = c.vae};
+  const bool is_layered = c.kind == QwenImageKind::kLayered;
+  FramesDrawn frames;
+  if (is_layered) frames = {.most = kMostLayers + 1, .kind = FrameKind::kLayer};
+  return {
+      .family = family_name(c.kind),
+      .parts = parts_of(c),
+      .shape = shape_of(c),
+      .limits = {.defaults = defaults,
+                 .frames = frames,
+                 .size_multiple = int(2 * c.vae.downscale()),
+                 .max_text_tokens = reads_pictures(c.kind) ? kMostEditTokens : kMostPromptTokens,
+                 .empty_prompt = is_layered ? EmptyPrompt::kRefused : EmptyPrompt::kDrawn,
+                 .guidance = GuidanceKind::kTrue,
+                 .guided_channels = c.qwen.out_channels,
+                 .kept_lengths = is_layered ? KeptLengths::kIfAsked : KeptLengths::kUsually,
+                 .negative_prompt = " ",
+                 .pictures = pictures_of(c)},
+      .schedule = schedule,
+      .vae = c.vae};
 }
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -32,6 +33,16 @@ Tensor centred_positions(PatchGrid grid, std::int64_t item, at::Device device) {
 // The first position behind a picture's rows and columns.
 Tensor end_of(const Tensor& ids_LA) { return ids_LA.narrow(1, 1, 2).amax() + 1; }
 
+// Layered's reference.
+constexpr std::int64_t kItemTakenApart = -1;
+
+// numpy.linspace(1, 0, steps + 1) without its end: the usual levels, but for their last bits.
+std::vector<float> levels_above_zero(int steps) {
+  std::vector<float> levels;
+  for (int i = 0; i < steps; ++i) levels.push_back(float(i * (-1.0 / steps) + 1.0));
+  return levels;
+}
+
 class QwenImageFamily : public PatchFamily {
  public:
   QwenImageFamily(const QwenImageConfigs& configs, const ScheduleConfig& schedule,
@@ -52,7 +63,18 @@ class QwenImageFamily : public PatchFamily {
     return qwen_image_prompt_readers(configs_.kind);
   }
 
+  // Latents of layers are items before the channels, first that of the whole picture, which
+  // unpack() drops; the frames of one item alone are a reference's.
+  std::int64_t num_tokens(PictureSize size) const override {
+    return size.frames * PatchFamily::num_tokens(size);
+  }
+  std::vector<std::int64_t> latent_shape(PictureSize size) const override;
+  Tensor pack(const Tensor& latents) const override;
+  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override;
   Tokens reference(const Tensor& latents_1ZHW, int number) const override;
+
+  Schedule schedule(int steps, PictureSize size, bool from_noise) const override;
+  double mu(PictureSize size, int steps) const override;
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
@@ -66,6 +88,8 @@ class QwenImageFamily : public PatchFamily {
   std::string config_text(const Part& denoiser) const override;
 
  private:
+  bool is_layered() const { return configs_.kind == QwenImageKind::kLayered; }
+
   QwenImageConfigs configs_;
 };
 
@@ -87,7 +111,7 @@ std::unique_ptr<const TextEncoders> QwenImageFamily::load_text(const fs::path& f
                                                                const WeightsOf& weights_of,
                                                                const Warn&) const {
   const auto w = weights_of(*text_parts().front());
-  if (configs_.kind != QwenImageKind::kPlain)
+  if (reads_pictures(configs_.kind))
     return std::make_unique<const QwenImageEditText>(configs_, folder, device,
                                                      load_paged<Qwen25Vl>(configs_.text, w));
   return std::make_unique<const QwenImageText>(
@@ -97,15 +121,52 @@ std::unique_ptr<const TextEncoders> QwenImageFamily::load_text(const fs::path& f
 
 Names QwenImageFamily::written_names(const Part& part) const {
   if (part.role == Part::Role::kDenoiser) return qwen_image_names_of_diffusers();
-  return configs_.kind == QwenImageKind::kPlain ? Names{.prefix = "model."}
-                                                : published_qwen25_vl_names();
+  return reads_pictures(configs_.kind) ? published_qwen25_vl_names() : Names{.prefix = "model."};
 }
 
-// The drawn picture is item 0.
+std::vector<std::int64_t> QwenImageFamily::latent_shape(PictureSize size) const {
+  auto shape = PatchFamily::latent_shape(size);
+  if (size.frames > 1) shape.insert(shape.begin(), size.frames);
+  return shape;
+}
+
+Tensor QwenImageFamily::pack(const Tensor& latents) const {
+  constexpr std::int64_t kDimsOfItems = 5;  // [B T Z H W]
+  if (latents.dim() != kDimsOfItems) return PatchFamily::pack(latents);
+  const auto tokens = PatchFamily::pack(latents.flatten(0, 1));
+  return tokens.unflatten(0, {latents.size(0), latents.size(1)}).flatten(1, 2);
+}
+
+Tensor QwenImageFamily::unpack(const Tensor& tokens_BNC, PictureSize size) const {
+  if (size.frames == 1) return PatchFamily::unpack(tokens_BNC, size);
+  const auto batch = tokens_BNC.size(0);
+  const auto of_items = tokens_BNC.unflatten(1, {size.frames, -1}).flatten(0, 1);
+  const auto items = PatchFamily::unpack(of_items, size).unflatten(0, {batch, size.frames});
+  const auto dropped = description().limits.frames.unreturned();
+  return items.narrow(1, dropped, size.frames - dropped).transpose(1, 2).contiguous();
+}
+
+// Layered's shift grows with the root of the area.
+Schedule QwenImageFamily::schedule(int steps, PictureSize size, bool from_noise) const {
+  if (!is_layered()) return PatchFamily::schedule(steps, size, from_noise);
+  return make_schedule(description().schedule, {.steps = steps,
+                                                .image_tokens = num_tokens(size),
+                                                .mu = mu(size, steps),
+                                                .levels = levels_above_zero(steps)});
+}
+
+double QwenImageFamily::mu(PictureSize size, int steps) const {
+  constexpr double kTokensOfShiftOne = 256;
+  if (!is_layered()) return PatchFamily::mu(size, steps);
+  return std::sqrt(double(PatchFamily::num_tokens(size)) / kTokensOfShiftOne);
+}
+
+// The drawn picture is item 0, with layers behind it.
 Tokens QwenImageFamily::reference(const Tensor& latents_1ZHW, int number) const {
   auto tokens = PatchFamily::reference(latents_1ZHW, number);
   const PatchGrid grid{.rows = latents_1ZHW.size(2) / 2, .columns = latents_1ZHW.size(3) / 2};
-  tokens.ids_LA = centred_positions(grid, number + 1, latents_1ZHW.device());
+  const auto item = is_layered() ? kItemTakenApart : number + 1;
+  tokens.ids_LA = centred_positions(grid, item, latents_1ZHW.device());
   return tokens;
 }
 
@@ -113,15 +174,19 @@ Tokens QwenImageFamily::reference(const Tensor& latents_1ZHW, int number) const 
 DenoiserInput QwenImageFamily::begin(const Condition& condition, PictureSize size, double,
                                      const at::TensorOptions& like) const {
   const auto places = at::arange(condition.text_BTC.size(1), like.dtype(at::kFloat));
-  return {.noise = {.x_BLC = {}, .ids_LA = centred_positions(grid(size), 0, like.device())},
+  std::vector<Tensor> items;
+  for (int item = 0; item < size.frames; ++item)
+    items.push_back(centred_positions(grid(size), item, like.device()));
+  return {.noise = {.x_BLC = {}, .ids_LA = at::cat(items)},
           .text = {.x_BLC = condition.text_BTC,
                    .ids_LA = places.unsqueeze(1).expand({-1, 3}).contiguous()}};
 }
 
-// Text lies behind the rows and columns of all pictures.
+// Text lies behind the rows and columns of all pictures; Layered's behind its items, too.
 void QwenImageFamily::arrange(DenoiserInput& in) const {
   auto end = end_of(in.noise.ids_LA);
   for (const auto& reference : in.references) end = at::maximum(end, end_of(reference.ids_LA));
+  if (is_layered()) end = at::maximum(end, in.noise.ids_LA.select(1, 0).amax() + 1);
   in.text.ids_LA = in.text.ids_LA + end;
 }
 
@@ -152,6 +217,8 @@ std::string QwenImageFamily::config_text(const Part& denoiser) const {
                                          {"num_layers", c.num_layers},
                                          {"out_channels", c.out_channels / 4},
                                          {"patch_size", 2},
+                                         {"use_additional_t_cond", is_layered()},
+                                         {"use_layer3d_rope", is_layered()},
                                          {"zero_cond_t", c.reference_time == ReferenceTime::kZero}};
   return config.dump(2) + "\n";
 }
@@ -159,6 +226,14 @@ std::string QwenImageFamily::config_text(const Part& denoiser) const {
 // Each part's output must match the next part's input.
 void check_fit(const QwenImageConfigs& c) {
   require(c.vae.is_wan(), "a ", qwen_image_pipeline(c.kind), " needs an AutoencoderKLQwenImage");
+  const bool is_layered = c.kind == QwenImageKind::kLayered;
+  require((c.qwen.draws == QwenImageDraws::kLayers) == is_layered, "a ",
+          qwen_image_pipeline(c.kind), is_layered ? " draws layers" : " draws no layers",
+          ", the transformer ", is_layered ? "does not" : "does");
+  const auto channels_of_pictures = is_layered ? 4 : 3;
+  require(c.vae.image_channels == channels_of_pictures, "a ", qwen_image_pipeline(c.kind),
+          " needs an autoencoder of ", channels_of_pictures, " channels, this one has ",
+          c.vae.image_channels);
   const auto token = 2 * c.vae.downscale();
   require(c.kind == QwenImageKind::kPlain || kReferenceMultiple % token == 0, "a ",
           qwen_image_pipeline(c.kind), " has references with sides in multiples of ",
@@ -176,7 +251,8 @@ std::shared_ptr<const Family> open_qwen_image(const ModelFiles& files, QwenImage
       .kind = kind,
       .qwen = read_denoiser(files, "transformer", read_qwen_image_config, infer_qwen_image_config),
       .text = read_qwen25_vl_config(read_json_object(files.config_of("text_encoder"))),
-      .vae = read_autoencoder(files)};
+      .vae = read_autoencoder(
+          files, kind == QwenImageKind::kLayered ? read_rgba_vae_config : read_vae_config)};
   check_fit(configs);
   configs.controlnets = read_qwen_image_controlnets(files, configs.qwen);
   return make_qwen_image_family(configs, read_scheduler(files),
@@ -187,6 +263,10 @@ std::shared_ptr<const Family> open_qwen_image(const ModelFiles& files, QwenImage
 std::shared_ptr<const Family> named_qwen_image(const std::string& name, QwenImageKind kind) {
   QwenImageConfigs configs{.kind = kind};
   if (name == "qwen-image-edit-2511") configs.qwen.reference_time = ReferenceTime::kZero;
+  if (kind == QwenImageKind::kLayered) {
+    configs.qwen.draws = QwenImageDraws::kLayers;
+    configs.vae.image_channels = 4;
+  }
   return make_qwen_image_family(configs,
                                 {.use_dynamic_shifting = true,
                                  .max_shift = 0.9,
@@ -202,9 +282,11 @@ std::vector<std::string> published_models(QwenImageKind kind) {
     case QwenImageKind::kEdit:
       return {"qwen-image-edit"};
     case QwenImageKind::kEditPlus:
+      return {"qwen-image-edit-2509", "qwen-image-edit-2511"};
+    case QwenImageKind::kLayered:
       break;
   }
-  return {"qwen-image-edit-2509", "qwen-image-edit-2511"};
+  return {"qwen-image-layered"};
 }
 
 }  // namespace
@@ -229,6 +311,8 @@ FamilyEntry qwen_image_family(QwenImageKind kind) {
                          "QwenImageControlNetPipeline"};
   else
     entry.folders.push_back("processor");
+  if (kind == QwenImageKind::kLayered)
+    entry.single_file_has = {"time_text_embed.addition_t_embedding.weight"};
   if (kind == QwenImageKind::kEdit) entry.kin_classes = {"QwenImageEditInpaintPipeline"};
   return entry;
 }

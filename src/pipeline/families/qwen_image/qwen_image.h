@@ -1,6 +1,7 @@
 // The Qwen-Image family (Qwen Team, 2025): a Qwen2.5-VL reads the prompt, a joint transformer of
 // double blocks draws, an AutoencoderKLQwenImage decodes. Edit and Edit-Plus look at pictures to
-// edit, both with the text encoder and beside the noise: Edit at one, Edit-Plus at several.
+// edit, both with the text encoder and beside the noise: Edit at one, Edit-Plus at several. Layered
+// takes a picture apart into layers with alpha, which it draws beside the whole picture.
 #pragma once
 
 #include "models/qwen25_vl/config.h"
@@ -9,7 +10,12 @@
 
 namespace braid {
 
-enum class QwenImageKind { kPlain, kEdit, kEditPlus };
+enum class QwenImageKind { kPlain, kEdit, kEditPlus, kLayered };
+
+// Whether its text encoder looks at the references, too.
+constexpr bool reads_pictures(QwenImageKind kind) {
+  return kind == QwenImageKind::kEdit || kind == QwenImageKind::kEditPlus;
+}
 
 FamilyEntry qwen_image_family(QwenImageKind kind);
 

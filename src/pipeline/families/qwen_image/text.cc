@@ -47,7 +47,7 @@ std::vector<std::int64_t> ids_of(const Tokenizer& tokenizer, const std::string& 
 
 // Those of Edit without pictures: how many tokens these have is not known before they are prepared.
 std::vector<PromptReader> qwen_image_prompt_readers(QwenImageKind kind) {
-  if (kind == QwenImageKind::kPlain)
+  if (!reads_pictures(kind))
     return {{.tokenizer = "tokenizer", .chat = plain_chat, .unseen = kSystemTokens}};
   return {{.tokenizer = "tokenizer",
            .chat = [=](const std::string& prompt) { return edit_chat(kind, prompt, 0); },
