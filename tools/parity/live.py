@@ -37,6 +37,7 @@ import random_krea2
 import random_pipeline
 import random_qwen21
 import random_qwen_image
+import respelt
 import rounded
 import single_file
 import text_rounding
@@ -76,6 +77,7 @@ def pipeline_of(case, folder):
         return random_pipeline.DEMO, ["-m", random_pipeline.DEMO]
     model = folder / "model"
     random_families.make(model, case.shape)
+    respelt.apply(case.respelt, model)
     if case.wan_vae:
         single_file.write_wan_vae(model / "vae", folder / "wan_2.1_vae.safetensors")
         return model, ["-m", model, "--vae-file", folder / "wan_2.1_vae.safetensors"]

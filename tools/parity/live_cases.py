@@ -40,6 +40,7 @@ class Case:
     control_lora: bool = False      # a LoRA turns it into a control model
     int8: str | None = None         # weights in 8 bits: "merged", or "base" with the LoRA beside them
     wan_vae: bool = False           # the autoencoder as a file of Wan 2.1's names
+    respelt: tuple = ()             # ways of other versions to write the same (respelt.py)
     published: tuple | None = None  # compared by published.py, with these flags
     converted: bool = False         # braid first writes a merged model, which must be one of diffusers
     env: dict = field(default_factory=dict)  # of braid, as the flags: no number may change
@@ -414,6 +415,8 @@ KREA2 = [
         seed=5, taps=(3,), transformer=Krea2TransformerShape(
             heads=5, kv_heads=1, layers=1, layerwise_blocks=0, refiner_blocks=0)),
         ask(size="288x320", cfg=0.0, vae_tiling=True, seq=80)),
+    Case("krea2, flow sigmas that its pipeline ignores", Krea2Shape(
+        seed=14, scheduler={"shift": 3.0, "use_flow_sigmas": True}), ask(cfg=0.0, steps=3, seq=80)),
     Case("krea2, tokens of less than a prompt", Krea2Shape(seed=6), ask(cfg=0.3, seq=1)),
     Case("krea2, single file, prefix, ring", Krea2Shape(
         seed=7, transformer=Krea2TransformerShape(heads=2, kv_heads=1, **KREA_AXES)),
@@ -471,6 +474,9 @@ QWEN21 = [
         vae=Qwen21VaeShape(mult=(2, 2, 4, 4, 2), decoder_base=None)),
         ask(size="64x96", cfg=2.0, negative="blurry", steps=3, seq=4096,
             references=((60, 44), (40, 90)), transparent=(1,)), flags=("--ring", "2")),
+    Case("qwen21, flow sigmas that its pipeline ignores, as older packages write it", Qwen21Shape(
+        seed=15, scheduler={"use_dynamic_shifting": True, "use_beta_sigmas": True, "use_flow_sigmas": True}),
+        ask(seq=4096, steps=4), respelt=("older text", "older parts", "shards", "two token files")),
     Case("qwen21, bfloat16", Qwen21Shape(seed=10, dtype="bfloat16"), ask(cfg=2.0, n=2, seq=4096),
          "bfloat16"),
     Case("qwen21 with a LoRA of kohya", Qwen21Shape(
@@ -501,6 +507,9 @@ QWEN_IMAGE = [
          flags=("--tp", "2")),
     Case("qwen-image, two pictures for one net", QwenImageShape(seed=6, controlnets=(1,)),
          ask(steps=3, seq=512, followed=((64, 64), (30, 50)), control_scales=(0.5, 1.5), n=2)),
+    Case("qwen-image, flow sigmas that its pipeline ignores, as older packages write it", QwenImageShape(
+        seed=14, older_config=True, scheduler={"shift": 3.0, "use_flow_sigmas": True}),
+        ask(cfg=2.0, seq=512, steps=3), respelt=("older parts", "shards", "two token files")),
     Case("qwen-image, single file, prefix", QwenImageShape(seed=7), ask(cfg=2.0, seq=512),
          single_file="model.diffusion_model."),
     Case("qwen-image, bfloat16", QwenImageShape(seed=8, dtype="bfloat16"),

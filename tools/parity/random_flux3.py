@@ -48,7 +48,7 @@ class Flux3Shape:
     scheduler: dict | None = None   # none: the blocks' own
     modular: bool = True
     dtype: str = "float32"
-    configs: dict = field(default_factory=dict)  # other fields of configs: text
+    configs: dict = field(default_factory=dict)  # other fields of configs: text; added: tokens
     index: dict = field(default_factory=dict)    # other fields of the index
 
 
@@ -117,7 +117,8 @@ def index_of(s, parts):
 def make(out, s):
     """Write the pipeline of Flux3Shape `s` to the new folder `out`."""
     out.mkdir(parents=True)
-    tiny_tokenizers.write_qwen(out / "tokenizer", more=tiny_tokenizers.QWEN_VISION)
+    tiny_tokenizers.write_qwen(out / "tokenizer", more=tiny_tokenizers.QWEN_VISION,
+                               added=s.configs.get("added", ()))
     tokens = AutoTokenizer.from_pretrained(out / "tokenizer")
     shape, vae = matched(s)
     parts = {"transformer": random_pipeline.fill(transformer(shape), "transformer", shape, spread),

@@ -61,7 +61,7 @@ class Krea2Shape:
     vae_layers: int = 1
     scheduler: dict = field(default_factory=lambda: DYNAMIC)
     dtype: str = "float32"
-    configs: dict = field(default_factory=dict)  # other fields of configs: text, vae
+    configs: dict = field(default_factory=dict)  # other fields of configs: text, vae; added: tokens
     index: dict = field(default_factory=dict)    # other fields of model_index.json
 
 
@@ -129,7 +129,8 @@ def text_encoder(s, tokens):
 def make(out, s):
     """Write the pipeline of Krea2Shape `s` to the new folder `out`."""
     out.mkdir(parents=True)
-    tiny_tokenizers.write_qwen(out / "tokenizer", more=tiny_tokenizers.QWEN_VISION)
+    tiny_tokenizers.write_qwen(out / "tokenizer", more=tiny_tokenizers.QWEN_VISION,
+                               added=s.configs.get("added", ()))
     tokens = AutoTokenizer.from_pretrained(out / "tokenizer")
     shape = matched(s)
     parts = {"transformer": random_pipeline.fill(transformer(shape), "transformer", shape, spread),

@@ -69,7 +69,7 @@ class Qwen21Shape:
     deepstack: tuple = (0, 1, 2)
     scheduler: dict = field(default_factory=lambda: DYNAMIC)
     dtype: str = "float32"
-    configs: dict = field(default_factory=dict)  # other fields of configs: text, vision, processor
+    configs: dict = field(default_factory=dict)  # other fields of configs: text, vision, processor; added: tokens
 
 
 def transformer(s):
@@ -127,7 +127,8 @@ def write_processor(out, s):
     from transformers import Qwen2VLImageProcessor, Qwen3VLVideoProcessor  # they need torchvision
     folder = out / "processor"
     tiny_tokenizers.write_qwen(folder, more=tiny_tokenizers.QWEN_VISION,
-                               chat=tiny_tokenizers.QWEN_PARTS_CHAT)
+                               chat=tiny_tokenizers.QWEN_PARTS_CHAT,
+                               added=s.configs.get("added", ()))
     half = [0.5] * 3
     size = {"shortest_edge": 65536, "longest_edge": 16777216}
     Qwen2VLImageProcessor(**{"patch_size": 16, "size": size, "image_mean": half, "image_std": half}

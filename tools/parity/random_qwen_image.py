@@ -58,7 +58,7 @@ class QwenImageShape:
     controlnets: tuple = ()         # numbers of blocks, in folders controlnet_1, ...
     scheduler: dict = field(default_factory=lambda: DYNAMIC)
     dtype: str = "float32"
-    configs: dict = field(default_factory=dict)  # other fields of configs: text, vision, vae
+    configs: dict = field(default_factory=dict)  # other fields of configs: text, vision, vae; added: tokens
 
     def layered(self):
         return self.pipeline == "QwenImageLayeredPipeline"
@@ -173,7 +173,8 @@ def has_processor(pipeline):
 def make(out, s):
     """Write the pipeline of QwenImageShape `s` to the new folder `out`."""
     out.mkdir(parents=True)
-    tiny_tokenizers.write_qwen(out / "tokenizer", more=tiny_tokenizers.QWEN_VISION)
+    tiny_tokenizers.write_qwen(out / "tokenizer", more=tiny_tokenizers.QWEN_VISION,
+                               added=s.configs.get("added", ()))
     tokens = AutoTokenizer.from_pretrained(out / "tokenizer")
     shape = matched(s)
     parts = {"transformer": random_pipeline.fill(transformer(shape), "transformer", shape, spread),

@@ -1,5 +1,5 @@
-"""Cases for live.py that a seed draws from Qwen-Image-2.1, FLUX.3 and Krea 2: everything that their classes
-accept, under a layout that the shape allows.
+"""Cases for live.py that a seed draws from Qwen-Image, Qwen-Image-2.1, FLUX.3 and Krea 2: everything that
+their classes accept, in any form of files (unusual_storage.py), under a layout that the shape allows.
 
 Like unusual_cases.py for the other families. Head counts, groups of key heads, axes of no width, tap lists
 in any order, patches, levels and shortcuts of autoencoders, schedulers; references of unequal sizes,
@@ -13,8 +13,10 @@ from live_cases import Case, ask
 from random_flux3 import Flux3Shape, Flux3TransformerShape
 from random_krea2 import Krea2Shape, Krea2TransformerShape
 from random_qwen21 import Qwen21Shape, Qwen21TransformerShape, Qwen21VaeShape
+from random_qwen_image import QwenImageShape, QwenImageTransformerShape
+from unusual_cases import MASKS, even_parts, fitted, flux2_parts, scheduler, some_picture
 from unusual_cases import PROMPTS as UNUSUAL
-from unusual_cases import even_parts, flux2_parts, scheduler, some_picture
+from unusual_storage import stored, tokenizer
 
 PROMPTS = tuple(dict.fromkeys(UNUSUAL + FOCUSED))
 EPS = (1e-6, 1e-5, 1e-3)
@@ -26,8 +28,10 @@ def common(draw):
             "steps": draw.choice([2, 2, 3, 4]), "vae_tiling": draw.random() < 0.1}
 
 
-def prompts(draw, most=2):
-    return draw.sample(PROMPTS, draw.randint(1, most))
+def prompts(draw, most=3):
+    """A file of several has no blank ones."""
+    count = draw.randint(1, most)
+    return draw.sample(PROMPTS if count == 1 else [p for p in PROMPTS if p.strip()], count)
 
 
 def texts(draw):
@@ -40,8 +44,8 @@ def texts(draw):
 
 
 def language_configs(draw):
-    """Other fields of its config."""
-    return {"text": {"rms_norm_eps": draw.choice([1e-6, 1e-6, 1e-4])}}
+    """Other fields of its config, and of its tokenizer's."""
+    return {"text": {"rms_norm_eps": draw.choice([1e-6, 1e-6, 1e-4])}} | tokenizer(draw)
 
 
 def shortcuts_fit(shape):
@@ -183,7 +187,92 @@ def flux3(draw, seed):
     return shape, ask(*prompts(draw), **options)
 
 
-FAMILIES = {"qwen21": qwen21, "krea2": krea2, "flux3": flux3}
+def qwen_image_texts(draw):
+    """Fields of a Qwen2.5-VL, whose heads share its width; the tower rotates halves of halves of a head."""
+    kv, half, tower_heads = draw.choice([1, 2, 3]), draw.choice([3, 4, 5, 8]), draw.choice([1, 2])
+    heads, depth = kv * draw.choice([1, 2, 4]), draw.randint(1, 5)
+    time = draw.randint(1, half - 2)
+    row = draw.randint(1, half - time - 1)
+    return heads * 2 * half, {
+        "text_layers": draw.randint(1, 5), "text_heads": heads, "text_kv_heads": kv,
+        "text_ff": draw.choice([20, 33, 50]), "sections": (time, row, half - time - row),
+        "vision_heads": tower_heads, "vision_width": 4 * tower_heads * draw.choice([2, 3, 5]),
+        "vision_depth": depth, "vision_ff": draw.choice([20, 35]),
+        "whole": tuple(sorted(draw.sample(range(depth), draw.randint(0, depth)))),
+        "older_config": draw.random() < 0.4,
+        "configs": language_configs(draw) | {"vision": {"window_size": draw.choice([112, 112, 56, 84])}}}
+
+
+def mask(draw, size):
+    """Options of a picture to start from, perhaps with a mask."""
+    options = {"init": draw.choice([size, some_picture(draw, 16)]),
+               "strength": draw.choice([0.01, 0.3, 0.5, 0.77, 0.99, 1.0])}
+    if draw.random() < 0.6:
+        options |= {"mask": draw.choice(MASKS), "mask_blur": draw.choice([0, 0, 2, 7.5])}
+        if draw.random() < 0.4 and options["mask"] not in ("grey", "noise"):
+            # Of a cropped picture the reference takes one, whose sample all pictures share.
+            options |= {"padding_crop": draw.choice([0, 3, 32, 300]), "n": 1}
+    return options
+
+
+def followed(draw):
+    """Pictures for one ControlNet."""
+    count = draw.choice([1, 1, 2, 3])
+    return {"followed": tuple(some_picture(draw) for _ in range(count)),
+            "control_scales": tuple(draw.choice([1.0, 0.0, 0.5, 1.7, -0.4]) for _ in range(count)),
+            "control_from": tuple(draw.choice([0.0, 0.0, 0.25, 0.5]) for _ in range(count)),
+            "control_to": tuple(draw.choice([1.0, 1.0, 0.75, 0.51]) for _ in range(count))}
+
+
+def small(shape):
+    """Few numbers and large tokens: references have a megapixel."""
+    shape.vae_base, shape.vae_layers, shape.vae_mult = 2, 1, (1, 1, 2, 2, 2)
+    shape.configs["vae"]["temperal_downsample"] = [False, True, True, False]
+    shape.transformer.layers = min(shape.transformer.layers, 2)
+    shape.transformer.heads = min(shape.transformer.heads, 4)
+    shape.vision_depth = min(shape.vision_depth, 3)
+    shape.whole = tuple(block for block in shape.whole if block < shape.vision_depth)[:1]
+
+
+def edited(draw, kind):
+    """Options of pictures to be edited; a width of 0 asks for the size that follows from them."""
+    count = 1 if kind == "QwenImageEditPipeline" else draw.choice([1, 1, 2, 3])
+    options = {"references": tuple((draw.randint(20, 700), draw.randint(20, 700)) for _ in range(count)),
+               "seq": 1024, "n": draw.choice([1, 1, 1, 2]), "steps": draw.choice([1, 2])}
+    return options | ({"size": "0x0"} if draw.random() < 0.2 else {})
+
+
+def qwen_image(draw, seed):
+    kind = "QwenImage" + draw.choice(["", "", "", "Edit", "EditPlus"]) + "Pipeline"
+    is_plain, layers = kind == "QwenImagePipeline", draw.randint(1, 4)
+    levels = draw.choice([3, 4, 4, 5])
+    text_width, text = qwen_image_texts(draw)
+    text["configs"]["vae"] = {"temperal_downsample": [draw.random() < 0.5 for _ in range(levels - 1)]}
+    shape = QwenImageShape(
+        seed=seed, pipeline=kind, scheduler=scheduler(draw, True), latent_channels=draw.choice([1, 3, 4, 16]),
+        vae_base=draw.choice([2, 4, 6]), vae_layers=draw.randint(1, 3),
+        vae_mult=(draw.choice([1, 1, 2]), *(draw.choice([1, 2, 3]) for _ in range(levels - 1))),
+        controlnets=(draw.randint(1, layers + 1),) if is_plain and draw.random() < 0.35 else (),
+        transformer=QwenImageTransformerShape(
+            heads=draw.randint(1, 6), axes=even_parts(draw, 2 * draw.randint(3, 16), 3), layers=layers,
+            text_width=text_width, zero_time=draw.random() < (0.15 if is_plain else 0.5)), **text)
+    size = draw.randint(32, 220), draw.randint(32, 220)
+    options = common(draw) | {"size": f"{size[0]}x{size[1]}", "seq": draw.choice([1, 5, 33, 120, 512, 1024]),
+                              "cfg": draw.choice([0.0, 1.0, 1.01, 4.0, 9.5])}
+    if options["cfg"] > 1:
+        options["negative"] = draw.choice([None, "", *PROMPTS])
+    if not is_plain:
+        small(shape)
+        options |= edited(draw, kind)
+    elif shape.controlnets:
+        options |= followed(draw)
+    elif draw.random() < 0.5:
+        options |= mask(draw, size)
+    asked = prompts(draw, 3 if is_plain else 1)
+    return shape, ask(*(asked if options.get("padding_crop") is None else asked[:1]), **options)
+
+
+FAMILIES = {"qwen21": qwen21, "krea2": krea2, "flux3": flux3, "qwen-image": qwen_image}
 
 
 def layout(draw, shape, asked, off):
@@ -207,8 +296,9 @@ def draw_family(seed, name=None):
     draw = random.Random(f"unusual family {seed}")
     name = name or draw.choice(sorted(FAMILIES))
     shape, asked = FAMILIES[name](draw, seed)
+    fitted(shape, asked)
     flags = layout(draw, shape, asked, 0 if name == "krea2" else 1)
-    int8 = {"int8": "base"} if draw.random() < 0.15 else {}
-    words = [f"unusual {seed}, {name}", " ".join(str(flag) for flag in flags), *int8]
-    return Case(", ".join(word for word in words if word), shape, asked,
-                flags=flags + (("--quantize", "int8") if int8 else ()), **int8)
+    fields, more = stored(draw, name, shape, asked)
+    words = [f"unusual {seed}, {name}", " ".join(str(flag) for flag in flags),
+             *(f"{key} {value}" for key, value in fields.items() if key != "coding_seed")]
+    return Case(", ".join(word for word in words if word), shape, asked, flags=(*flags, *more), **fields)
