@@ -122,6 +122,15 @@ TEST_F(Processes, RefuseALayoutForAnotherNumberOfRanks) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Processes, GiveTheirSharesThemselves) {
+  const auto ranks = finish(start(2, picture("x.png", {"--tp", "2", "--shares", "auto"})));
+  EXPECT_EQ(ranks[0].exit_code, 2);
+  EXPECT_THAT(ranks[0].err, HasSubstr("but torchrun started 2 processes: give the shares; if"));
+  EXPECT_EQ(ranks[1].exit_code, 2);
+  EXPECT_EQ(ranks[1].err, "");
+  EXPECT_TRUE(files().empty());
+}
+
 TEST_F(Processes, ComplainOnceAboutWhatAllFind) {
   auto arguments = picture("x.png", {"--tp", "2"});
   arguments[3] = "/no/such/model";
