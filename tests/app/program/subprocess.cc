@@ -11,6 +11,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdio>
 
 #include "app/engine_main.h"
 
@@ -100,6 +101,7 @@ bool take(int fd, std::string& text) {
 
 Subprocess::Subprocess(const Invocation& start) {
   const Pipe out, in, err = start.on_terminal ? make_terminal() : Pipe();
+  std::fflush(nullptr);  // else what this process has not written yet appears in the child's output
   pid_ = ::fork();
   if (pid_ == 0) become(start, out, err, in);
   for (const int fd : {out.write_end, err.write_end, in.read_end}) ::close(fd);
