@@ -36,6 +36,16 @@ TEST(Flux3Boxes, MoveElementsOfReferences) {
             R"("tgt_bbox": null, "desc": "z"}])");
 }
 
+TEST(Flux3Boxes, LeftOutAreNull) {
+  const std::string short_rows = R"([
+      {"id": "b", "from": "target", "tgt_bbox": [5, 6, 7, 8], "desc": "y"},
+      {"id": "c", "from": "ref_image_0", "bbox": null, "src_bbox": [5, 6, 7, 8], "desc": "z"}])";
+  EXPECT_EQ(with_boxes("", short_rows, 1),
+            R"( [{"id": "b", "from": "target", "src_bbox": null, "tgt_bbox": [5, 6, 7, 8], )"
+            R"("desc": "y"}, {"id": "c", "from": "ref_image_0", "src_bbox": [5, 6, 7, 8], )"
+            R"("tgt_bbox": null, "desc": "z"}])");
+}
+
 std::string refusal_of(const std::string& boxes, const std::string& prompt = "a <cat>",
                        int references = 1) {
   return message_of([&] { with_boxes(prompt, boxes, references); });

@@ -30,6 +30,7 @@ struct BoxRow {
   const Json& json;
   std::string name;
 
+  bool has(const char* key) const { return json.contains(key) && !json.at(key).is_null(); }
   const Json& at(const char* key) const {
     require(json.contains(key), name, " has no '", key, "'");
     return json.at(key);
@@ -91,13 +92,12 @@ void check_origin(const BoxRow& row, const std::string& from, int num_references
           num_references == 1 ? "is 1 reference" : text_of("are ", num_references, " references"));
 }
 
+// A box that is left out is null, as in the reference.
 std::string text_of_edit(const BoxRow& row, int num_references) {
-  row.allow_only({"id", "from", "src_bbox", "tgt_bbox", "desc"});
+  row.allow_only({"id", "from", "bbox", "src_bbox", "tgt_bbox", "desc"});
   const auto from = row.text("from");
   check_origin(row, from, num_references);
-  const auto box = [&](const char* key) {
-    return row.at(key).is_null() ? "null" : text_of_box(row, key);
-  };
+  const auto box = [&](const char* key) { return row.has(key) ? text_of_box(row, key) : "null"; };
   const auto source = box("src_bbox"), target = box("tgt_bbox");
   require((from == "target") == (source == "null"), row.name, ": 'src_bbox' should ",
           from == "target" ? "be null, as it is new in the picture" : "be a box in the reference",
@@ -108,7 +108,7 @@ std::string text_of_edit(const BoxRow& row, int num_references) {
 
 std::string text_of_row(const BoxRow& row, const std::string& id, int num_references) {
   std::string text = "{\"id\": " + quoted(id);
-  if (row.json.contains("bbox")) {
+  if (row.has("bbox")) {
     row.allow_only({"id", "bbox", "desc"});
     text += ", \"bbox\": " + text_of_box(row, "bbox");
   } else {
