@@ -11,6 +11,10 @@
 
 #include "base/error.h"
 #include "pipeline/families/flux/flux.h"
+#include "pipeline/families/flux3/flux3.h"
+#include "pipeline/families/krea2/krea2.h"
+#include "pipeline/families/qwen21/qwen21.h"
+#include "pipeline/families/qwen_image/qwen_image.h"
 
 namespace braid::schedule_test {
 
@@ -55,6 +59,17 @@ TEST(Schedule, OfFluxTakesTheLevelsOfTrainingOnlyFromNoise) {
   EXPECT_EQ(sigmas(FluxKind::kPlain, true, false), usual);
   for (const auto kind : {FluxKind::kFill, FluxKind::kKontext, FluxKind::kControl})
     EXPECT_EQ(sigmas(kind, true, true), usual);
+}
+
+// Their pipelines give the scheduler levels from 1 to 1/steps, which these are the shift of.
+TEST(Schedule, OfOtherFamiliesIgnoresTheLevelsOfTraining) {
+  const ScheduleConfig flow{.shift = 3, .use_flow_sigmas = true};
+  const auto of_levels = make_schedule({.shift = 3}, 4, 16).sigmas;
+  ASSERT_NE(make_schedule(flow, 4, 16).sigmas, of_levels);
+  for (const auto& family : {make_krea2_family({}, flow, {}), make_qwen21_family({}, flow, {}),
+                             make_qwen_image_family({}, flow, {}), make_flux3_family({}, flow, {})})
+    EXPECT_EQ(family->schedule(4, {.width = 64, .height = 64}, true).sigmas, of_levels)
+        << family->description().family;
 }
 
 TEST(Schedule, EqualsDiffusersBitForBit) {

@@ -149,7 +149,7 @@ Description describe_qwen_image(const QwenImageConfigs& c, const ScheduleConfig&
                  .kept_lengths = is_layered ? KeptLengths::kIfAsked : KeptLengths::kUsually,
                  .negative_prompt = " ",
                  .pictures = pictures_of(c)},
-      .schedule = schedule,
+      .schedule = without_flow_sigmas(schedule),
       .vae = c.vae};
 }
 
