@@ -97,8 +97,10 @@ void GenerateRun::prepare() {
   if (!is_first_) return;
   const auto& limits = deployment_->family->description().limits;
   const auto frames = drawn_size(request_, limits).frames - limits.frames.unreturned();
+  constexpr std::size_t kDigitsOfLayers = 1, kDigits = 3;
   if (frames > 1)
-    files_.emplace(flags_.output, int(request_.prompts.size()) * request_.num_images * frames);
+    files_.emplace(flags_.output, int(request_.prompts.size()) * request_.num_images * frames,
+                   limits.frames.kind == FrameKind::kLayer ? kDigitsOfLayers : kDigits);
   tell_plans();
   check_dump();
 }

@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kFewestDigits = 3;
 constexpr const char* kImpliedStem = "braid";
 
 using Format = FileForm::Format;
@@ -83,7 +82,8 @@ void check_standard_output(const OutputFlags& flags, int num_pictures) {
 
 }  // namespace
 
-OutputFiles::OutputFiles(const OutputFlags& flags, int num_pictures) : num_pictures_(num_pictures) {
+OutputFiles::OutputFiles(const OutputFlags& flags, int num_pictures, std::size_t fewest_digits)
+    : num_pictures_(num_pictures), fewest_digits_(fewest_digits) {
   const auto& output = flags.path;
   is_standard_output_ = output == "-";
   std::error_code missing;
@@ -157,7 +157,7 @@ fs::path OutputFiles::of_picture(int number) const {
   if (is_standard_output_) return "-";
   if (num_pictures_ == 1 && first_ == 0) return folder_ / (stem_ + extension_);
   auto digits = std::to_string(first_ + number);
-  const auto width = std::max(std::to_string(first_ + num_pictures_ - 1).size(), kFewestDigits);
+  const auto width = std::max(std::to_string(first_ + num_pictures_ - 1).size(), fewest_digits_);
   digits.insert(0, width - digits.size(), '0');
   return folder_ / (stem_ + "-" + digits + extension_);
 }

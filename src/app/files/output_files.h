@@ -16,8 +16,8 @@ class OutputFiles {
   // it is a folder, existing or with a name that ends in "/", for braid.png or braid-000.png, ...
   // Or it is "-", standard output. The extension tells the format unless it is asked for. Throws
   // InputError unless the files can be created, and for files that exist and may not be replaced.
-  // Leaves nothing behind.
-  OutputFiles(const OutputFlags& flags, int num_pictures);
+  // Leaves nothing behind. Numbers have `fewest_digits` at least.
+  OutputFiles(const OutputFlags& flags, int num_pictures, std::size_t fewest_digits = 3);
 
   const FileForm& form() const { return form_; }
   bool is_standard_output() const { return is_standard_output_; }
@@ -42,6 +42,7 @@ class OutputFiles {
   Overwrite overwrite_ = Overwrite::kAlways;
   bool is_folder_ = false, is_standard_output_ = false;
   int num_pictures_;
+  std::size_t fewest_digits_;
   int first_ = 0;  // the number of the first picture's file
 };
 

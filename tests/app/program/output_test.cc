@@ -204,8 +204,8 @@ TEST_F(Output, NumbersTheLayersOfAPicture) {
   };
   const auto finished = drawn("2");
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_EQ(finished.out, "name-000.png\nname-001.png\n");
-  const auto told = braid({"info", "name-001.png"}).out;
+  EXPECT_EQ(finished.out, "name-0.png\nname-1.png\n");
+  const auto told = braid({"info", "name-1.png"}).out;
   EXPECT_THAT(told, HasMatch("layers +2\n"));
   EXPECT_THAT(told, HasMatch("layer +1\n"));
   const auto refused = drawn("21");
