@@ -191,7 +191,7 @@ TEST(QwenImageConfigs, RefuseWhatIsNotImplemented) {
   EXPECT_THAT(refusal(R"({"guidance_embeds": true})"),
               HasSubstr("'guidance_embeds' should be false"));
   EXPECT_THAT(refusal(R"({"use_layer3d_rope": true})"),
-              HasSubstr("'use_layer3d_rope' should be false: Braid does not run"));
+              HasSubstr("'use_additional_t_cond' and 'use_layer3d_rope' should be the same"));
   EXPECT_THAT(refusal(R"({"patch_size": 1})"), HasSubstr("'patch_size'"));
   EXPECT_THAT(refusal(R"({"axes_dims_rope": [16, 56, 32]})"),
               HasSubstr("'axes_dims_rope' should sum to the width of a head, 128"));

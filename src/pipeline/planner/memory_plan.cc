@@ -111,9 +111,7 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
     auto offload = o;
     offload.resident = resident;
     const bool waits = mode == OffloadMode::kSequential || o.prefetch == 0;
-    std::int64_t copies = 0;
-    for (std::size_t i = 0; i < pages.groups.size(); ++i)
-      copies += range.has(i) && pages.groups[i].use == use;
+    const auto copies = copied_groups(pages, offload, use, range).size();
     return (double(copied_bytes(pages, offload, use, range)) + kBytesLate * double(copies)) *
            (waits ? 2 : 1);
   };

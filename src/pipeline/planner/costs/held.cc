@@ -160,8 +160,8 @@ std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf 
   return sum;
 }
 
-std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use,
-                          const GroupRange& range) {
+std::vector<std::size_t> copied_groups(const PartPages& pages, const Offload& offload, PageUse use,
+                                       const GroupRange& range) {
   const auto stay = stays_of(pages, offload);
   std::vector<std::size_t> moving;
   for (std::size_t i = 0; i < stay.size(); ++i)
@@ -170,11 +170,18 @@ std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUs
   const auto num_slots = std::min(moving.size(), std::size_t(offload.prefetch) + 1);
   std::vector<int> users(num_slots, 0);
   for (std::size_t k = 0; k < moving.size(); ++k) users[k % num_slots] += is_asked(moving[k]);
-  std::int64_t sum = 0;
+  std::vector<std::size_t> copied;
   for (std::size_t k = 0; k < moving.size(); ++k) {
     const bool comes_again = use == PageUse::kOnce || users[k % num_slots] > 1;
-    if (is_asked(moving[k]) && comes_again) sum += pages.groups[moving[k]].bytes;
+    if (is_asked(moving[k]) && comes_again) copied.push_back(moving[k]);
   }
+  return copied;
+}
+
+std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use,
+                          const GroupRange& range) {
+  std::int64_t sum = 0;
+  for (const auto i : copied_groups(pages, offload, use, range)) sum += pages.groups[i].bytes;
   return sum;
 }
 

@@ -50,8 +50,11 @@ std::int64_t read_bytes(const PartTensors& part, const PartShare& share, Quantiz
 enum class SlotsOf { kDevice, kHost };
 std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where);
 
-// Bytes of pages without a slot to themselves: copied each time the part runs, or once before. A
-// page whose slot no other page that is used as often comes to stays there after the first time.
+// Pages without a slot to themselves: copied each time the part runs, or once before. A page whose
+// slot no other page that is used as often comes to stays there after the first time.
+std::vector<std::size_t> copied_groups(const PartPages& pages, const Offload& offload, PageUse use,
+                                       const GroupRange& range = {});
+// Their bytes.
 std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use,
                           const GroupRange& range = {});
 
