@@ -481,7 +481,9 @@ class Qwen21(Flux):
 
 
 class QwenImage(Flux):
-    """Guidance without a negative prompt uses a space."""
+    """Guidance without a negative prompt uses a space. The pipeline repeats the masks of several
+    prompts in another order than the prompts, so each runs alone."""
+    alone = True
 
     def arguments(self, pipe, request):
         given = {"prompt": list(request.prompts), "true_cfg_scale": request.true_cfg}
@@ -497,7 +499,6 @@ class QwenImage(Flux):
 
 class QwenImageEdit(QwenImage):
     """Takes one prompt, and cuts none, whatever length it allows."""
-    alone = True
     longest = 1024
 
     def arguments(self, pipe, request):
@@ -507,8 +508,8 @@ class QwenImageEdit(QwenImage):
 
 
 class QwenImageLayered(QwenImage):
-    """Takes a resolution, of two. Here a size can be given, too."""
-    alone = True                    # it mixes up the layers of several pictures
+    """Takes a resolution, of two. Here a size can be given, too. It mixes up the layers of several
+    pictures: each prompt runs alone."""
     longest = 1024
 
     def arguments(self, pipe, request):

@@ -510,7 +510,8 @@ QWEN_IMAGE = [
     Case("qwen-image, flow sigmas that its pipeline ignores, as older packages write it", QwenImageShape(
         seed=14, older_config=True, scheduler={"shift": 3.0, "use_flow_sigmas": True}),
         ask(cfg=2.0, seq=512, steps=3), respelt=("older parts", "shards", "two token files")),
-    Case("qwen-image, single file, prefix", QwenImageShape(seed=7), ask(cfg=2.0, seq=512),
+    Case("qwen-image, single file, prefix", QwenImageShape(
+        seed=7, transformer=QwenImageTransformerShape(heads=2, axes=(16, 56, 56))), ask(cfg=2.0, seq=512),
          single_file="model.diffusion_model."),
     Case("qwen-image, bfloat16", QwenImageShape(seed=8, dtype="bfloat16"),
          ask(cfg=2.0, n=2, seq=512), "bfloat16"),
