@@ -538,10 +538,11 @@ QWEN_IMAGE = [
     Case("qwen-image layered, lengths kept, a branch per rank", QwenImageShape(
         seed=16, **QWEN_IMAGE_LAYERED),
         ask(size="64x64", cfg=3.0, steps=4, seq=512, layers=5, cfg_normalize=True,
-            references=((64, 64),), transparent=(0,)), flags=("--cfg", "2")),
+            references=((64, 64),), transparent=(0,)), flags=("--cfg-parallel", "2")),
     Case("qwen-image layered, single file, layers split", QwenImageShape(
-        seed=17, **QWEN_IMAGE_LAYERED), ask(size="64x48", cfg=2.0, seq=512, layers=3,
-                                            references=((50, 90),)),
+        seed=17, **QWEN_IMAGE_LAYERED | {"transformer": QwenImageTransformerShape(
+            heads=2, axes=(16, 56, 56))}),
+        ask(size="64x48", cfg=2.0, seq=512, layers=3, references=((50, 90),)),
         single_file="", flags=("--layer-split", "2")),
     Case("qwen-image layered, tiles, in pages", QwenImageShape(seed=18, **QWEN_IMAGE_LAYERED),
          ask(size="320x272", seq=512, layers=1, vae_tiling=True, references=((300, 280),)),
