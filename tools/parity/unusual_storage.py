@@ -35,8 +35,11 @@ def fit_single_file(shape, name):
 
 
 def has_wan_names(shape):
-    """Whether the autoencoder's names can be Wan's, which has two blocks per level."""
-    return shape.vae_layers == 2 and len(shape.vae_mult) == 4
+    """Whether the autoencoder's names can be Wan's, which has two blocks per level, and whether
+    diffusers' converter, which has the places of its shortcuts fixed, can read them."""
+    mult = shape.vae_mult
+    return (shape.vae_layers == 2 and len(mult) == 4 and mult[3] != 2 * mult[2]
+            and mult[2] == 2 * mult[1] and mult[1] == 2 * mult[0])
 
 
 def coded(draw, shape, name):
