@@ -513,6 +513,9 @@ QWEN_IMAGE = [
     Case("qwen-image, single file, prefix", QwenImageShape(
         seed=7, transformer=QwenImageTransformerShape(heads=2, axes=(16, 56, 56))), ask(cfg=2.0, seq=512),
          single_file="model.diffusion_model."),
+    Case("qwen-image in GGUF", QwenImageShape(
+        seed=19, transformer=QwenImageTransformerShape(heads=2, axes=(16, 56, 56))), ask(cfg=2.0, seq=512),
+         single_file="", coded="gguf"),
     Case("qwen-image, bfloat16", QwenImageShape(seed=8, dtype="bfloat16"),
          ask(cfg=2.0, n=2, seq=512), "bfloat16"),
     Case("qwen-image with a LoRA as Lightning's", QwenImageShape(seed=9), ask(seq=512), lora="bare"),
