@@ -34,10 +34,13 @@ from safetensors.torch import load_file, save_file
 
 GUIDED = {"Flux2KleinPipeline", "Flux2KleinKVPipeline", "ZImagePipeline", "Krea2Pipeline",
           "QwenImage21Pipeline", "JoyImageEditPipeline", "JoyImageEditPlusPipeline",
-          "Flux3ModularPipeline", "Flux3DistilledModularPipeline"}
+          "Flux3ModularPipeline", "Flux3DistilledModularPipeline", "QwenImagePipeline",
+          "QwenImageEditPipeline", "QwenImageEditPlusPipeline", "QwenImageLayeredPipeline"}
 OFF = {"Krea2Pipeline": 0.0, "ZImagePipeline": 0.0}  # guidance that is none; 1 for the others
 TOKENS = {"Flux3ModularPipeline": 8192, "Flux3DistilledModularPipeline": 8192,
-          "QwenImage21Pipeline": 4096, "JoyImageEditPipeline": 4096, "JoyImageEditPlusPipeline": 4096}
+          "QwenImage21Pipeline": 4096, "JoyImageEditPipeline": 4096, "JoyImageEditPlusPipeline": 4096,
+          "QwenImagePipeline": 512, "QwenImageEditPipeline": 1024, "QwenImageEditPlusPipeline": 1024,
+          "QwenImageLayeredPipeline": 1024}
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 WEIGHTS = ("transformer", "text_encoder", "text_encoder_2", "vae")
