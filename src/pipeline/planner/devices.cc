@@ -160,8 +160,14 @@ struct Card {
   const char* called;
   const char* device;
 };
-constexpr Card kCards[] = {{"NVIDIA GeForce RTX 3090", "rtx-3090"},
+constexpr Card kCards[] = {{"NVIDIA GeForce RTX 3060", "rtx-3060"},
+                           {"NVIDIA GeForce RTX 3090", "rtx-3090"},
+                           {"NVIDIA GeForce RTX 4060 Ti", "rtx-4060-ti"},
+                           {"NVIDIA GeForce RTX 4070", "rtx-4070"},
+                           {"NVIDIA GeForce RTX 4080", "rtx-4080"},
                            {"NVIDIA GeForce RTX 4090", "rtx-4090"},
+                           {"NVIDIA GeForce RTX 5060 Ti", "rtx-5060-ti"},
+                           {"NVIDIA GeForce RTX 5070 Ti", "rtx-5070-ti"},
                            {"NVIDIA GeForce RTX 5090", "rtx-5090"},
                            {"NVIDIA L4", "l4"},
                            {"NVIDIA L20", "l20"},
@@ -171,6 +177,7 @@ constexpr Card kCards[] = {{"NVIDIA GeForce RTX 3090", "rtx-3090"},
                            {"NVIDIA H100 80GB HBM3", "h100"},
                            {"NVIDIA H200", "h200"},
                            {"NVIDIA B200", "b200"},
+                           {"gfx1102", "rx-7600"},
                            {"gfx1101", "rx-7800-xt"},
                            {"gfx1100", "rx-7900-xtx"},
                            {"gfx942", "mi300x"}};
