@@ -122,6 +122,8 @@ struct Description {
   DenoiserShape shape;  // of every denoiser
   RequestLimits limits;
   ScheduleConfig schedule;
+  // Whether its pipeline leaves the levels to a scheduler with use_flow_sigmas; others give theirs.
+  bool honours_flow_sigmas = false;
   VaeConfig vae;
   bool latents_in_float = false;    // between steps, whatever dtype the denoiser computes in
   bool noise_in_float = false;      // drawn in float32, then cast

@@ -103,9 +103,4 @@ Part qwen25_vl_part(const Qwen25VlConfig& c) {
   return part;
 }
 
-ScheduleConfig without_flow_sigmas(ScheduleConfig schedule) {
-  schedule.use_flow_sigmas = false;
-  return schedule;
-}
-
 }  // namespace braid

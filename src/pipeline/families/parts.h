@@ -43,7 +43,4 @@ auto read_denoiser(const ModelFiles& files, const std::string& folder, Read read
 using ReadVae = VaeConfig (*)(const JsonObject&);
 VaeConfig read_autoencoder(const ModelFiles& files, ReadVae read = read_vae_config);
 
-// The schedule of pipelines that give their scheduler levels, whatever use_flow_sigmas says.
-ScheduleConfig without_flow_sigmas(ScheduleConfig schedule);
-
 }  // namespace braid

@@ -100,6 +100,7 @@ Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
                      .guidance = guidance_of(c.kind),
                      .pictures = std::move(pictures)},
           .schedule = schedule,
+          .honours_flow_sigmas = true,
           .vae = c.vae,
           .pipeline_class = c.stored_channels > 0 ? flux_pipeline(c.kind) : ""};
 }

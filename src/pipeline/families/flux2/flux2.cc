@@ -63,6 +63,7 @@ Description describe(const Flux2Configs& c, const ScheduleConfig& schedule,
                      .guidance = guidance_of(c),
                      .pictures = flux2_pictures(c.kind, int(2 * c.vae.downscale()))},
           .schedule = schedule,
+          .honours_flow_sigmas = true,
           .vae = c.vae};
 }
 

@@ -52,7 +52,7 @@ Description describe_flux3(const Flux3Configs& c, const ScheduleConfig& schedule
                      .laid_out = with_boxes,
                      .guidance = c.flux.flow_map ? GuidanceKind::kNone : GuidanceKind::kTrue,
                      .pictures = flux3_pictures(multiple)},
-          .schedule = without_flow_sigmas(schedule),
+          .schedule = schedule,
           .vae = c.vae,
           .noise_in_float = true};
 }

@@ -72,6 +72,7 @@ Description describe_joy(const JoyConfigs& c, const ScheduleConfig& schedule,
           .shape = joy_shape(c.joy),
           .limits = limits,
           .schedule = schedule,
+          .honours_flow_sigmas = true,
           .vae = c.vae};
 }
 

@@ -41,7 +41,7 @@ Description describe_krea2(const Krea2Configs& c, const ScheduleConfig& schedule
                      .size_rounding = SizeRounding::kUp,
                      .guidance = GuidanceKind::kTrue,
                      .guided_from = GuidedFrom::kPositive},
-          .schedule = without_flow_sigmas(schedule),
+          .schedule = schedule,
           .vae = c.vae};
 }
 

@@ -50,7 +50,7 @@ Description describe_qwen21(const Qwen21Configs& c, const ScheduleConfig& schedu
                                   .channels = int(c.vae.image_channels),
                                   .fit_reference = fit_qwen21_reference,
                                   .size_from = PicturesTaken::SizeFrom::kLast}},
-          .schedule = without_flow_sigmas(schedule),
+          .schedule = schedule,
           .vae = c.vae};
 }
 

@@ -84,6 +84,20 @@ PicturesTaken pictures_of(const QwenImageConfigs& c) {
   return taken;
 }
 
+std::string family_name(QwenImageKind kind) {
+  switch (kind) {
+    case QwenImageKind::kPlain:
+      return "Qwen-Image";
+    case QwenImageKind::kEdit:
+      return "Qwen-Image-Edit";
+    case QwenImageKind::kEditPlus:
+      return "Qwen-Image-Edit-Plus";
+    case QwenImageKind::kLayered:
+      break;
+  }
+  return "Qwen-Image-Layered";
+}
+
 }  // namespace
 
 const char* qwen_image_pipeline(QwenImageKind kind) {
@@ -110,24 +124,6 @@ RequestDefaults qwen_image_defaults(QwenImageKind kind) {
   return defaults;
 }
 
-namespace {
-
-std::string family_name(QwenImageKind kind) {
-  switch (kind) {
-    case QwenImageKind::kPlain:
-      return "Qwen-Image";
-    case QwenImageKind::kEdit:
-      return "Qwen-Image-Edit";
-    case QwenImageKind::kEditPlus:
-      return "Qwen-Image-Edit-Plus";
-    case QwenImageKind::kLayered:
-      break;
-  }
-  return "Qwen-Image-Layered";
-}
-
-}  // namespace
-
 // A token of the guided velocity keeps the positive branch's length; Layered's does if asked to.
 // Its pipeline has the text encoder caption the reference where there is no prompt.
 Description describe_qwen_image(const QwenImageConfigs& c, const ScheduleConfig& schedule,
@@ -149,7 +145,7 @@ Description describe_qwen_image(const QwenImageConfigs& c, const ScheduleConfig&
                  .kept_lengths = is_layered ? KeptLengths::kIfAsked : KeptLengths::kUsually,
                  .negative_prompt = " ",
                  .pictures = pictures_of(c)},
-      .schedule = without_flow_sigmas(schedule),
+      .schedule = schedule,
       .vae = c.vae};
 }
 

@@ -63,6 +63,7 @@ Description describe_zimage(const ZImageConfigs& c, const ScheduleConfig& schedu
           .shape = zimage_shape(c.zimage),
           .limits = limits_of(c, defaults),
           .schedule = schedule,
+          .honours_flow_sigmas = true,
           .vae = c.vae,
           .latents_in_float = true};
 }
