@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -28,6 +29,23 @@ void check_ids(const std::vector<std::int64_t>& ids, std::size_t num_pictures,
 }
 
 }  // namespace
+
+std::vector<std::int64_t> read_mrope_sections(const JsonObject& text,
+                                              std::vector<std::int64_t> published,
+                                              std::int64_t head_width) {
+  constexpr std::int64_t kMostAngles = 1 << 20;
+  auto sections = std::move(published);
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    if (!text.has(key)) continue;
+    const JsonObject rope(text.at(key), text.source() + ": '" + key + "'");
+    sections = rope.integers_or("mrope_section", sections, 0, kMostAngles);
+  }
+  const auto sum = std::accumulate(sections.begin(), sections.end(), std::int64_t(0));
+  require(sections.size() == 3 && sum == head_width / 2, text.source(),
+          ": 'mrope_section' should be 3 numbers that sum to half of the width of a head, ",
+          head_width);
+  return sections;
+}
 
 PicturePlaces places_of(const std::vector<std::int64_t>& ids,
                         const std::vector<TokenGrid>& pictures, std::int64_t image_token,

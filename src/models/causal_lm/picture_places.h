@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/json.h"
 #include "ops/ops.h"
 
 namespace braid {
@@ -21,6 +22,13 @@ struct PicturePlaces {
   std::vector<std::int64_t> times = {}, rows = {}, columns = {};
   std::vector<std::int64_t> of_pictures = {};  // indices of picture tokens
 };
+
+// How many of a head's angles turn with the time, the row and the column: `mrope_section` of a
+// language model's config, in `rope_parameters` or, in older files, in `rope_scaling`; by default
+// the `published` ones. Throws InputError unless they sum to half of the width of a head.
+std::vector<std::int64_t> read_mrope_sections(const JsonObject& text,
+                                              std::vector<std::int64_t> published,
+                                              std::int64_t head_width);
 
 // `ids` has one `image_token` per picture. Throws InputError if their number differs from the
 // number of pictures, and for an id that is not below `vocab_size`.

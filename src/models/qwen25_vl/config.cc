@@ -1,9 +1,9 @@
 #include "models/qwen25_vl/config.h"
 
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
+#include "models/causal_lm/picture_places.h"
 
 namespace braid {
 namespace {
@@ -41,21 +41,6 @@ WindowVisionConfig read_tower(const JsonObject& json) {
   return c;
 }
 
-// In `rope_parameters`, in older files in `rope_scaling`.
-std::vector<std::int64_t> read_axes(const JsonObject& text, std::int64_t head_width) {
-  std::vector<std::int64_t> sections = {16, 24, 24};
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    if (!text.has(key)) continue;
-    const JsonObject rope(text.at(key), text.source() + ": '" + key + "'");
-    sections = rope.integers_or("mrope_section", sections, 0, kMaxTowerWidth);
-  }
-  const auto sum = std::accumulate(sections.begin(), sections.end(), std::int64_t(0));
-  require(sections.size() == 3 && sum == head_width / 2, text.source(),
-          ": 'mrope_section' should be 3 numbers that sum to half of the width of a head, ",
-          head_width);
-  return sections;
-}
-
 }  // namespace
 
 Qwen25VlConfig read_qwen25_vl_config(const JsonObject& json) {
@@ -69,7 +54,7 @@ Qwen25VlConfig read_qwen25_vl_config(const JsonObject& json) {
   Qwen25VlConfig c;
   c.text = read_qwen25_vl_text_config(text);
   c.vision = read_tower(vision);
-  c.sections = read_axes(text, c.text.head_width);
+  c.sections = read_mrope_sections(text, {16, 24, 24}, c.text.head_width);
   c.image_token = json.integer_or("image_token_id", c.image_token, 0, c.text.vocab_size - 1);
   require(c.vision.out == c.text.hidden, json.source(), ": 'out_hidden_size', ", c.vision.out,
           ", should be the language model's 'hidden_size', ", c.text.hidden);

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
+#include "models/causal_lm/picture_places.h"
 
 namespace braid {
 namespace {
@@ -46,20 +46,6 @@ VisionConfig read_vision_config(const JsonObject& json) {
   return c;
 }
 
-// The sections stand in `rope_parameters`, in older files in `rope_scaling`.
-std::vector<std::int64_t> read_sections(const JsonObject& text, std::int64_t head_width) {
-  std::vector<std::int64_t> sections = {24, 20, 20};
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    if (!text.has(key)) continue;
-    const JsonObject rope(text.at(key), text.source() + ": '" + key + "'");
-    sections = rope.integers_or("mrope_section", sections, 0, kMaxVisionWidth);
-  }
-  const auto sum = std::accumulate(sections.begin(), sections.end(), std::int64_t(0));
-  require(sections.size() == 3 && sum == head_width / 2, text.source(),
-          ": 'mrope_section' should be 3 numbers that sum to half of 'head_dim', ", head_width);
-  return sections;
-}
-
 }  // namespace
 
 Qwen3VlConfig read_qwen3_vl_config(const JsonObject& json) {
@@ -71,7 +57,7 @@ Qwen3VlConfig read_qwen3_vl_config(const JsonObject& json) {
   Qwen3VlConfig c;
   c.text = read_qwen3_vl_text_config(text);
   c.vision = read_vision_config(vision);
-  c.sections = read_sections(text, c.text.head_width);
+  c.sections = read_mrope_sections(text, {24, 20, 20}, c.text.head_width);
   c.image_token = json.integer_or("image_token_id", c.image_token, 0, c.text.vocab_size - 1);
   require(c.vision.out == c.text.hidden, json.source(), ": 'out_hidden_size', ", c.vision.out,
           ", should be the language model's 'hidden_size', ", c.text.hidden);

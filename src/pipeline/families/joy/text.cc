@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "pipeline/families/chat_tokens.h"
+#include "pipeline/families/encoded_pictures.h"
 #include "text/chat.h"
 #include "text/tokenizer_files.h"
 
@@ -57,23 +58,14 @@ std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn
   return {first, first + encoding.length};
 }
 
-// Computed once for all prompts of a request, which look at the same pictures.
-EncodedPictures JoyText::encode_pictures(const Prompt& prompt) const {
-  if (const auto* const seen = std::any_cast<EncodedPictures>(prompt.seen.get())) return *seen;
-  std::vector<Tensor> pictures;
-  for (const auto& picture : prompt.pictures_13HW)
-    pictures.push_back(process_(picture).to(device_));
-  auto seen = model_.network.encode(pictures);
-  if (prompt.seen) *prompt.seen = seen;
-  return seen;
-}
-
 // The system turn is dropped. Of what is too long, Edit without a picture keeps the beginning, all
 // else the end.
 Condition JoyText::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
   const auto ids = ids_of(prompt, warn);
   const auto in_use = model_.page.use();
-  const auto states = model_.network(ids, encode_pictures(prompt)).slice(1, kSystemTokens);
+  const auto states =
+      model_.network(ids, encoded_pictures(prompt, process_, model_.network, device_))
+          .slice(1, kSystemTokens);
   const auto over = states.size(1) - max_sequence_length;
   if (over <= 0) return {.text_BTC = states.contiguous(), .pooled_BC = {}};
   const bool keeps_begin = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();

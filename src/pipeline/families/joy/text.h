@@ -21,8 +21,6 @@ class JoyText : public TextEncoders {
 
  private:
   std::vector<std::int64_t> ids_of(const Prompt& prompt, const Warn& warn) const;
-  EncodedPictures encode_pictures(const Prompt& prompt) const;
-
   JoyKind kind_;
   int max_plain_tokens_;
   at::Device device_;

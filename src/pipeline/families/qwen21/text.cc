@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "pipeline/families/chat_tokens.h"
+#include "pipeline/families/encoded_pictures.h"
 #include "text/chat.h"
 #include "text/tokenizer_files.h"
 
@@ -91,22 +92,11 @@ std::vector<std::int64_t> Qwen21Text::ids_of(const Prompt& prompt, int max_seque
   return ids;
 }
 
-// Computed once for all prompts of a request, which look at the same pictures.
-EncodedPictures Qwen21Text::encode_pictures(const Prompt& prompt) const {
-  if (const auto* const seen = std::any_cast<EncodedPictures>(prompt.seen.get())) return *seen;
-  std::vector<Tensor> pictures;
-  for (const auto& picture : prompt.pictures_13HW)
-    pictures.push_back(process_(picture).to(device_));
-  auto seen = model_.network.encode(pictures);
-  if (prompt.seen) *prompt.seen = seen;
-  return seen;
-}
-
 Condition Qwen21Text::encode(const Prompt& prompt, int max_sequence_length,
                              const Warn& warn) const {
   const auto ids = ids_of(prompt, max_sequence_length, warn);
   const auto in_use = model_.page.use();
-  const auto pictures = encode_pictures(prompt);
+  const auto pictures = encoded_pictures(prompt, process_, model_.network, device_);
   const auto states = model_.network(ids, pictures);
   const auto rows = rows_of(ids, image_token_, num_system_, pictures.grids);
   Condition made{.text_BTC = states.index_select(1, at::tensor(rows.text).to(device_)),

@@ -25,8 +25,6 @@ class Qwen21Text : public TextEncoders {
  private:
   std::vector<std::int64_t> ids_of(const Prompt& prompt, int max_sequence_length,
                                    const Warn& warn) const;
-  EncodedPictures encode_pictures(const Prompt& prompt) const;
-
   std::int64_t image_token_;
   at::Device device_;
   std::unique_ptr<const Tokenizer> tokenizer_;

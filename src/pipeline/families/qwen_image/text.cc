@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "pipeline/families/chat_tokens.h"
+#include "pipeline/families/encoded_pictures.h"
 #include "text/chat.h"
 #include "text/tokenizer_files.h"
 
@@ -80,24 +81,14 @@ QwenImageEditText::QwenImageEditText(const QwenImageConfigs& configs, const fs::
   check_chat_tokens(*tokenizer_, kPictureChat, folder / "tokenizer");
 }
 
-// Computed once for all prompts of a request, which look at the same pictures.
-TowerTokens QwenImageEditText::encode_pictures(const Prompt& prompt) const {
-  if (const auto* const seen = std::any_cast<TowerTokens>(prompt.seen.get())) return *seen;
-  std::vector<Tensor> pictures;
-  for (const auto& picture : prompt.pictures_13HW)
-    pictures.push_back(process_(picture).to(device_));
-  auto seen = model_.network.encode(pictures);
-  if (prompt.seen) *prompt.seen = seen;
-  return seen;
-}
-
 // A picture counts as one token towards the longest prompt.
 Condition QwenImageEditText::encode(const Prompt& prompt, int max_sequence_length,
                                     const Warn& warn) const {
   const auto ids = ids_of(*tokenizer_, edit_chat(kind_, prompt.text, prompt.pictures_13HW.size()),
                           kEditSystemTokens + max_sequence_length, warn);
   const auto in_use = model_.page.use();
-  const auto states = model_.network(ids, encode_pictures(prompt));
+  const auto states =
+      model_.network(ids, encoded_pictures(prompt, process_, model_.network, device_));
   return {.text_BTC = states.slice(1, kEditSystemTokens).contiguous(), .pooled_BC = {}};
 }
 

@@ -37,8 +37,6 @@ class QwenImageEditText : public TextEncoders {
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;
 
  private:
-  TowerTokens encode_pictures(const Prompt& prompt) const;
-
   QwenImageKind kind_;
   at::Device device_;
   std::unique_ptr<const Tokenizer> tokenizer_;
