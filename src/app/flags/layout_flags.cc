@@ -14,6 +14,8 @@ std::vector<int> shares_of_axis(const std::string& flag, const std::string& text
   std::vector<int> shares;
   for (const auto& part : split_at(text, ':'))
     shares.push_back(int(whole_number(flag, part, 1, kMostShare)));
+  require(shares.size() > 1, flag, " should have a share for each of several ranks, as in 3:2, ",
+          "it has one: ", text);
   return shares;
 }
 

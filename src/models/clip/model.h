@@ -50,8 +50,8 @@ class Clip {
 Names clip_names(const Checkpoint& checkpoint);
 AdapterNames clip_adapter_names();
 
-// The encoder's sharding under tensor parallelism. Throws InputError unless `size` devices can
-// share the heads evenly.
+// The encoder's sharding under tensor parallelism. Throws InputError if there are fewer heads than
+// devices.
 ShardingTable clip_sharding(const ClipConfig& config, int size);
 
 }  // namespace braid

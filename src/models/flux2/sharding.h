@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Throws InputError unless `size` devices can share the heads evenly. All blocks share three
-// modulation layers. If these are split too, each needs one gather per evaluation.
+// Throws InputError if there are fewer heads than devices. All blocks share three modulation
+// layers. If these are split too, each needs one gather per evaluation.
 ShardingTable flux2_sharding(const Flux2Config& config, int size, SharedModulation modulation);
 
 }  // namespace braid

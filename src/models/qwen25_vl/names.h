@@ -18,7 +18,7 @@ Names published_qwen25_vl_names();
 AdapterNames qwen25_vl_adapter_names();
 
 // Shards the language model's layers; the vision tower is whole on every device. Throws InputError
-// unless `size` devices can share the heads of keys and values evenly.
+// if there are fewer heads of queries than devices.
 ShardingTable qwen25_vl_sharding(const Qwen25VlConfig& config, int size);
 
 }  // namespace braid

@@ -16,7 +16,7 @@ Names qwen3_vl_names(const Checkpoint& checkpoint);
 AdapterNames qwen3_vl_adapter_names();
 
 // Shards the language model's layers; the vision tower is whole on every device. Throws InputError
-// unless `size` devices can share the heads of keys and values evenly.
+// if there are fewer heads of queries than devices.
 ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& config, int size);
 
 }  // namespace braid

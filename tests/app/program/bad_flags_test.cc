@@ -69,6 +69,7 @@ TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
   expect_refused({"--devices", "cpu,tpu", "--tp", "2", "-m", "missing"}, "it is 'tpu'");
   expect_refused({"--layout", "auto", "--shares", "auto", "-m", demo}, "leave out --shares");
   expect_refused({"--tp", "2", "--shares", "tp=auto", "-m", demo}, "--shares should be");
+  expect_refused({"--tp", "2", "--shares", "tp=3", "-m", demo}, "it has one: 3");
   expect_refused({"--cfg-parallel", "2", "-m", demo}, "give a negative prompt");
   expect_refused({"--cfg-parallel", "3", "--negative-prompt", "b", "--true-cfg", "2"},
                  "a step has 2");
