@@ -36,8 +36,8 @@ Tensor Flux3Block::normed(const std::vector<ModulatedRun>& runs) const {
   return all.size() == 1 ? all.front() : at::cat(all, 1);
 }
 
-Tensor Flux3Block::computed(const Tensor& normed_BLC, const Rope& rope,
-                            const Attend& attend) const {
+Flux3Block::Sides Flux3Block::sides(const Tensor& normed_BLC, const Rope& rope,
+                                    const Attend& attend) const {
   const auto fused = in_(normed_BLC);
   // [q | k | v | gate | value], whole or a share
   const auto width = fused.size(-1) * hidden_ / (3 * hidden_ + 2 * mlp_hidden_);
@@ -47,9 +47,15 @@ Tensor Flux3Block::computed(const Tensor& normed_BLC, const Rope& rope,
     const std::array heads{ops::NormedHeads{split_heads(part, head_width_), norm_D}};
     return ops::normed_rotated(heads, norm_eps_, rope);
   };
-  const auto q = rotated(parts[0], q_norm_D_), k = rotated(parts[1], k_norm_D_);
-  const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
-  return apply_summed(attention_out_, attended, mlp_out_, ops::swiglu(parts[3], parts[4]));
+  auto attended = attend_tokens(attend, rotated(parts[0], q_norm_D_), rotated(parts[1], k_norm_D_),
+                                split_heads(parts[2], head_width_));
+  return {.attended_BLC = std::move(attended), .activated_BLM = ops::swiglu(parts[3], parts[4])};
+}
+
+Tensor Flux3Block::computed(const Tensor& normed_BLC, const Rope& rope,
+                            const Attend& attend) const {
+  const auto both = sides(normed_BLC, rope, attend);
+  return apply_summed(attention_out_, both.attended_BLC, mlp_out_, both.activated_BLM);
 }
 
 std::vector<Tensor> Flux3Block::operator()(const std::vector<ModulatedRun>& runs, const Rope& rope,

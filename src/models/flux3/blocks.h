@@ -27,6 +27,10 @@ class Flux3Block {
 
  private:
   Tensor normed(const std::vector<ModulatedRun>& runs) const;
+  struct Sides {
+    Tensor attended_BLC, activated_BLM;
+  };
+  Sides sides(const Tensor& normed_BLC, const Rope& rope, const Attend& attend) const;
   Tensor computed(const Tensor& normed_BLC, const Rope& rope, const Attend& attend) const;
 
   Linear in_, attention_out_, mlp_out_;

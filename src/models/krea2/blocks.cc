@@ -38,10 +38,12 @@ Krea2Mlp::Krea2Mlp(const Weights& w, const Krea2Widths& c)
     : gate_up_(w / "gate_up", {.in = c.hidden, .out = 2 * c.mlp_hidden, .bias = Bias::kNo}),
       down_(w / "down", {.in = c.mlp_hidden, .out = c.hidden, .bias = Bias::kNo}) {}
 
-Tensor Krea2Mlp::operator()(const Tensor& x_BLC) const {
+Tensor Krea2Mlp::activated(const Tensor& x_BLC) const {
   const auto halves = gate_up_(x_BLC).chunk(2, -1);
-  return down_(ops::swiglu(halves[0], halves[1]));
+  return ops::swiglu(halves[0], halves[1]);
 }
+
+Tensor Krea2Mlp::operator()(const Tensor& x_BLC) const { return down_(activated(x_BLC)); }
 
 Krea2TextBlock::Krea2TextBlock(const Weights& w, const Krea2Config& c)
     : norm1_C_(load_krea2_norm(w / "norm1", c.text.hidden)),
@@ -69,11 +71,13 @@ Tensor Krea2Block::operator()(const Tensor& x_BLC, const Tensor& vectors_BVC, co
   const auto parts = (vectors_BVC + table_VC_).chunk(6, 1);
   const Modulation before_attention{.shift = parts[1], .scale = parts[0], .gate = parts[2]},
       before_mlp{.shift = parts[4], .scale = parts[3], .gate = parts[5]};
-  const auto y = attention_(ops::modulated_rms_norm(x_BLC, norm1_C_, before_attention, norm_eps_),
-                            &rope, attend);
-  const auto x = ops::gated_residual(x_BLC, before_attention.gate, y);
-  const auto z = mlp_(ops::modulated_rms_norm(x, norm2_C_, before_mlp, norm_eps_));
-  return ops::gated_residual(x, before_mlp.gate, z);
+  // Nothing that attention made is alive in the MLP, the widest place.
+  const auto x = ops::gated_residual(
+      x_BLC, before_attention.gate,
+      attention_(ops::modulated_rms_norm(x_BLC, norm1_C_, before_attention, norm_eps_), &rope,
+                 attend));
+  return ops::gated_residual(x, before_mlp.gate,
+                             mlp_(ops::modulated_rms_norm(x, norm2_C_, before_mlp, norm_eps_)));
 }
 
 }  // namespace braid

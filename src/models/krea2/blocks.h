@@ -36,6 +36,8 @@ class Krea2Mlp {
   Tensor operator()(const Tensor& x_BLC) const;
 
  private:
+  Tensor activated(const Tensor& x_BLC) const;
+
   Linear gate_up_, down_;
 };
 

@@ -66,12 +66,19 @@ Qwen21Block::Qwen21Block(const Weights& w, const Qwen21Config& c)
 
 Tensor Qwen21Block::operator()(const Tensor& x_BLC, const Qwen21Runs& runs, const Rope& rope,
                                const Tensor& span_P2, const Attend& attend) const {
-  const auto y = attention_(normed_runs(x_BLC, runs, &Qwen21Modulation::attention, norm_eps_), rope,
-                            span_P2, attend);
-  const auto x = plus_gated(x_BLC, y, runs, &Qwen21Modulation::attention);
+  // Nothing that attention made is alive in the MLP, the widest place.
+  const auto x =
+      plus_gated(x_BLC,
+                 attention_(normed_runs(x_BLC, runs, &Qwen21Modulation::attention, norm_eps_), rope,
+                            span_P2, attend),
+                 runs, &Qwen21Modulation::attention);
+  return plus_gated(x, out_(activated(x, runs)), runs, &Qwen21Modulation::mlp);
+}
+
+Tensor Qwen21Block::activated(const Tensor& x_BLC, const Qwen21Runs& runs) const {
   const auto halves =
-      gate_up_(normed_runs(x, runs, &Qwen21Modulation::mlp, norm_eps_)).chunk(2, -1);
-  return plus_gated(x, out_(ops::swiglu(halves[0], halves[1])), runs, &Qwen21Modulation::mlp);
+      gate_up_(normed_runs(x_BLC, runs, &Qwen21Modulation::mlp, norm_eps_)).chunk(2, -1);
+  return ops::swiglu(halves[0], halves[1]);
 }
 
 }  // namespace braid

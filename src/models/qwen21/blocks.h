@@ -43,6 +43,8 @@ class Qwen21Block {
                     const Tensor& span_P2, const Attend& attend) const;
 
  private:
+  Tensor activated(const Tensor& x_BLC, const Qwen21Runs& runs) const;
+
   Qwen21Attention attention_;
   Linear gate_up_, out_;
   double norm_eps_;

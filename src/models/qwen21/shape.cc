@@ -3,7 +3,8 @@
 
 namespace braid {
 
-// The widest place is the MLP: the tokens and their norm, [gate | value] and their product.
+// The widest place is the MLP: the tokens before and after attention, [gate | value] and their
+// product.
 DenoiserShape qwen21_shape(const Qwen21Config& c) {
   const auto h = double(c.hidden), m = double(c.mlp_hidden);
   const BlockCost blocks{.name = "blocks",

@@ -59,18 +59,24 @@ Tensor ZImageBlock::attended(const Tensor& x_BLC, const Rope& rope, const Attend
   return out_(attend_tokens(attend, q, k, split_heads(parts[2], head_width_)));
 }
 
-Tensor ZImageBlock::mlp(const Tensor& x_BLC) const {
+Tensor ZImageBlock::activated(const Tensor& x_BLC) const {
   const auto halves = mlp_in_(x_BLC).chunk(2, -1);
-  return mlp_out_(ops::swiglu(halves[0], halves[1]));
+  return ops::swiglu(halves[0], halves[1]);
 }
 
 Tensor ZImageBlock::operator()(const Tensor& x_BLC, const Tensor& modulations_BM, const Rope& rope,
                                const Attend& attend) const {
   const auto g = gains(x_BLC, modulations_BM);
-  const auto y = attended(before_attention_(x_BLC) * g.attention_scale, rope, attend);
-  const auto x = ops::gated_residual(x_BLC, g.attention_gate, behind_attention_(y));
-  const auto z = mlp(before_mlp_(x) * g.mlp_scale);
-  return ops::gated_residual(x, g.mlp_gate, behind_mlp_(z));
+  const auto scaled = [](const LlamaRmsNorm& norm, const Tensor& x_BLC, const Tensor& scale) {
+    return norm(x_BLC) * scale;
+  };
+  // Nothing that attention made is alive in the MLP, the widest place.
+  const auto x =
+      ops::gated_residual(x_BLC, g.attention_gate,
+                          behind_attention_(attended(
+                              scaled(before_attention_, x_BLC, g.attention_scale), rope, attend)));
+  return ops::gated_residual(x, g.mlp_gate,
+                             behind_mlp_(mlp_out_(activated(scaled(before_mlp_, x, g.mlp_scale)))));
 }
 
 }  // namespace braid

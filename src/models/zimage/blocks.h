@@ -29,7 +29,7 @@ class ZImageBlock {
   };
   Gains gains(const Tensor& x_BLC, const Tensor& modulations_BM) const;
   Tensor attended(const Tensor& x_BLC, const Rope& rope, const Attend& attend) const;
-  Tensor mlp(const Tensor& x_BLC) const;
+  Tensor activated(const Tensor& x_BLC) const;
 
   Linear qkv_, out_, mlp_in_, mlp_out_;
   std::optional<RmsNorm> q_norm_, k_norm_;

@@ -209,6 +209,7 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   const auto& denoisers = model.denoisers();
   auto begun = begun_job(job, mesh);
   const auto at_first = meter.live();
+  meter.peak_from_here();
   see_references_once(job, denoisers);
   rank.kept = meter.live() - at_first;
   auto schedule = job.family->schedule(job.steps, job.size(), /*from_noise=*/true);
@@ -219,6 +220,7 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   rank.modulations = once.bytes().modulations;
   rank.kept += job.keeps_prefix() ? meter.live() - at_prefix - rank.modulations : once.bytes().text;
   modulate_controls(begun, evaluations, denoisers.controls());
+  rank.beginning = meter.peak() - at_first;
 
   schedule.timesteps.resize(kStepsBefore + 1);
   schedule.sigmas.resize(kStepsBefore + 2);

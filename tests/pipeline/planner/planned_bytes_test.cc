@@ -14,14 +14,15 @@ RankBytes bytes_of(const PlanJob& job, const Degrees& grid = {}, int rank = 0) {
   return predict_bytes(job, grid, rank, whole_transformer(job.shape()));
 }
 
-// A ring's rank holds its keys and values and those that arrive, and two sums in float32: of all
-// keys so far, and of the current ones. With gathered keys it holds its own and all.
+// A ring's rank holds its keys and values, those that it attends to and those that arrive, and two
+// sums in float32: of all keys so far, and of the current ones. With gathered keys it holds its own
+// and all.
 TEST(PlannedBytes, OfARingAreKeysOnTheirWayAndTwoSums) {
   auto job = flux_dev();
   const auto of_tokens = [](std::int64_t tokens) { return 2 * kHidden * tokens * kElement; };
   EXPECT_EQ(bytes_of(job).keys_values, of_tokens(kTokens));
   EXPECT_EQ(bytes_of(job, {.ring = 2}).keys_values,
-            2 * of_tokens(kTokens / 2) + 2 * kHidden * kTokens / 2 * 4);
+            3 * of_tokens(kTokens / 2) + 2 * kHidden * kTokens / 2 * 4);
   job.layout.ring_form = RingForm::kGather;
   EXPECT_EQ(bytes_of(job, {.ring = 2}).keys_values, of_tokens(kTokens / 2) + of_tokens(kTokens));
 }

@@ -73,7 +73,7 @@ std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const St
   // float32: the sum so far, and this block's
   const auto partial_sums =
       2 * s.batch * s.attended.q.count * job.shape().head_width * s.group.all() * 4;
-  return 2 * mine + partial_sums;
+  return 3 * mine + partial_sums;  // its own, those that it attends to, those that arrive
 }
 
 std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
