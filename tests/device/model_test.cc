@@ -94,6 +94,7 @@ class RanksOnGpu : public OnGpu, public testing::WithParamInterface<Shared> {
 };
 
 const ProbeOptions kProbe{.width = 112, .height = 80, .max_sequence_length = 21};
+const auto kFewLayouts = testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}});
 const auto kLayouts =
     testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}},
                     Shared{"ulysses", {.ulysses = 2}}, Shared{"layers", {.pp = 2}});
@@ -105,7 +106,8 @@ TEST_P(RanksOnGpu, AreVerified) {
   for (const auto& block : verdict.blocks) EXPECT_LT(block.difference, 1e-4) << block.where;
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, RanksOnGpu, kLayouts, kLayoutName);
+INSTANTIATE_TEST_SUITE_P(Layouts, RanksOnGpu, kFewLayouts, kLayoutName);
+INSTANTIATE_TEST_SUITE_P(SlowLayouts, RanksOnGpu, kLayouts, kLayoutName);
 
 class SlowRanksOnGpu : public RanksOnGpu {};  // only where the GPU is made
 

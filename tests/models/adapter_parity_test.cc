@@ -38,8 +38,9 @@ namespace braid::adapter_parity_test {
 
 namespace fs = std::filesystem;
 
-const std::vector<Degrees> kLayouts = {
-    {.tp = 2}, {.ring = 2}, {.ulysses = 2}, {.pp = 2}, {.pp = 2, .tp = 2}};
+// Ranks share an adapter as they share its matrices: by columns and rows, and by blocks.
+const std::vector<Degrees> kLayouts = {{.ulysses = 2}, {.pp = 2, .tp = 2}};
+const std::vector<Degrees> kMoreLayouts = {{.tp = 2}, {.ring = 2}, {.pp = 2}};
 
 // A transformer whose adapters are in a folder of tests/data/parity/adapters.
 struct Base {
@@ -266,6 +267,13 @@ class AdapterParity : public testing::TestWithParam<std::string> {
     if (part.refine) in.refined_BTC = refine_over(mesh, part)({in}).front();
     return base_.velocity(predict_over(mesh, part)({in}).front());
   }
+  void expect_merged_in(const std::vector<Degrees>& layouts, AdapterMode mode) const {
+    for (const auto& degrees : layouts)
+      run_ranks({.size = degrees.product()}, [&](const Group& world) {
+        EXPECT_LT(largest_error(velocity(world, degrees, mode), expected_), bound(2e-5))
+            << to_string(degrees);
+      });
+  }
   // The bound is at least 1.5 times the reference's difference from itself on another processor.
   double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
   // Adapters that are more than low-rank products.
@@ -290,11 +298,7 @@ TEST_P(AdapterParity, FusedIsTheMergedReference) {
 }
 
 TEST_P(AdapterParity, FusedIsTheSameInEveryLayout) {
-  for (const auto& degrees : kLayouts)
-    run_ranks({.size = degrees.product()}, [&](const Group& world) {
-      EXPECT_LT(largest_error(velocity(world, degrees), expected_), bound(2e-5))
-          << to_string(degrees);
-    });
+  expect_merged_in(kLayouts, AdapterMode::kFused);
 }
 
 TEST_P(AdapterParity, BesideIsTheMergedReferenceInEveryLayout) {
@@ -303,34 +307,37 @@ TEST_P(AdapterParity, BesideIsTheMergedReferenceInEveryLayout) {
     return;
   }
   EXPECT_LT(largest_error(velocity({}, {}, AdapterMode::kUnmerged), expected_), bound(1e-5));
-  for (const auto& degrees : kLayouts)
-    run_ranks({.size = degrees.product()}, [&](const Group& world) {
-      const auto got = velocity(world, degrees, AdapterMode::kUnmerged);
-      EXPECT_LT(largest_error(got, expected_), bound(2e-5)) << to_string(degrees);
-    });
+  expect_merged_in(kLayouts, AdapterMode::kUnmerged);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Files, AdapterParity,
-    testing::Values(
-        "flux/peft", "flux/peft-rslora", "flux/peft-dora", "flux/kohya", "flux/comfyui",
-        "flux/comfyui-down", "flux/mixed", "flux/fal", "flux/xlabs", "flux/control", "flux/lokr",
-        "flux/loha", "flux/diffsynth", "flux/onetrainer", "flux/fused", "flux/peft-lokr",
-        "flux/peft-loha", "flux2/peft", "flux2/kohya", "flux2/comfyui", "flux2/base-model",
-        "flux2/cut", "flux2/lokr", "flux2/fused", "flux2/lycoris-dora", "zimage/peft",
-        "zimage/kohya", "zimage/comfyui", "zimage/default", "zimage/fused", "zimage/lokr",
-        "joy/peft", "joy/kohya", "joy/diffsynth", "joy/lycoris-dora", "krea2/peft", "krea2/comfyui",
-        "krea2/base-model", "krea2/diffusers", "krea2/bare", "krea2/kohya", "krea2/lycoris-dora",
-        "krea2/lokr", "krea2/whole", "flux3/peft", "flux3/comfyui", "flux3/base-model",
-        "flux3/diffusers", "flux3/bare", "flux3/kohya", "flux3/lycoris-dora", "flux3/lokr",
-        "qwen21/peft", "qwen21/diffusers", "qwen21/comfyui", "qwen21/bare", "qwen21/kohya",
-        "qwen21/mixed", "qwen21/joined", "qwen21/lycoris-dora", "qwen21/lokr", "qwen-image/peft",
-        "qwen-image/diffusers", "qwen-image/comfyui", "qwen-image/bare", "qwen-image/kohya",
-        "qwen-image/default", "qwen-image/joined", "qwen-image/lycoris-dora", "qwen-image/lokr"),
-    [](const auto& test) {
-      auto name = test.param;
-      std::erase_if(name, [](char c) { return c == '/' || c == '-'; });
-      return name;
-    });
+class SlowAdapterParity : public AdapterParity {};
+
+TEST_P(SlowAdapterParity, IsTheMergedReferenceInMoreLayouts) {
+  expect_merged_in(kMoreLayouts, AdapterMode::kFused);
+  if (!is_fused_only()) expect_merged_in(kMoreLayouts, AdapterMode::kUnmerged);
+}
+
+const auto kFiles = testing::Values(
+    "flux/peft", "flux/peft-rslora", "flux/peft-dora", "flux/kohya", "flux/comfyui",
+    "flux/comfyui-down", "flux/mixed", "flux/fal", "flux/xlabs", "flux/control", "flux/lokr",
+    "flux/loha", "flux/diffsynth", "flux/onetrainer", "flux/fused", "flux/peft-lokr",
+    "flux/peft-loha", "flux2/peft", "flux2/kohya", "flux2/comfyui", "flux2/base-model", "flux2/cut",
+    "flux2/lokr", "flux2/fused", "flux2/lycoris-dora", "zimage/peft", "zimage/kohya",
+    "zimage/comfyui", "zimage/default", "zimage/fused", "zimage/lokr", "joy/peft", "joy/kohya",
+    "joy/diffsynth", "joy/lycoris-dora", "krea2/peft", "krea2/comfyui", "krea2/base-model",
+    "krea2/diffusers", "krea2/bare", "krea2/kohya", "krea2/lycoris-dora", "krea2/lokr",
+    "krea2/whole", "flux3/peft", "flux3/comfyui", "flux3/base-model", "flux3/diffusers",
+    "flux3/bare", "flux3/kohya", "flux3/lycoris-dora", "flux3/lokr", "qwen21/peft",
+    "qwen21/diffusers", "qwen21/comfyui", "qwen21/bare", "qwen21/kohya", "qwen21/mixed",
+    "qwen21/joined", "qwen21/lycoris-dora", "qwen21/lokr", "qwen-image/peft",
+    "qwen-image/diffusers", "qwen-image/comfyui", "qwen-image/bare", "qwen-image/kohya",
+    "qwen-image/default", "qwen-image/joined", "qwen-image/lycoris-dora", "qwen-image/lokr");
+const auto kNameOf = [](const auto& test) {
+  auto name = test.param;
+  std::erase_if(name, [](char c) { return c == '/' || c == '-'; });
+  return name;
+};
+INSTANTIATE_TEST_SUITE_P(Files, AdapterParity, kFiles, kNameOf);
+INSTANTIATE_TEST_SUITE_P(Files, SlowAdapterParity, kFiles, kNameOf);
 
 }  // namespace braid::adapter_parity_test

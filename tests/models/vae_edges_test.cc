@@ -81,10 +81,10 @@ TEST(TilesOfLessThanTwoLatents, AreNotCut) {
 TEST(TilesOfOddSizes, GivePicturesOfTheWholeSize) {
   const c10::InferenceMode no_autograd;
   auto odd = kSmall;
-  for (const std::int64_t side : {4, 5, 6, 7, 9, 10, 11, 13, 14, 15}) {
+  for (const std::int64_t side : {4, 5, 6, 7, 9, 11}) {
     odd.sample_size = side;
     const Vae vae(odd, Weights::synthetic({}));
-    const auto latents = at::randn({1, 4, 19, 12});
+    const auto latents = at::randn({1, 4, 13, 9});
     EXPECT_GT(vae.tiles_of(latents, Tiles::kWhereLarger).size(), 1u) << side;
     const auto picture = vae.decode(latents, Tiles::kWhereLarger);
     EXPECT_EQ(picture.sizes(), vae.decode(latents, Tiles::kNever).sizes()) << side;

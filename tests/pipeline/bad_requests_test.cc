@@ -29,7 +29,7 @@ const NamedLayout kLayouts[] = {{"OneRank", {}},
                                 {"LayerSplit2", {.pp = 2}},
                                 {"Cfg2Dp2", {.cfg = 2, .dp = 2}},
                                 {"Ring2OneDecoder", {.ring = 2, .decode = DecodeRanks::kFirst}}};
-const NamedLayout kFewLayouts[] = {kLayouts[0], kLayouts[1], kLayouts[4]};
+const NamedLayout kFewLayouts[] = {kLayouts[1], kLayouts[4]};
 
 // An engine shared by all tests of its layout, and the result of a fresh one.
 struct Serving {

@@ -113,18 +113,20 @@ TEST_P(LayoutsWithKeptPrompts, DrawTheSameBytesFromWhatIsKnown) {
   EXPECT_EQ(used(cached, other).made, 4);
 }
 
+const auto kNameOf = [](const auto& info) {
+  const auto& l = info.param;
+  return l.text == TextRanks::kShared ? std::string("TpShared")
+         : l.tp > 1                   ? "Tp"
+         : l.dp > 1                   ? "Dp"
+         : l.pp > 1                   ? "LayerSplit"
+                                      : "One";
+};
 INSTANTIATE_TEST_SUITE_P(All, LayoutsWithKeptPrompts,
-                         testing::Values(Layout{}, Layout{.tp = 2},
-                                         Layout{.tp = 2, .text = TextRanks::kShared},
-                                         Layout{.dp = 2}, Layout{.pp = 2}),
-                         [](const auto& info) {
-                           const auto& l = info.param;
-                           return l.text == TextRanks::kShared ? std::string("TpShared")
-                                  : l.tp > 1                   ? "Tp"
-                                  : l.dp > 1                   ? "Dp"
-                                  : l.pp > 1                   ? "LayerSplit"
-                                                               : "One";
-                         });
+                         testing::Values(Layout{.tp = 2, .text = TextRanks::kShared},
+                                         Layout{.dp = 2}),
+                         kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, LayoutsWithKeptPrompts,
+                         testing::Values(Layout{}, Layout{.tp = 2}, Layout{.pp = 2}), kNameOf);
 
 TEST(EncodedCache, RepeatsTheWarnings) {
   const Engine engine(options_with(), {});

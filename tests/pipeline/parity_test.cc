@@ -305,7 +305,7 @@ INSTANTIATE_TEST_SUITE_P(
 // unequal sizes, one of them transparent.
 INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, Whole, testing::Values("qwen21", "qwen21-turbo"),
                          [](const auto& info) { return info.index == 0 ? "plain" : "turbo"; });
-INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, WithPictures, testing::Values("qwen21-references"),
+INSTANTIATE_TEST_SUITE_P(SlowQwen21Fixtures, WithPictures, testing::Values("qwen21-references"),
                          [](const auto&) { return "references"; });
 
 // Guided, with prompts of unequal lengths; guided by a space, with the text encoder's config as

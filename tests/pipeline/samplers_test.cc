@@ -49,20 +49,24 @@ TEST_P(SamplerLayouts, DrawWhatOneRankDraws) {
   }
 }
 
+const auto kNameOf = [](const auto& info) {
+  const auto& l = info.param;
+  return l.tp > 1        ? std::string("Tp")
+         : l.ring > 1    ? "Ring"
+         : l.ulysses > 1 ? "Ulysses"
+         : l.cfg > 1     ? "Cfg"
+         : l.pp == 3     ? "LayerSplit"
+         : l.pp == 2     ? "DpLayerSplit"
+                         : "Dp";
+};
 INSTANTIATE_TEST_SUITE_P(All, SamplerLayouts,
-                         testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
-                                         Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.pp = 3},
+                         testing::Values(Layout{.tp = 2}, Layout{.cfg = 2},
                                          Layout{.dp = 2, .pp = 2}),
-                         [](const auto& info) {
-                           const auto& l = info.param;
-                           return l.tp > 1        ? std::string("Tp")
-                                  : l.ring > 1    ? "Ring"
-                                  : l.ulysses > 1 ? "Ulysses"
-                                  : l.cfg > 1     ? "Cfg"
-                                  : l.pp == 3     ? "LayerSplit"
-                                  : l.pp == 2     ? "DpLayerSplit"
-                                                  : "Dp";
-                         });
+                         kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, SamplerLayouts,
+                         testing::Values(Layout{.ring = 2}, Layout{.ulysses = 2}, Layout{.dp = 2},
+                                         Layout{.pp = 3}),
+                         kNameOf);
 
 // Picture k of a batch is the picture of seed + k alone: noise comes from its own generator.
 TEST(Samplers, DrawEachPicturesNoiseFromItsOwnGenerator) {

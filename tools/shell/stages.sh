@@ -50,11 +50,12 @@ build_everything() {
 }
 
 # run_ctest FOLDER CTEST-ARGUMENT... Runs one more test than cores at a time: some wait for peers to die.
+# Programs in a shell's background ignore SIGINT, those of nohup SIGHUP; tests of these signals would hang.
 run_ctest() {
   local folder=$1
   shift
-  ctest --test-dir "$folder" -j "$(($(nproc) + 1))" --output-on-failure --no-tests=error \
-    --no-label-summary "$@"
+  env --default-signal=INT,HUP,TERM ctest --test-dir "$folder" -j "$(($(nproc) + 1))" \
+    --output-on-failure --no-tests=error --no-label-summary "$@"
 }
 
 run_tests() {

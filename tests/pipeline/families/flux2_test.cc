@@ -62,23 +62,25 @@ struct NamedLayout {
   Layout layout;
 };
 const NamedLayout kLayouts[] = {
-    {"Tp2", "flux2-dev", {.tp = 2}},
     {"Tp2WithText", "flux2-dev", {.tp = 2, .text = TextRanks::kShared}},
-    {"Tp2WholeModulation", "flux2-dev", {.tp = 2, .modulation = SharedModulation::kNo}},
-    {"Tp3", "klein", {.tp = 3}},
     {"Tp5", "klein-base", {.tp = 5}},
     {"Ring3", "klein", {.ring = 3}},
+    {"Ulysses3", "klein-base", {.ulysses = 3}},
+    {"Cfg2LayerSplit2", "klein-base", {.cfg = 2, .pp = 2}},
+    {"Dp2", "klein", {.dp = 2}},
+};
+const NamedLayout kMoreLayouts[] = {
+    {"Tp2", "flux2-dev", {.tp = 2}},
+    {"Tp2WholeModulation", "flux2-dev", {.tp = 2, .modulation = SharedModulation::kNo}},
+    {"Tp3", "klein", {.tp = 3}},
     {"Ring2Gathered", "klein-base", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", "klein", {.ulysses = 2}},
-    {"Ulysses3", "klein-base", {.ulysses = 3}},
     {"Ring2Ulysses2", "flux2-dev", {.ring = 2, .ulysses = 2}},
     {"Tp2Ring2", "flux2-dev", {.tp = 2, .ring = 2}},
     {"Cfg2", "klein-base", {.cfg = 2}},
     {"Cfg2Ulysses2", "klein-base", {.ulysses = 2, .cfg = 2}},
     {"LayerSplit3", "klein", {.pp = 3}},
     {"Tp2LayerSplit3", "flux2-dev", {.tp = 2, .pp = 3}},
-    {"Cfg2LayerSplit2", "klein-base", {.cfg = 2, .pp = 2}},
-    {"Dp2", "klein", {.dp = 2}},
 };
 
 class Flux2Layouts : public testing::TestWithParam<NamedLayout> {
@@ -92,8 +94,9 @@ class Flux2Layouts : public testing::TestWithParam<NamedLayout> {
   }
   static PipelineOptions options() { return options_of(GetParam().model, GetParam().layout); }
 };
-INSTANTIATE_TEST_SUITE_P(All, Flux2Layouts, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(All, Flux2Layouts, testing::ValuesIn(kLayouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, Flux2Layouts, testing::ValuesIn(kMoreLayouts), kNameOf);
 
 TEST_P(Flux2Layouts, EqualOneRank) {
   static std::map<std::pair<std::string, int>, Recording> of_one_rank;  // by model and pictures

@@ -25,24 +25,28 @@ struct NamedFlux3Layout {
   Layout layout;
 };
 const NamedFlux3Layout kFlux3Layouts[] = {
-    {"Tp2", {.tp = 2}},
     {"Tp4", {.tp = 4}},
-    {"Tp2WholeModulation", {.tp = 2, .modulation = SharedModulation::kNo}},
     {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
     {"Tp2Text", {.tp = 2, .text = TextRanks::kShared}},
     {"Ring3", {.ring = 3}},
+    {"LayerSplit5", {.pp = 5}},
+};
+const NamedFlux3Layout kMoreFlux3Layouts[] = {
+    {"Tp2", {.tp = 2}},
+    {"Tp2WholeModulation", {.tp = 2, .modulation = SharedModulation::kNo}},
     {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", {.ulysses = 2}},
     {"Ulysses3", {.ulysses = 3}},
     {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
     {"LayerSplit2", {.pp = 2}},
-    {"LayerSplit5", {.pp = 5}},
     {"Tp2LayerSplit2", {.tp = 2, .pp = 2}},
-    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
+    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}},
+};
 
 class Flux3Layouts : public testing::TestWithParam<NamedFlux3Layout> {};
-INSTANTIATE_TEST_SUITE_P(All, Flux3Layouts, testing::ValuesIn(kFlux3Layouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(All, Flux3Layouts, testing::ValuesIn(kFlux3Layouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, Flux3Layouts, testing::ValuesIn(kMoreFlux3Layouts), kNameOf);
 
 TEST_P(Flux3Layouts, EqualOneRank) {
   static const auto one = drawn_flux3(flux3_with());

@@ -26,27 +26,31 @@ struct NamedKrea2Layout {
   Layout layout;
 };
 const NamedKrea2Layout kKrea2Layouts[] = {
+    {"Tp4Ulysses2", {.tp = 4, .ulysses = 2}},
+    {"Tp2Text", {.tp = 2, .text = TextRanks::kShared}},
+    {"Ring3", {.ring = 3}},
+    {"Ulysses5", {.ulysses = 5}},  // of the text's heads of keys, ranks repeat some
+    {"LayerSplit3", {.pp = 3}},    // the last stage only fuses the text
+};
+const NamedKrea2Layout kMoreKrea2Layouts[] = {
     {"Tp2", {.tp = 2}},
     {"Tp3", {.tp = 3}},
     {"Tp4", {.tp = 4}},  // 6 queries for 1 1/2 heads of keys, which come as 3
     {"Tp6", {.tp = 6}},
     {"Tp8", {.tp = 8}},  // 3 queries for 3/4 of a head of keys
     {"Tp8WholeModulation", {.tp = 8, .modulation = SharedModulation::kNo}},
-    {"Tp4Ulysses2", {.tp = 4, .ulysses = 2}},
-    {"Tp2Text", {.tp = 2, .text = TextRanks::kShared}},
-    {"Ring3", {.ring = 3}},
     {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", {.ulysses = 2}},
-    {"Ulysses5", {.ulysses = 5}},  // of the text's heads of keys, ranks repeat some
     {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
     {"LayerSplit2", {.pp = 2}},
-    {"LayerSplit3", {.pp = 3}},  // the last stage only fuses the text
     {"Tp2LayerSplit2", {.tp = 2, .pp = 2}},
-    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
+    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}},
+};
 
 class Krea2Layouts : public testing::TestWithParam<NamedKrea2Layout> {};
-INSTANTIATE_TEST_SUITE_P(All, Krea2Layouts, testing::ValuesIn(kKrea2Layouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(All, Krea2Layouts, testing::ValuesIn(kKrea2Layouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, Krea2Layouts, testing::ValuesIn(kMoreKrea2Layouts), kNameOf);
 
 TEST_P(Krea2Layouts, EqualOneRank) {
   static const auto one = drawn_krea2(krea2_with());

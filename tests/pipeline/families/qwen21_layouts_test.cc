@@ -25,22 +25,24 @@ struct NamedQwen21Layout {
   Layout layout;
 };
 const NamedQwen21Layout kQwen21Layouts[] = {
+    {"Tp4", {.tp = 4}},         {"Tp2Text", {.tp = 2, .text = TextRanks::kShared}},
+    {"Ring3", {.ring = 3}},     {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
+    {"LayerSplit2", {.pp = 2}},
+};
+const NamedQwen21Layout kMoreQwen21Layouts[] = {
     {"Tp2", {.tp = 2}},
-    {"Tp4", {.tp = 4}},
     {"Tp4WholeModulation", {.tp = 4, .modulation = SharedModulation::kNo}},
-    {"Tp2Text", {.tp = 2, .text = TextRanks::kShared}},
-    {"Ring3", {.ring = 3}},
     {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", {.ulysses = 2}},
-    {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
     {"Ring2Ulysses4", {.ring = 2, .ulysses = 4}},
-    {"LayerSplit2", {.pp = 2}},
     {"Tp2LayerSplit2", {.tp = 2, .pp = 2}},
-    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
+    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}},
+};
 
 class Qwen21Layouts : public testing::TestWithParam<NamedQwen21Layout> {};
-INSTANTIATE_TEST_SUITE_P(All, Qwen21Layouts, testing::ValuesIn(kQwen21Layouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(All, Qwen21Layouts, testing::ValuesIn(kQwen21Layouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, Qwen21Layouts, testing::ValuesIn(kMoreQwen21Layouts), kNameOf);
 
 TEST_P(Qwen21Layouts, EqualOneRank) {
   static const auto one = drawn_qwen21(qwen21_with());

@@ -207,18 +207,23 @@ struct NamedLayeredLayout {
   Layout layout;
 };
 const NamedLayeredLayout kLayeredLayouts[] = {
-    {"Tp2", {.tp = 2}},
     {"Tp4WholeModulation", {.tp = 4, .modulation = SharedModulation::kNo}},
+    {"Ring2Ulysses2", {.ring = 2, .ulysses = 2}},
+    {"LayerSplit2", {.pp = 2}},
+};
+const NamedLayeredLayout kMoreLayeredLayouts[] = {
+    {"Tp2", {.tp = 2}},
     {"Ring3", {.ring = 3}},
     {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", {.ulysses = 2}},
-    {"Ring2Ulysses2", {.ring = 2, .ulysses = 2}},
-    {"LayerSplit2", {.pp = 2}},
-    {"Tp2LayerSplit2", {.tp = 2, .pp = 2}}};
+    {"Tp2LayerSplit2", {.tp = 2, .pp = 2}},
+};
 
 class QwenImageLayeredLayouts : public testing::TestWithParam<NamedLayeredLayout> {};
-INSTANTIATE_TEST_SUITE_P(All, QwenImageLayeredLayouts, testing::ValuesIn(kLayeredLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(All, QwenImageLayeredLayouts, testing::ValuesIn(kLayeredLayouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, QwenImageLayeredLayouts, testing::ValuesIn(kMoreLayeredLayouts),
+                         kNameOf);
 
 TEST_P(QwenImageLayeredLayouts, EqualOneRank) {
   const auto request = layered_request();

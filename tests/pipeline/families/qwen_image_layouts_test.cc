@@ -26,21 +26,25 @@ struct NamedQwenImageLayout {
   Layout layout;
 };
 const NamedQwenImageLayout kQwenImageLayouts[] = {
-    {"Tp2", {.tp = 2}},
     {"Tp4", {.tp = 4}},
-    {"Tp4WholeModulation", {.tp = 4, .modulation = SharedModulation::kNo}},
     {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
     {"Ring3", {.ring = 3}},
+    {"LayerSplit2", {.pp = 2}},
+};
+const NamedQwenImageLayout kMoreQwenImageLayouts[] = {
+    {"Tp2", {.tp = 2}},
+    {"Tp4WholeModulation", {.tp = 4, .modulation = SharedModulation::kNo}},
     {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", {.ulysses = 2}},
     {"Ring2Ulysses2", {.ring = 2, .ulysses = 2}},
-    {"LayerSplit2", {.pp = 2}},
     {"Tp2LayerSplit2", {.tp = 2, .pp = 2}},
-    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
+    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}},
+};
 
 class QwenImageLayouts : public testing::TestWithParam<NamedQwenImageLayout> {};
-INSTANTIATE_TEST_SUITE_P(All, QwenImageLayouts, testing::ValuesIn(kQwenImageLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(All, QwenImageLayouts, testing::ValuesIn(kQwenImageLayouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, QwenImageLayouts, testing::ValuesIn(kMoreQwenImageLayouts), kNameOf);
 
 TEST_P(QwenImageLayouts, EqualOneRankWithBranchesOfUnequalLengths) {
   const auto request = guided_qwen_image();

@@ -25,25 +25,29 @@ struct NamedZImageLayout {
   Layout layout;
 };
 const NamedZImageLayout kZImageLayouts[] = {
-    {"Tp2", {.tp = 2}},
-    {"Tp3", {.tp = 3}},
-    {"Tp4", {.tp = 4}},  // 2 2 1 1 heads
     {"Tp4Ulysses2", {.tp = 4, .ulysses = 2}},
     {"Tp2Text", {.tp = 2, .text = TextRanks::kShared}},
     {"Ring3", {.ring = 3}},
+    {"LayerSplit4", {.pp = 4}},
+};
+const NamedZImageLayout kMoreZImageLayouts[] = {
+    {"Tp2", {.tp = 2}},
+    {"Tp3", {.tp = 3}},
+    {"Tp4", {.tp = 4}},  // 2 2 1 1 heads
     {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", {.ulysses = 2}},
     {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads
     {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
     {"LayerSplit2", {.pp = 2}},
-    {"LayerSplit4", {.pp = 4}},
     {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
     {"Tp2LayerSplit3", {.tp = 2, .pp = 3}},
-    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
+    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}},
+};
 
 class ZImageLayouts : public testing::TestWithParam<NamedZImageLayout> {};
-INSTANTIATE_TEST_SUITE_P(All, ZImageLayouts, testing::ValuesIn(kZImageLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(All, ZImageLayouts, testing::ValuesIn(kZImageLayouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, ZImageLayouts, testing::ValuesIn(kMoreZImageLayouts), kNameOf);
 
 TEST_P(ZImageLayouts, EqualOneRank) {
   static const auto one = drawn_zimage(zimage_with());

@@ -190,7 +190,7 @@ double seconds_per_layout(const PlanJob& job, const Machine& machine) {
 
 // Twenty times the devices: a layout's cost should grow far less, or plans of clusters take
 // minutes.
-TEST(Planner, TakesHardlyMoreTimePerLayoutForAThousandDevices) {
+TEST(SlowPlanner, TakesHardlyMoreTimePerLayoutForAThousandDevices) {
   auto job = flux_dev();
   job.num_pictures = 1000;
   job.branches = 2;
