@@ -1,10 +1,12 @@
-// What does a dense layer with weights kept in their file's codes cost compared with bfloat16?
+// What does a dense layer with weights kept in their file's codes cost compared with bfloat16; and
+// one of int8 codes of rotated numbers compared with int8-dynamic?
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <ctime>
+#include <string>
 #include <vector>
 
 #include "ops/cpu/packed.h"
@@ -47,15 +49,12 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Alternates with the same layer in bfloat16. `of_bfloat16` is the median ratio of the two times,
-// `cpu_of_bfloat16` that of the processor's times, which other programs disturb less.
-void coded_layer(benchmark::State& state, ElementType type) {
-  const c10::InferenceMode inference;
+// Alternates with the same layer in another form. `of_...` is the median ratio of the two times,
+// `cpu_of_...` that of the processor's times, which other programs disturb less.
+void in_turns(benchmark::State& state, const Matrix& weight, const Matrix& other,
+              const std::string& name) {
   const auto x = at::randn({state.range(0), state.range(1)}, at::kFloat).to(at::kBFloat16);
   const auto bias = at::randn({state.range(2)}, at::kFloat).to(at::kBFloat16);
-  const Matrix dense{.values_NC = at::randn({state.range(2), state.range(1)}).to(at::kBFloat16)};
-  const auto weight =
-      type == ElementType::kBfloat16 ? dense : coded_rows(type, state.range(2), state.range(1));
   Scratch scratch;
   const auto few = x.narrow(0, 0, 2);
   const auto want = ops::reference::linear(few, weight, bias);
@@ -67,13 +66,32 @@ void coded_layer(benchmark::State& state, ElementType type) {
     const auto time_of = [&](const Matrix& w) {
       return seconds_of([&] { benchmark::DoNotOptimize(ops::linear(x, w, bias, scratch)); });
     };
-    const auto coded = time_of(weight), bfloat16 = time_of(dense);
-    state.SetIterationTime(coded.wall);
-    ratios.push_back(coded.wall / bfloat16.wall);
-    cpu_ratios.push_back(coded.cpu / bfloat16.cpu);
+    const auto mine = time_of(weight), others = time_of(other);
+    state.SetIterationTime(mine.wall);
+    ratios.push_back(mine.wall / others.wall);
+    cpu_ratios.push_back(mine.cpu / others.cpu);
   }
-  state.counters["of_bfloat16"] = median(ratios);
-  state.counters["cpu_of_bfloat16"] = median(cpu_ratios);
+  state.counters["of_" + name] = median(ratios);
+  state.counters["cpu_of_" + name] = median(cpu_ratios);
+}
+
+void coded_layer(benchmark::State& state, ElementType type) {
+  const c10::InferenceMode inference;
+  const Matrix dense{.values_NC = at::randn({state.range(2), state.range(1)}).to(at::kBFloat16)};
+  const auto weight =
+      type == ElementType::kBfloat16 ? dense : coded_rows(type, state.range(2), state.range(1));
+  in_turns(state, weight, dense, "bfloat16");
+}
+
+void rotated_layer(benchmark::State& state) {
+  const c10::InferenceMode inference;
+  const auto plain =
+      quantize_rows(at::randn({state.range(2), state.range(1)}), Quantize::kInt8Dynamic);
+  auto rotated = plain;
+  rotated.values_NC = plain.values_NC.view(at::kByte);
+  rotated.coding = std::make_shared<const QuantFormat>(
+      QuantFormat{.type = ElementType::kInt8, .inputs = state.range(1), .rotated_together = 256});
+  in_turns(state, rotated, plain, "int8_dynamic");
 }
 
 // A core's time for a number: `ns`.
@@ -113,6 +131,11 @@ BRAID_CODED(IQ4_XS, ElementType::kIq4Xs);
 BRAID_CODED(e4m3, ElementType::kFloat8E4M3);
 BRAID_CODED(e5m2, ElementType::kFloat8E5M2);
 #undef BRAID_CODED
+BENCHMARK(rotated_layer)
+    ->Apply(coded_shapes)
+    ->Args({1536, 3072, 3072})
+    ->Args({1536, 3072, 9216})
+    ->Args({4608, 3072, 3072});
 
 }  // namespace
 }  // namespace braid

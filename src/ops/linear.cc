@@ -13,6 +13,7 @@
 #include "ops/record.h"
 #include "ops/reference.h"
 #include "weights/codes/packed.h"
+#include "weights/codes/rotation.h"
 
 namespace braid::ops {
 namespace {
@@ -39,7 +40,9 @@ void widen_packed(const Matrix& weight_NC, const Tensor& out_NC) {
 
 Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   const auto dtype = x.scalar_type();
-  if (weight_NC.is_packed()) {
+  const bool is_widened_by_rows =
+      weight_NC.is_packed() || (weight_NC.is_rotated() && !has_loops_for(x));
+  if (is_widened_by_rows) {
     const auto out =
         scratch.take({weight_NC.values_NC.size(0), weight_NC.inputs()}, dtype, x.device());
     widen_packed(weight_NC, out);
@@ -84,7 +87,7 @@ ScaledSums multiply_codes(const Matrix& tokens, const Matrix& weight_NC,
                           const std::optional<Tensor>& bias_N) {
   std::optional<Tensor> bias;
   if (bias_N) bias = bias_N->to(at::kFloat).contiguous();
-  return {.sums_MN = sums_of(tokens.values_NC, weight_NC.values_NC),
+  return {.sums_MN = sums_of(tokens.values_NC, weight_NC.values_NC.view(at::kChar)),
           .token_scales_M1 = tokens.scales_N1,
           .row_scales_N1 = weight_NC.scales_N1.to(at::kFloat).contiguous(),
           .bias_N = bias};
@@ -102,12 +105,28 @@ Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
   return y_MN.view(shape);
 }
 
+// The definition: tokens are rotated as the weight's numbers were, in float32.
+Tensor as_weight_is(const Tensor& x_MC, const Matrix& weight_NC) {
+  if (!weight_NC.is_rotated()) return x_MC;
+  return rotated(in_whole_groups(x_MC, weight_NC).to(at::kFloat),
+                 weight_NC.coding->rotated_together);
+}
+
+Matrix quantized_on_gpu(const Tensor& x_MC, const Matrix& weight_NC) {
+  if (!weight_NC.is_rotated()) return gpu::quantize_rows(x_MC, Quantize::kInt8);
+  const auto together = weight_NC.coding->rotated_together;
+  const auto whole = in_whole_groups(x_MC, weight_NC);
+  if (gpu::rotates_rows(whole, together))
+    return gpu::quantize_rows(whole, Quantize::kInt8, together);
+  return gpu::quantize_rows(rotated(whole.to(at::kFloat), together), Quantize::kInt8);
+}
+
 Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
                       const std::optional<Tensor>& bias_N) {
   const auto x_MC = x.reshape({-1, x.size(-1)});
   const bool on_gpu = gpu::supports(x_MC) && gpu::keeps_rows(x_MC);
-  const auto tokens =
-      on_gpu ? gpu::quantize_rows(x_MC, Quantize::kInt8) : quantize_rows(x_MC, Quantize::kInt8);
+  const auto tokens = on_gpu ? quantized_on_gpu(x_MC, weight_NC)
+                             : quantize_rows(as_weight_is(x_MC, weight_NC), Quantize::kInt8);
   const auto y = multiply_codes(tokens, weight_NC, bias_N);
   if (!on_gpu && !has_loops_for(x)) return with_rows(x, scaled(y, x.scalar_type()));
   const auto out = at::empty(y.sums_MN.sizes(), x.options());
@@ -152,6 +171,7 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
       if (weight_NC.coding) break;
       return at::linear(dense_on_gpu(x), weight_NC.values_NC, bias_N);
     case Quantize::kInt8Dynamic:
+      if (weight_NC.is_rotated() && !gpu::multiplies_codes(x)) break;  // codes that a file brought
       return linear_dynamic(x, weight_NC, bias_N);
     case Quantize::kFloat8:
       if (const auto x_MC = x.reshape({-1, x.size(-1)}); gpu::multiplies_float8(x_MC, weight_NC))
@@ -170,7 +190,8 @@ Tensor reference_product(const Tensor& x, const Matrix& weight_NC,
   if (weight_NC.is_packed()) return at::linear(x, decoded(weight_NC, dtype), bias_N);
   if (weight_NC.form != Quantize::kInt8Dynamic)
     return at::linear(x, dequantize(weight_NC, dtype), bias_N);
-  const auto tokens = quantize_rows(x.reshape({-1, x.size(-1)}), Quantize::kInt8);
+  const auto tokens =
+      quantize_rows(as_weight_is(x.reshape({-1, x.size(-1)}), weight_NC), Quantize::kInt8);
   return with_rows(x, scaled(multiply_codes(tokens, weight_NC, bias_N), dtype));
 }
 

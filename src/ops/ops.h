@@ -38,7 +38,8 @@ namespace ops {
 
 // x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes, 8-bit or as a file stores them,
 // are multiplied by their scales and rounded to x's dtype in `scratch`. The dynamic form also
-// rounds x to 8 bits, one scale per token, and sums in int32.
+// rounds x to 8 bits, one scale per token, and sums in int32; codes of rotated numbers multiply x
+// rotated alike.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch);
 

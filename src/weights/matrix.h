@@ -15,9 +15,10 @@ namespace braid {
 
 using at::Tensor;
 
-// What happens to matrices stored in blocks, float8 or packed forms: widened to numbers of the
-// load's dtype, or kept as stored, at the file's size.
-enum class PackedWeights { kWidened, kKept };
+// What happens to matrices stored in blocks, float8, rotated int8 codes or packed forms: widened to
+// numbers of the load's dtype, or kept as stored, at the file's size; kCodesKept: only the rotated
+// codes are.
+enum class PackedWeights { kWidened, kCodesKept, kKept };
 
 // How the rows of a matrix that is kept as stored lie in memory.
 struct QuantFormat {
@@ -26,6 +27,8 @@ struct QuantFormat {
   // The runs of a row's decoded numbers that make up C; none: all.
   std::vector<Share> columns = {};
   const PackedForm* packed = nullptr;  // if set, it says what the values are, not `type`
+  // Int8 codes of rotated numbers (codes/rotation.h): so many neighbours together; 0: not rotated.
+  std::int64_t rotated_together = 0;
 };
 
 // A low-rank product added to the weight's, (x A^T * s) B^T, for adapters that are not fused. Empty
@@ -46,7 +49,8 @@ struct Matrix {
   // Only in packed forms: zero points of groups, smoothing, and the checkpoint's own low-rank
   // factors, the last two in the model's dtype.
   Tensor zeros_NG = {}, smoothing_1C = {}, down_RC = {}, up_NR = {};
-  // If set, values are bytes of this coding, in form kNone or kFloat8; scales float32 or undefined.
+  // If set, values are bytes of this coding, in form kNone or kFloat8, or codes of rotated numbers
+  // in form kInt8 or kInt8Dynamic; scales float32 or undefined.
   std::shared_ptr<const QuantFormat> coding = {};
   std::shared_ptr<const LowRank> low_rank = {};
 
@@ -55,6 +59,7 @@ struct Matrix {
   }
   bool has_low_rank() const { return low_rank && low_rank->up_NR.defined(); }
   bool is_packed() const { return coding && coding->packed; }
+  bool is_rotated() const { return coding && coding->rotated_together > 0; }
 };
 
 // Calls `visit` with each tensor except those of `low_rank`, in MatrixTensor's order. The binding

@@ -115,6 +115,7 @@ void GenerateRun::tell_plans() {
   if (!d.measured_flops.empty())
     display_.say("shares by measured speed: " + (shares.empty() ? "alike" : shares));
   if (const auto slower = slower_split_here(d, request_)) warn(*slower);
+  if (const auto slower = slower_codes_here(d, request_)) display_.say(*slower);
   if (d.preset) display_.say(text_of("preset ", d.preset->name, ": ", d.preset->why));
   if (d.memory_plan) return tell_memory();
   if (is_launched()) return;

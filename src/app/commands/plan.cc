@@ -5,11 +5,15 @@
 
 #include "app/print/plan_table.h"
 #include "app/print/standard_output.h"
+#include "pipeline/planner/slower_codes.h"
 
 namespace braid {
 
 int plan(const PlanFlags& flags) {
   PlanReport report{.flags = flags, .job = job_of(flags), .machine = machine_of(flags)};
+  for (const auto& device : report.machine.devices)
+    if (!report.slower_codes)
+      report.slower_codes = why_codes_are_slower(report.job, codes_multiplied_by(device));
   const auto layouts = plan_layouts(report.job, report.machine, Division::kAlsoBySpeed);
   const bool lacks_memory = std::any_of(layouts.begin(), layouts.end(), [](const PlannedLayout& l) {
     return l.obstacle == Obstacle::kMemory;

@@ -7,6 +7,7 @@
 #include "app/print/readable.h"
 #include "base/error.h"
 #include "pipeline/planner/fastest.h"
+#include "pipeline/planner/slower_codes.h"
 
 namespace braid {
 namespace {
@@ -96,6 +97,19 @@ std::optional<std::string> slower_split_here(const Deployment& d, const Request&
                  readable_seconds(slower->split), " a picture, ", slower->device, " alone ",
                  readable_seconds(slower->alone), ": --device ", slower->device,
                  " without degrees is faster");
+}
+
+std::optional<std::string> slower_codes_here(const Deployment& d, const Request& request,
+                                             const Host& host) {
+  const auto job = job_of(d, request);
+  const auto gpus = d.is_on_host() ? std::vector<Gpu>() : host.gpus();
+  for (const auto& name : d.places.devices) {
+    const auto gpu = gpu_named(name, gpus);
+    if (!gpu && name != "cpu") continue;
+    const auto by = gpu ? codes_multiplied_by(name, *gpu) : codes_multiplied_by_this_cpu();
+    if (auto sentence = why_codes_are_slower(job, by)) return sentence;
+  }
+  return {};
 }
 
 }  // namespace braid

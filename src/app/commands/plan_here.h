@@ -32,4 +32,9 @@ std::optional<std::string> shortage_here(const Deployment& deployment, const Req
 std::optional<std::string> slower_split_here(const Deployment& deployment, const Request& request,
                                              const Host& host = this_host());
 
+// If the transformer's weights are in codes that one of the devices must widen before each product:
+// a sentence that says so.
+std::optional<std::string> slower_codes_here(const Deployment& deployment, const Request& request,
+                                             const Host& host = this_host());
+
 }  // namespace braid

@@ -81,6 +81,7 @@ std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>
   for (const auto& remedy : report.remedies)
     json["would_fit"].push_back(
         {{"flags", flags_of(remedy.job)}, {"layout", json_of(remedy.layout)}});
+  if (report.slower_codes) json["slower_codes"] = *report.slower_codes;
   return json_text(json);
 }
 

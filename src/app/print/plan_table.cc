@@ -200,6 +200,7 @@ std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout
   if (shown > 0) text += header(report.job, width);
   for (std::size_t i = 0; i < shown; ++i) text += row(report.job, layouts[i], width);
   text += summary(layouts, fitting) + remedies_of(report.remedies);
+  if (report.slower_codes) text += "\nNote: " + *report.slower_codes + "\n";
   if (report.flags.all)
     for (const auto& layout : layouts)
       if (!layout.fits()) text += "  " + layout_name(layout.grid) + ": " + layout.reason + "\n";

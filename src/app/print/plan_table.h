@@ -10,6 +10,8 @@ struct PlanReport {
   PlanJob job;
   Machine machine;
   std::vector<PlanRemedy> remedies = {};  // if nothing fits
+  // Why weights in codes take longer than others, on the first device where they do.
+  std::optional<std::string> slower_codes = {};
 };
 
 // `layouts` in the order of plan_layouts(). Without --all, at most twenty of those that fit, and

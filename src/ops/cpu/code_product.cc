@@ -20,7 +20,10 @@ struct Codes {
   std::vector<CodedToken> tokens;
 };
 
-Codes quantize(const Tensor& x_MC) {
+Codes quantize(const Layer& l) {
+  const auto& x_MC = l.x_MC;
+  const auto& weight = l.weight_NC;
+  const auto together = weight.is_rotated() ? weight.coding->rotated_together : 0;
   const auto tokens = x_MC.size(0), width = x_MC.size(1);
   Codes result{.codes_MC = at::empty({tokens, width}, at::kChar),
                .tokens = std::vector<CodedToken>(std::size_t(tokens))};
@@ -29,8 +32,14 @@ Codes quantize(const Tensor& x_MC) {
   auto* const codes = result.codes_MC.mutable_data_ptr<std::int8_t>();
   const auto& kernels = code_kernels(row_type_of(x_MC));
   at::parallel_for(0, tokens, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (auto m = begin; m < end; ++m)
-      result.tokens[std::size_t(m)] = kernels.quantize(x + m * row_bytes, width, codes + m * width);
+    const Buffer<float> numbers(together > 0 ? width : 1);
+    const RotatedRow row{.count = width, .together = together, .numbers = numbers.at(0)};
+    for (auto m = begin; m < end; ++m) {
+      const auto* const from = x + m * row_bytes;
+      auto* const to = codes + m * width;
+      result.tokens[std::size_t(m)] = together > 0 ? kernels.quantize_rotated(from, row, to)
+                                                   : kernels.quantize(from, width, to);
+    }
   });
   return result;
 }
@@ -68,7 +77,7 @@ void multiply_codes_transposed(const Layer& l, const Codes& x) {
 }  // namespace
 
 void multiply_codes(const Layer& l) {
-  const auto x = quantize(l.x_MC);
+  const auto x = quantize(l);
   const auto& k = l.kernels;
   if (k.is_transposed()) return multiply_codes_transposed(l, x);
   const RowsOf<std::int8_t> codes(x.codes_MC), weight(l.weight_NC.values_NC);

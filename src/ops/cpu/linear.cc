@@ -14,6 +14,7 @@
 #include "ops/cpu/packed.h"
 #include "ops/cpu/tensor_rows.h"
 #include "ops/cpu/transposed_product.h"
+#include "weights/codes/packed.h"
 
 namespace braid::ops::cpu {
 namespace {
@@ -203,7 +204,7 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
   const bool is_dynamic = weight_NC.form == Quantize::kInt8Dynamic;
   check(!is_dynamic || finish == Finish::kPlain, "codes times codes cannot end in gelu");
   const auto& k = kernels ? *kernels : product_kernels();
-  const auto x_MC = as_rows(x);
+  const auto x_MC = is_dynamic ? as_rows(in_whole_groups(as_rows(x), weight_NC)) : as_rows(x);
   const auto y_MN = finish == Finish::kGelu ? rows_for_product(x_MC.size(0), outputs, x.options())
                                             : at::empty({x_MC.size(0), outputs}, x.options());
   const Layer layer{

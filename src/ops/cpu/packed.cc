@@ -4,8 +4,10 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "ops/kernels/blocks.h"
+#include "ops/kernels/codes.h"
 
 namespace braid::ops {
 namespace cpu {
@@ -15,6 +17,9 @@ constexpr std::int64_t kLargestBlock = 256;
 
 const auto& loops_to(const float*) { return block_kernels().to_float32; }
 const auto& loops_to(const std::uint16_t*) { return block_kernels().to_bfloat16; }
+
+RowType type_of(const float*) { return RowType::kFloat32; }
+RowType type_of(const std::uint16_t*) { return RowType::kBfloat16; }
 
 template <class Number>
 BlockKernels::Decode<Number>* decoder_of(ElementType type, const Number* out) {
@@ -53,10 +58,44 @@ struct StoredRow {
   }
 };
 
-// Reads the wanted numbers of a row that keeps only `columns`; if empty, all columns.
+// Codes of numbers that were rotated in groups.
 template <class Number>
-void read_runs(const std::vector<Share>& columns, Range wanted, const StoredRow<Number>& row,
-               Number* out) {
+struct RotatedCodes {
+  const CodeKernels& kernels;
+  std::int64_t together;
+  const std::int8_t* codes;
+  float scale;
+
+  // Decodes whole groups in place, and parts of a group through a buffer.
+  void read(Range numbers, Number* out) const {
+    thread_local std::vector<float> memory;
+    thread_local std::vector<Number> one;
+    memory.resize(std::size_t(together));
+    const auto decode = [&](std::int64_t at, std::int64_t count, Number* to) {
+      kernels.widen_rotated(codes + at, scale,
+                            {.count = count, .together = together, .numbers = memory.data()}, to);
+    };
+    const auto end = numbers.begin + numbers.count;
+    for (auto at = numbers.begin; at < end;) {
+      const auto skip = at % together;
+      const auto whole = skip == 0 ? (end - at) / together * together : 0;
+      const auto some = whole > 0 ? whole : std::min(end - at, together - skip);
+      if (whole > 0) {
+        decode(at, whole, out);
+      } else {
+        one.resize(std::size_t(together));
+        decode(at - skip, together, one.data());
+        std::copy_n(one.data() + skip, some, out);
+      }
+      at += some;
+      out += some;
+    }
+  }
+};
+
+// Reads the wanted numbers of a row that keeps only `columns`; if empty, all columns.
+template <class Number, class Row>
+void read_runs(const std::vector<Share>& columns, Range wanted, const Row& row, Number* out) {
   if (columns.empty()) return row.read(wanted, out);
   std::int64_t at = 0;
   for (const auto& run : columns) {
@@ -77,6 +116,14 @@ CodedRows::CodedRows(const Matrix& matrix)
 
 template <class Number>
 void CodedRows::read(std::int64_t row, Range numbers, Number* out) const {
+  if (coding_->rotated_together > 0)
+    return read_runs(
+        coding_->columns, numbers,
+        RotatedCodes<Number>{.kernels = code_kernels(type_of(out)),
+                             .together = coding_->rotated_together,
+                             .codes = reinterpret_cast<const std::int8_t*>(bytes_ + row * stride_),
+                             .scale = scales_[row]},
+        out);
   read_runs(coding_->columns, numbers,
             StoredRow<Number>{.decode = decoder_of(coding_->type, out),
                               .block = block_of(coding_->type),

@@ -24,13 +24,46 @@ BRAID_DEVICE float scale_of(Codes form, float largest) {
   return requested < smallest ? smallest : requested;
 }
 
+// The numbers at places that differ by these bits: the low ones are within a vector, the others
+// between lanes.
+template <int N, class Block>
+BRAID_DEVICE Floats<N> exchanged(Block& block, const Floats<N>& x, int places) {
+  Floats<N> y;
+  for (int k = 0; k < N; ++k) y.values[k] = x.values[k ^ (places % N)];
+  if (places / N > 0)
+    for (int k = 0; k < N; ++k) y.values[k] = block.shuffle_xor(y.values[k], places / N);
+  return y;
+}
+
+template <int N>
+BRAID_DEVICE Floats<N> plus(Floats<N> x, const Floats<N>& y) {
+  for (int k = 0; k < N; ++k) x.values[k] += y.values[k];
+  return x;
+}
+
+// As rotated() of weights/codes/rotation.h: half the sum of four, in pairs, minus the opposite one.
+template <int N, class Block>
+BRAID_DEVICE Floats<N> rotated(Block& block, Floats<N> x, int together) {
+  for (int apart = 1; apart < N * kLanes; apart *= 4) {
+    if (apart >= together) break;
+    const auto pairs = plus(x, exchanged(block, x, apart));
+    const auto sums = plus(pairs, exchanged(block, pairs, 2 * apart));
+    const auto opposite = exchanged(block, x, 3 * apart);
+    for (int k = 0; k < N; ++k) x.values[k] = sums.values[k] * .5f - opposite.values[k];
+  }
+  return x;
+}
+
 template <class T, int N, class Block>
 BRAID_DEVICE void run(const QuantizeRows& work, Block& block) {
   const std::int64_t row_index = block.row();
   KeptRow<N, kVectorsOfRow<N>> row;
   row.read(whole_block(block), row_at<T>(work.x, {0, row_index}), work.width);
+  const int together = work.rotated_together;
+  if (together > 0) row.change_all([&](const Floats<N>& x) { return rotated(block, x, together); });
   const float largest = over_block(block, row.largest(), Larger());
-  const float scale = scale_of<T>(work.form, largest);
+  const float scale =
+      together > 0 ? scale_of<float>(work.form, largest) : scale_of<T>(work.form, largest);
   if (block.thread() == 0) work.scales[row_index] = scale;
   if (work.form == Codes::kFloat8) {
     auto* const codes = static_cast<Float8*>(work.codes) + row_index * work.width;

@@ -27,8 +27,13 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
-// Bit-identical to braid::quantize_rows() on a CPU, for kInt8 or kFloat8.
-Matrix quantize_rows(const Tensor& x_MC, Quantize form);
+// Bit-identical to braid::quantize_rows() on a CPU, for kInt8 or kFloat8. `rotated_together`
+// neighbours are first rotated in float32, as braid::rotated() does; rotates_rows() must hold.
+Matrix quantize_rows(const Tensor& x_MC, Quantize form, std::int64_t rotated_together = 0);
+// Whether a warp has that many neighbours in registers: up to 256 in 16 bits, 64 in float32.
+bool rotates_rows(const Tensor& x_MC, std::int64_t together);
+// Whether the library has products of 8-bit integers on x's device; true if that is no GPU.
+bool multiplies_codes(const Tensor& x);
 // code * scale, rounded to the dtype of `out_NC`.
 void widen(const Matrix& matrix, const Tensor& out_NC);
 // round(sum * token scale) * row scale + bias, each rounding to the dtype of `out_MN`.

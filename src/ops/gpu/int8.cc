@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 
+#include "base/gpus.h"
 #include "ops/gpu/gpu.h"
 #include "ops/gpu/launch_shape.h"
 #include "weights/codes/float8.h"
@@ -13,7 +14,19 @@ Codes codes_of(Quantize form) { return form == Quantize::kFloat8 ? Codes::kFloat
 
 }  // namespace
 
-Matrix quantize_rows(const Tensor& x_MC, Quantize form) {
+bool rotates_rows(const Tensor& x_MC, std::int64_t together) {
+  const int vector = vector_for(number_of(x_MC), kNarrowVector<QuantizeRows>, {x_MC});
+  return together <= std::int64_t(kLanes) * vector;
+}
+
+bool multiplies_codes(const Tensor& x) {
+  if (!x.is_cuda()) return true;
+  static const auto kAll = find_gpus();
+  const auto device = std::size_t(x.get_device());
+  return device >= kAll.size() || multiplies_int8(kAll[device].architecture);
+}
+
+Matrix quantize_rows(const Tensor& x_MC, Quantize form, std::int64_t rotated_together) {
   const Shape shape{.rows = x_MC.size(0), .width = x_MC.size(1)};
   const Matrix result{
       .form = form,
@@ -28,7 +41,8 @@ Matrix quantize_rows(const Tensor& x_MC, Quantize form) {
                       .form = codes_of(form),
                       .codes = result.values_NC.mutable_data_ptr(),
                       .scales = result.scales_N1.mutable_data_ptr<float>(),
-                      .width = shape.width},
+                      .width = shape.width,
+                      .rotated_together = int(rotated_together)},
          launch_over_rows(number, vector, shape, x_MC.device()));
   return result;
 }

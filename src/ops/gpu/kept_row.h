@@ -39,6 +39,16 @@ class KeptRow {
       if (index(j) < vectors_) visit(index(j), kept_[j]);
   }
 
+  // Replaces each vector by change(vector). All threads call it as often, with zeros for vectors
+  // past the row's end, so that it may exchange numbers with the other lanes.
+  template <class Change>
+  BRAID_DEVICE void change_all(Change change) {
+    for (int j = 0; j < kVectors; ++j) {
+      const auto changed = change(index(j) < vectors_ ? kept_[j] : Floats<N>{});
+      if (index(j) < vectors_) kept_[j] = changed;
+    }
+  }
+
   BRAID_DEVICE float sum() const {
     float sum = 0;
     for_each([&](std::int64_t, const Floats<N>& x) {

@@ -17,6 +17,8 @@ bool multiplies_with_gelu(const Tensor&, const Matrix&, const std::optional<Tens
   return false;
 }
 bool multiplies_float8(const Tensor&, const Matrix&) { return false; }
+bool rotates_rows(const Tensor&, std::int64_t) { return false; }
+bool multiplies_codes(const Tensor&) { return true; }
 bool supports_decoding(const Tensor&, const Matrix&) { return false; }
 
 Tensor gelu(const Tensor&) { refuse(); }
@@ -28,7 +30,7 @@ NormedSum gated_residual_norm(const Tensor&, const Tensor&, const Tensor&, const
 Tensor joined_gelu(const Tensor&, const Tensor&) { refuse(); }
 Tensor normed_rotated(std::span<const NormedHeads>, double, const Rope&) { refuse(); }
 Tensor euler_step(const Tensor&, const Tensor&, double) { refuse(); }
-Matrix quantize_rows(const Tensor&, Quantize) { refuse(); }
+Matrix quantize_rows(const Tensor&, Quantize, std::int64_t) { refuse(); }
 void widen(const Matrix&, const Tensor&) { refuse(); }
 void scale(const ScaledSums&, const Tensor&) { refuse(); }
 Tensor linear_gelu(const Tensor&, const Matrix&, const Tensor&) { refuse(); }

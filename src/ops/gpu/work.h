@@ -61,6 +61,7 @@ struct QuantizeRows {
   void* codes;
   float* scales;
   std::int64_t width;
+  int rotated_together;  // neighbours, at most those of a warp's vectors; 0: none
 };
 
 // y = code * its row's scale

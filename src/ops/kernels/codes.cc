@@ -78,6 +78,86 @@ CodedToken quantize(const void* x_, int64 count, int8_t* codes) {
   return {scale, total};
 }
 
+// ------------------------------------------------------------------------- rotated
+
+typedef float Eight __attribute__((vector_size(32)));
+typedef Eight StoredEight __attribute__((aligned(4), may_alias));
+
+// Number i is the one at i ^ mask.
+template <int mask>
+inline Eight exchanged(Eight x) {
+  return __builtin_shufflevector(x, x, 0 ^ mask, 1 ^ mask, 2 ^ mask, 3 ^ mask, 4 ^ mask, 5 ^ mask,
+                                 6 ^ mask, 7 ^ mask);
+}
+
+// Half the sum of four, minus the opposite number. Sums are of pairs first, as in rotated().
+inline void rotate_sixteen(float* x) {
+  // not auto, which would forget the alignment
+  StoredEight* const low = reinterpret_cast<StoredEight*>(x);
+  StoredEight* const high = reinterpret_cast<StoredEight*>(x + 8);
+  const auto neighbours = [](Eight v) {
+    const Eight pairs = v + exchanged<1>(v);
+    return (pairs + exchanged<2>(pairs)) * 0.5f - exchanged<3>(v);
+  };
+  const Eight a = neighbours(*low), b = neighbours(*high);
+  const Eight half = ((a + exchanged<4>(a)) + (b + exchanged<4>(b))) * 0.5f;
+  *low = half - exchanged<4>(b);
+  *high = half - exchanged<4>(a);
+}
+
+inline void rotate_four(float* x) {
+  const float a = x[0], b = x[1], c = x[2], d = x[3];
+  const float half = ((a + b) + (c + d)) * 0.5f;
+  x[0] = half - d;
+  x[1] = half - c;
+  x[2] = half - b;
+  x[3] = half - a;
+}
+
+inline void rotate_apart(float* x, int64 apart) {
+#pragma omp simd
+  for (int64 i = 0; i < apart; ++i) {
+    const float a = x[i], b = x[apart + i], c = x[2 * apart + i], d = x[3 * apart + i];
+    const float half = ((a + b) + (c + d)) * 0.5f;
+    x[i] = half - d;
+    x[apart + i] = half - c;
+    x[2 * apart + i] = half - b;
+    x[3 * apart + i] = half - a;
+  }
+}
+
+// One group.
+inline void rotate(float* x, int64 together) {
+  if (together == 4) return rotate_four(x);
+  for (int64 i = 0; i < together; i += 16) rotate_sixteen(x + i);
+  for (int64 apart = 16; apart < together; apart *= 4)
+    for (int64 i = 0; i < together; i += 4 * apart) rotate_apart(x + i, apart);
+}
+
+template <class T>
+void widen_rotated(const int8_t* codes, float scale, const RotatedRow& row, void* out_) {
+  auto* out = static_cast<T*>(out_);
+  for (int64 group = 0; group < row.count; group += row.together) {
+#pragma omp simd
+    for (int64 i = 0; i < row.together; ++i) row.numbers[i] = float(codes[group + i]) * scale;
+    rotate(row.numbers, row.together);
+#pragma omp simd
+    for (int64 i = 0; i < row.together; ++i) store(out + group + i, row.numbers[i]);
+  }
+}
+
+template <class T>
+CodedToken quantize_rotated(const void* x_, const RotatedRow& row, int8_t* codes) {
+  const auto* x = static_cast<const T*>(x_);
+  for (int64 group = 0; group < row.count; group += row.together) {
+    auto* const numbers = row.numbers + group;
+#pragma omp simd
+    for (int64 i = 0; i < row.together; ++i) numbers[i] = loaded(x[group + i]);
+    rotate(numbers, row.together);
+  }
+  return quantize<float>(row.numbers, row.count, codes);
+}
+
 template <class T>
 void scale(const CodeSums& token, void* out_) {
   const auto [sums, token_scale, row_scales, bias, count] = token;
@@ -88,7 +168,8 @@ void scale(const CodeSums& token, void* out_) {
 }
 
 template <class T>
-constexpr CodeKernels kOf = {&widen<T>, &quantize<T>, &scale<T>};
+constexpr CodeKernels kOf = {&widen<T>, &quantize<T>, &scale<T>, &widen_rotated<T>,
+                             &quantize_rotated<T>};
 
 }  // namespace
 

@@ -41,12 +41,13 @@ PlannedTensor::Shared shared_by(const Sharding* sharding, const SurveyedTensor& 
 
 PlannedTensor::Kind kind_of(const SurveyedTensor& asked,
                             const std::vector<std::string>& keep_dense) {
-  if (asked.plan.take == TensorPlan::Take::kCodes) return PlannedTensor::Kind::kCodes;
+  if (asked.plan.take == TensorPlan::Take::kCodes || is_rotated(asked.plan))
+    return PlannedTensor::Kind::kCodes;
   const bool is_dense = asked.is_matrix() && !matches_any(keep_dense, asked.layer);
   return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;
 }
 
-// A weight that an adapter is fused into is kept as numbers; our codes refuse it.
+// A weight that an adapter is fused into is kept as numbers; our own codes refuse it.
 void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
   if (changes.is_empty()) return;
   t.is_always_unmerged = options.adapters == AdapterMode::kUnmerged;
@@ -54,9 +55,12 @@ void add_changes(const AdapterChanges& changes, const SurveyOptions& options, Pl
     t.low_rank_rank = changes.rank();
     return;
   }
-  if (t.kind == PlannedTensor::Kind::kCodes) return;
+  if (t.kind == PlannedTensor::Kind::kCodes && !t.is_rotated) return;
+  if (t.is_rotated)
+    t.kind = matches_any(options.keep_dense, t.layer) ? PlannedTensor::Kind::kNumbers
+                                                      : PlannedTensor::Kind::kDense;
   t.kept = kept_tensors(Quantize::kNone, t.dtype);
-  t.is_packed = false;
+  t.is_packed = t.is_rotated = false;
 }
 
 // Numbers the pages of layers.
@@ -104,6 +108,7 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
          .kind = kind_of(a, options.keep_dense),
          .kept = kept_tensors(a.plan),
          .is_packed = is_packed(a.plan),
+         .is_rotated = is_rotated(a.plan),
          .shared = shared_by(sharding, a),
          .block = place      ? last
                   : last < 0 ? -1

@@ -1,5 +1,7 @@
 #include "weights/adapters/adapted_tensors.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace braid {
@@ -47,15 +49,18 @@ std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& re
 }
 
 // Numbers are changed before they are rounded or quantised. What a file has in blocks or other
-// forms stays as stored if possible, with the products beside it; its codes always do.
+// forms stays as stored if possible, with the products beside it; its codes always do, rotated ones
+// where the changes are products.
 std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& request,
                                                        const AdapterChanges& changes) {
   const auto form = request.is_matrix() ? request.numbers : Quantize::kNone;
-  const bool may_stay_unmerged =
-      mode_ == AdapterMode::kAuto && form == Quantize::kNone && changes.are_products();
+  const bool may_stay_unmerged = mode_ == AdapterMode::kAuto && changes.are_products();
   auto base = request;
   base.numbers = Quantize::kNone;
-  if (!may_stay_unmerged) base.packed = PackedWeights::kWidened;
+  if (!may_stay_unmerged)
+    base.packed = PackedWeights::kWidened;
+  else if (form != Quantize::kNone)
+    base.packed = std::min(request.packed, PackedWeights::kCodesKept);
   auto plan = source_->find(base);
   if (!plan) return plan;
   switch (plan->take) {

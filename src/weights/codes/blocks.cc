@@ -114,7 +114,7 @@ Tensor decoded(const RowRange& range) {
   if (range.stored->packed) return packed_numbers(range);
   const auto numbers = scaled(codes_of(range), range);
   const auto together = range.stored->rotated_together;
-  return together ? rotated_back(numbers, together) : numbers;
+  return together ? rotated(numbers, together) : numbers;
 }
 
 }  // namespace braid

@@ -6,17 +6,21 @@
 
 #include "weights/codes/blocks.h"
 #include "weights/codes/int8.h"
+#include "weights/codes/rotation.h"
 
 namespace braid {
 namespace {
 
+// At most one for each row.
+bool has_row_scales(const StoredTensor& stored) {
+  const auto* const scales = stored.scales.get();
+  return !scales || scales->entry.shape.empty() ||
+         (scales->entry.shape.back() == 1 && scales->arrangement != Arrangement::kSquares);
+}
+
 bool can_stay(const StoredTensor& stored, const StoredTensor& first) {
   const auto& entry = stored.entry;
-  const auto* const scales = stored.scales.get();
-  const bool has_row_scales =
-      !scales || scales->entry.shape.empty() ||
-      (scales->entry.shape.back() == 1 && scales->arrangement != Arrangement::kSquares);
-  return entry.shape.size() == 2 && entry.type == first.entry.type && has_row_scales &&
+  return entry.shape.size() == 2 && entry.type == first.entry.type && has_row_scales(stored) &&
          !stored.rotated_together && !stored.packed &&
          (is_float8(entry.type) || (is_of_blocks(entry.type) && !is_float4(entry.type)));
 }
@@ -53,6 +57,11 @@ Tensor scaled_numbers(const Matrix& matrix) {
   return matrix.scales_N1.defined() ? numbers * matrix.scales_N1.cpu() : numbers;
 }
 
+Tensor rotated_numbers(const Matrix& matrix) {
+  const auto codes = matrix.values_NC.view(at::kChar);
+  return rotated(codes.to(at::kFloat) * matrix.scales_N1, matrix.coding->rotated_together);
+}
+
 }  // namespace
 
 bool can_stay_coded(const StoredRows& from) {
@@ -60,6 +69,15 @@ bool can_stay_coded(const StoredRows& from) {
   return can_stay_packed(from) ||
          std::all_of(from.tensors.begin(), from.tensors.end(),
                      [&](const auto& stored) { return can_stay(*stored, first); });
+}
+
+bool can_stay_rotated(const StoredRows& from) {
+  const auto together = from.tensors.front()->rotated_together;
+  return together > 0 &&
+         std::all_of(from.tensors.begin(), from.tensors.end(), [&](const auto& stored) {
+           return stored->entry.type == ElementType::kInt8 && stored->entry.shape.size() == 2 &&
+                  stored->rotated_together == together && stored->scales && has_row_scales(*stored);
+         });
 }
 
 WholeGroups whole_groups(const std::vector<Share>& columns, std::int64_t group) {
@@ -107,14 +125,27 @@ Tensor packed_numbers(const RowRange& range) {
   return dequantize(matrix, at::kFloat);
 }
 
-// The host decodes. Tensors of the meta device have sizes only.
+// The host decodes, except what was rotated. Tensors of the meta device have sizes only.
 Tensor decoded(const Matrix& matrix, at::ScalarType dtype) {
   const auto& values = matrix.values_NC;
   if (values.is_meta())
     return at::empty({values.size(0), matrix.inputs()}, values.options().dtype(dtype));
   const auto& coding = *matrix.coding;
-  const auto numbers = coding.packed ? coding.packed->decode(matrix) : scaled_numbers(matrix);
+  const auto numbers = coding.packed         ? coding.packed->decode(matrix)
+                       : matrix.is_rotated() ? rotated_numbers(matrix)
+                                             : scaled_numbers(matrix);
   return taken(numbers, 1, coding.columns).to(matrix.values_NC.device()).to(dtype);
+}
+
+Tensor in_whole_groups(const Tensor& x_MC, const Matrix& matrix) {
+  if (!matrix.is_rotated() || matrix.coding->columns.empty()) return x_MC;
+  const auto whole = x_MC.new_zeros({x_MC.size(0), matrix.values_NC.size(1)});
+  std::int64_t at = 0;
+  for (const auto& run : matrix.coding->columns) {
+    whole.narrow(1, run.begin, run.count).copy_(x_MC.narrow(1, at, run.count));
+    at += run.count;
+  }
+  return whole;
 }
 
 }  // namespace braid

@@ -10,6 +10,8 @@ namespace braid {
 // Whether a matrix of these rows may be kept as stored: all have one coding and at most one scale
 // per row, or are packed with nothing that belongs to the columns of one tensor alone.
 bool can_stay_coded(const StoredRows& from);
+// The same of int8 codes whose neighbours were rotated together, as many in all of them.
+bool can_stay_rotated(const StoredRows& from);
 
 // The columns of whole groups that contain the given ones; and these among them, none: all.
 struct WholeGroups {
@@ -28,5 +30,9 @@ Tensor packed_numbers(const RowRange& range);
 // The reference definition: the numbers that the values of `matrix`, which has a coding, stand for,
 // rounded to `dtype`.
 Tensor decoded(const Matrix& matrix, at::ScalarType dtype);
+
+// Tokens x [M C] at their places in the whole groups of columns that `matrix` keeps; zeros at the
+// others, so that groups of rotated numbers which ranks share add up. x itself if all are kept.
+Tensor in_whole_groups(const Tensor& x_MC, const Matrix& matrix);
 
 }  // namespace braid

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "weights/codes/packed.h"
+#include "weights/codes/rotation.h"
 #include "weights/sources/expected.h"
 #include "weights/sources/source.h"
 
@@ -46,6 +47,10 @@ bool stays_as_stored(const TensorRequest& request, const StoredRows& from) {
   if (request.numbers == Quantize::kFloat8) return are_float8_codes(from);
   return request.numbers == Quantize::kNone && request.packed == PackedWeights::kKept &&
          can_stay_coded(from);
+}
+
+bool stays_rotated(const TensorRequest& request, const StoredRows& from) {
+  return request.packed != PackedWeights::kWidened && can_stay_rotated(from);
 }
 
 // Only codes with float32 scales (version 2) support 8-bit activations.
@@ -104,6 +109,9 @@ std::optional<TensorPlan> StoredTensors::find(const TensorRequest& request) {
     plan.take = TensorPlan::Take::kCodes;
     plan.scales = take_scales(request);
     plan.form = form_of_codes(*plan.scales.tensors.front(), request.codes);
+  } else if (request.is_matrix() && stays_rotated(request, from)) {
+    plan.take = TensorPlan::Take::kStored;
+    plan.form = form_of_rotated(request.codes);
   } else if (request.is_matrix()) {
     plan.form = request.numbers;
     if (stays_as_stored(request, from)) plan.take = TensorPlan::Take::kStored;

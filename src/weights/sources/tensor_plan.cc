@@ -47,9 +47,15 @@ std::vector<KeptTensor> kept_packed(const PackedTensors& packed, at::ScalarType 
   return kept;
 }
 
-// Blocks or float8, and the scales of their rows.
+// What is never cut: a block, or the codes of numbers that were rotated together.
+Block undivided(const StoredTensor& stored) {
+  const auto together = stored.rotated_together;
+  return together > 0 ? Block{.numbers = together, .bytes = together} : block_of(stored.entry.type);
+}
+
+// Blocks, float8 or rotated codes, and the scales of their rows.
 std::vector<KeptTensor> kept_blocks(const TensorPlan& plan) {
-  const auto block = block_of(plan.stored().tensors.front()->entry.type);
+  const auto block = undivided(*plan.stored().tensors.front());
   std::vector<KeptTensor> kept = {
       {.dtype = at::kByte, .cell = {.columns = block.numbers, .elements = block.bytes}}};
   if (has_row_scales(plan))
@@ -208,15 +214,22 @@ std::int64_t bytes_read_by(const TensorPlan& plan) {
 
 bool is_packed(const TensorPlan& plan) { return packed_of(plan) != nullptr; }
 
+bool is_rotated(const TensorPlan& plan) {
+  return plan.take == Take::kStored && plan.stored().tensors.front()->rotated_together > 0;
+}
+
 std::shared_ptr<const QuantFormat> coding_of(const TensorPlan& plan) {
-  if (plan.form != Quantize::kNone || plan.take != Take::kStored) return coding_of(plan.form);
+  const bool is_of_form = plan.form != Quantize::kNone && !is_rotated(plan);
+  if (is_of_form || plan.take != Take::kStored) return coding_of(plan.form);
+  const auto& first = *plan.stored().tensors.front();
   const auto* const packed = packed_of(plan);
   const auto& columns = plan.shard.columns;
   return std::make_shared<const QuantFormat>(
-      QuantFormat{.type = plan.stored().tensors.front()->entry.type,
+      QuantFormat{.type = first.entry.type,
                   .inputs = columns.empty() ? plan.shape[1] : total_count(columns),
                   .columns = whole_groups(columns, group_of(kept_tensors(plan))).picked,
-                  .packed = packed ? packed->form : nullptr});
+                  .packed = packed ? packed->form : nullptr,
+                  .rotated_together = first.rotated_together});
 }
 
 bool is_in_place(const TensorPlan& plan) {

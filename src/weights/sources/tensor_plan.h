@@ -74,8 +74,9 @@ std::string identity_of(const TensorPlan& plan);
 std::vector<StoredTensor> stored_by(const TensorPlan& plan);
 std::int64_t bytes_read_by(const TensorPlan& plan);
 
-// Whether it keeps a packed form.
+// Whether it keeps a packed form, or int8 codes of rotated numbers.
 bool is_packed(const TensorPlan& plan);
+bool is_rotated(const TensorPlan& plan);
 // How the values are coded; null: as numbers, or as int8.
 std::shared_ptr<const QuantFormat> coding_of(const TensorPlan& plan);
 

@@ -8,6 +8,7 @@
 #include "ops/gpu/gpu.h"
 #include "ops/reference.h"
 #include "weights/codes/int8.h"
+#include "weights/codes/rotation.h"
 
 namespace braid::gpu_kernels_test {
 
@@ -157,6 +158,18 @@ TEST_P(GpuKernels, QuantizeRows) {
   }
 }
 
+// The definition rotates on the CPU. Rows lie as in the case, so that vectors have 1 number, too.
+TEST_P(GpuKernels, QuantizeRotatedRows) {
+  const auto x = tokens(2).flatten(0, 1);
+  for (const std::int64_t together : {4, 16, 64, 256}) {
+    if (x.size(1) % together != 0 || !gpu::rotates_rows(x, together)) continue;
+    const auto got = gpu::quantize_rows(x, Quantize::kInt8, together);
+    const auto want = quantize_rows(rotated(x.cpu().to(at::kFloat), together), Quantize::kInt8);
+    EXPECT_TRUE(at::equal(got.scales_N1.cpu(), want.scales_N1)) << together;
+    EXPECT_TRUE(at::equal(got.values_NC.cpu(), want.values_NC)) << together;
+  }
+}
+
 TEST_P(GpuKernels, Widen) {
   for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     auto matrix = quantize_rows(tokens(2).flatten(0, 1).cpu(), form);
@@ -192,7 +205,7 @@ TEST_P(GpuKernels, ScaleSums) {
 std::vector<Case> cases() {
   std::vector<Case> cases;
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
-    for (const std::int64_t width : {1, 2, 7, 8, 9, 31, 64, 67, 128, 257, 1032})
+    for (const std::int64_t width : {1, 2, 7, 8, 9, 31, 64, 67, 128, 257, 768, 1032})
       cases.push_back({dtype, 2, 3, width, Lie::kDense});
     for (const auto lie : {Lie::kSlice, Lie::kShifted, Lie::kRepeated})
       for (const std::int64_t width : {24, 67, 520}) cases.push_back({dtype, 3, 2, width, lie});

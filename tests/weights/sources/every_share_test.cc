@@ -68,9 +68,14 @@ Tensor mark(const std::string& json) {
 }
 
 // Each four neighbours by the matrix [1 1 1 -1; 1 1 -1 1; 1 -1 1 1; -1 1 1 1] / 2.
-Tensor rotated(const Tensor& x) {
-  const auto four = (1 - 2 * at::eye(4).flip(1)) / 2;
-  return x.view({-1, 4}).mm(four).view(x.sizes());
+const Tensor& hadamard_of_four() {
+  static const auto kFour = (1 - 2 * at::eye(4).flip(1)) / 2;
+  return kFour;
+}
+Tensor rotated(const Tensor& x) { return x.view({-1, 4}).mm(hadamard_of_four()).view(x.sizes()); }
+Tensor rotated_by_16(const Tensor& x) {
+  const auto sixteen = at::kron(hadamard_of_four(), hadamard_of_four());
+  return x.view({-1, 16}).mm(sixteen).view(x.sizes());
 }
 
 // Two numbers per byte, the first in the low bits: a sign and a magnitude of the table.
@@ -122,7 +127,42 @@ std::vector<StoredAs> in_8_bits(const Tensor& x) {
         {"a.weight_scale", at::full({}, 0.5f)},
         {"a.comfy_quant",
          mark(R"({"format":"float8_e4m3fn","convrot":true,"convrot_groupsize":4})")}},
-       rotated(of_e4m3 * 0.5f)}};
+       rotated(of_e4m3 * 0.5f)},
+      {"int8 rotated",
+       {{"a.weight", int8.values_NC},
+        {"a.weight_scale", int8.scales_N1},
+        {"a.comfy_quant",
+         mark(R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":16})")}},
+       rotated_by_16(of_int8)},
+      {"int8 rotated and swapped",
+       {{"p.weight", int8.values_NC},
+        {"p.weight_scale", int8.scales_N1},
+        {"p.comfy_quant",
+         mark(R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":4})")}},
+       rotated(of_int8).roll({6}, {0}),
+       fused({Order::kSwapHalves})},
+      {"int8 rotated, with a scale for each and one for all",
+       {{"p.weight", some(int8.values_NC, 0)},
+        {"p.weight_scale", some(int8.scales_N1, 0)},
+        {"p.comfy_quant",
+         mark(R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":16})")},
+        {"q.weight", some(int8.values_NC, 1)},
+        {"q.weight_scale", at::full({}, 0.02f)},
+        {"q.comfy_quant",
+         mark(R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":16})")}},
+       rotated_by_16(at::cat({some(of_int8, 0), some(int8.values_NC, 1) * 0.02f})),
+       of_two()},
+      {"int8 rotated differently",
+       {{"p.weight", some(int8.values_NC, 0)},
+        {"p.weight_scale", some(int8.scales_N1, 0)},
+        {"p.comfy_quant",
+         mark(R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":16})")},
+        {"q.weight", some(int8.values_NC, 1)},
+        {"q.weight_scale", some(int8.scales_N1, 1)},
+        {"q.comfy_quant",
+         mark(R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":4})")}},
+       at::cat({rotated_by_16(some(of_int8, 0)), rotated(some(of_int8, 1))}),
+       of_two()}};
 }
 
 std::vector<StoredAs> ways_to_store() {
@@ -153,7 +193,10 @@ const Wish kWishes[] = {{},
                         {.form = Quantize::kInt8},
                         {.form = Quantize::kInt8V1},
                         {.form = Quantize::kInt8Dynamic},
-                        {.form = Quantize::kFloat8}};
+                        {.form = Quantize::kFloat8},
+                        {.form = Quantize::kInt8, .packed = PackedWeights::kKept},
+                        {.form = Quantize::kInt8Dynamic, .packed = PackedWeights::kKept},
+                        {.form = Quantize::kFloat8, .packed = PackedWeights::kKept}};
 
 TEST(EveryShare, IsASliceOfWhatOneDeviceLoads) {
   const TemporaryFolder folder;
@@ -200,6 +243,29 @@ TEST(EveryForm, StandsForTheStoredNumbers) {
           << name << " as form " << int(wish.form)
           << (wish.packed == PackedWeights::kKept ? ", kept" : "");
     }
+  }
+}
+
+// Int8 codes of rotated numbers stay, and multiply codes unless int8 numbers are asked for; where
+// tensors that were rotated differently are joined, and other codes that were rotated, they do not.
+TEST(EveryForm, KeepsRotatedInt8) {
+  const TemporaryFolder folder;
+  const auto x = at::randn({kRows, kColumns});
+  for (const auto& [name, tensors, definition, names] : in_8_bits(x)) {
+    const bool stays = std::string(name).starts_with("int8 rotated") &&
+                       std::string(name) != "int8 rotated differently";
+    const auto checkpoint = stored(folder, tensors);
+    const auto kept = [&, names = names](const Wish& wish) {
+      return loaded(checkpoint, names, wish, {}, {});
+    };
+    EXPECT_EQ(kept({.packed = PackedWeights::kKept}).is_rotated(), stays) << name;
+    EXPECT_EQ(kept({.packed = PackedWeights::kCodesKept}).is_rotated(), stays) << name;
+    EXPECT_FALSE(kept({}).is_rotated()) << name;
+    if (!stays) continue;
+    for (const auto form : {Quantize::kNone, Quantize::kInt8Dynamic, Quantize::kFloat8})
+      EXPECT_EQ(kept({form, PackedWeights::kKept}).form, Quantize::kInt8Dynamic) << name;
+    for (const auto form : {Quantize::kInt8, Quantize::kInt8V1})
+      EXPECT_EQ(kept({form, PackedWeights::kKept}).form, Quantize::kInt8) << name;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/panels.h"
+#include "weights/codes/rotation.h"
 #include "weights/paging/page_layout.h"
 
 namespace braid {
@@ -11,6 +12,11 @@ namespace {
 bool is_quantised(const PlannedTensor& t, Quantize form) {
   using Kind = PlannedTensor::Kind;
   return t.kind == Kind::kCodes || (t.kind == Kind::kDense && form != Quantize::kNone);
+}
+
+// Rotated codes multiply codes, whatever form the others have.
+bool is_widened(const PlannedTensor& t, Quantize form) {
+  return !t.is_rotated || form_of_rotated(form) != Quantize::kInt8Dynamic;
 }
 
 // The tensor, or its codes and scales, each aligned as in a page.
@@ -109,7 +115,7 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
     const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes();
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
     if (is_quantised(t, form.quantize)) {
-      pages.widened = std::max(pages.widened, in_numbers);
+      if (is_widened(t, form.quantize)) pages.widened = std::max(pages.widened, in_numbers);
     } else if (t.is_kept_coded()) {
       pages.decoded = std::max(pages.decoded, in_numbers);
       pages.panel = std::max(pages.panel, panel_bytes(t, share));

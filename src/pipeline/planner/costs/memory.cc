@@ -34,9 +34,7 @@ std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
 }
 
 // Whether products of codes are summed in a tensor of their own, as in ops/linear.cc.
-bool has_sums_of_codes(const PlanJob& job) {
-  return job.memory.quantize == Quantize::kInt8Dynamic && !job.is_on_host;
-}
+bool has_sums_of_codes(const PlanJob& job) { return multiplies_codes(job) && !job.is_on_host; }
 
 // Bytes per token after such a sum, in a block's widest layer: the residual stream, its norm and
 // the codes of that, the sums, and what they become, minus the keys and values counted separately.

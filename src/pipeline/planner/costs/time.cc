@@ -5,6 +5,7 @@
 
 #include "pipeline/planner/costs/denoisers.h"
 #include "pipeline/planner/costs/traffic.h"
+#include "pipeline/planner/costs/widened.h"
 
 namespace braid {
 namespace {
@@ -61,8 +62,7 @@ class Step {
         machine_(machine),
         rank_(rank),
         share_(share_of_step(job, grid, rank)),
-        quantises_tokens_(job.memory.quantize == Quantize::kInt8Dynamic ||
-                          multiplies_float8(machine, job)),
+        quantises_tokens_(multiplies_codes(job) || multiplies_float8(machine, job)),
         pace_(takes_alike(grid) ? pace_of(machine, job) : pace_of(of_rank(machine, rank), job)) {}
 
   double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/kernels/products.h"
+#include "weights/codes/rotation.h"
 
 namespace braid {
 namespace {
@@ -19,6 +20,14 @@ std::int64_t widened_bytes(const PlanJob& job, const PartPages& pages, Quantize 
   const auto of_blocks = job.is_on_host ? pages.decoded : pages.panel;
   if (widens_codes(job, form)) return std::max(pages.widened, of_blocks);
   return job.is_on_host ? 0 : of_blocks;
+}
+
+bool multiplies_codes(const PlanJob& job) {
+  if (job.memory.quantize == Quantize::kInt8Dynamic) return true;
+  if (!job.tensors || form_of_rotated(job.memory.quantize) != Quantize::kInt8Dynamic) return false;
+  return std::ranges::any_of(job.family->denoisers(), [&](const Part* part) {
+    return std::ranges::any_of(job.tensors->of(*part).tensors, &PlannedTensor::is_rotated);
+  });
 }
 
 }  // namespace braid

@@ -10,4 +10,8 @@ namespace braid {
 // those that are as a file has them. `form`: of what is quantised.
 std::int64_t widened_bytes(const PlanJob& job, const PartPages& pages, Quantize form);
 
+// Whether the transformer's tokens are quantised to multiply codes by codes: because that is asked
+// for, or because its file has codes that are made for it.
+bool multiplies_codes(const PlanJob& job);
+
 }  // namespace braid
