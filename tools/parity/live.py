@@ -181,6 +181,9 @@ def request_flags(request, is_truly_guided, folder):
     return flags
 
 
+EVERY_LAYER = ",".join(".".join("*" * n) for n in range(1, 7))
+
+
 def flags_of(case, folder, threads):
     request = case.request
     flags = [
@@ -202,6 +205,9 @@ def flags_of(case, folder, threads):
     if request.followed:
         for net in range(len(case.shape.controlnets)):
             flags += ["--controlnet", folder / "model" / f"controlnet_{net + 1}"]
+    if (case.coded or "").startswith("comfy") and "--quantize" not in case.flags:
+        # rotated int8 stands for its numbers, as in diffusers, and nothing else is quantised
+        flags += ["--quantize", "int8", "--quantize-skip", EVERY_LAYER]
     if case.own_latents:
         save_file({"latents": latents_of(case)}, folder / "latents.safetensors")
         flags += ["--latents", folder / "latents.safetensors"]
