@@ -36,7 +36,8 @@ struct Progress {
   int first_picture = 0, num_pictures = 0;  // the pictures this step or decode covers
 };
 
-// A rough preview of where a step leads: one pixel per latent, each standing for 8 x 8 pixels.
+// A rough preview of where a step leads: one pixel per latent, each standing for 8 x 8 pixels. What
+// is transparent lies on white; of layers, it shows the lowest.
 struct Preview {
   int picture = 0;                // index in the request, from 0
   int step = 0;                   // completed steps

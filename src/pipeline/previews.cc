@@ -3,6 +3,17 @@
 #include <ATen/ATen.h>
 
 namespace braid {
+namespace {
+
+// A preview has no alpha.
+Tensor over_white(const Tensor& unit_BCHW) {
+  constexpr std::int64_t kColours = 3;
+  if (unit_BCHW.size(1) == kColours) return unit_BCHW;
+  const auto alpha = unit_BCHW.narrow(1, kColours, 1);
+  return unit_BCHW.narrow(1, 0, kColours) * alpha + (1 - alpha);
+}
+
+}  // namespace
 
 bool Previews::is_due() const {
   const auto interval = std::chrono::duration<double>(hooks_.preview_interval);
@@ -14,7 +25,8 @@ void Previews::show(const StepTaken& taken) {
   const auto latents = taken.latents_BNC.to(at::kFloat);
   const auto clean = latents - taken.sigma * taken.velocity_BNC.to(at::kFloat);
   const auto unit = (model_.autoencoder().colors_of(clean, size_) * 0.5 + 0.5).clamp(0, 1);
-  const auto bytes = (unit * 255).round().to(at::kByte).permute({0, 2, 3, 1}).contiguous();
+  const auto bytes =
+      (over_white(unit) * 255).round().to(at::kByte).permute({0, 2, 3, 1}).contiguous();
   for (std::int64_t i = 0; i < bytes.size(0); ++i) {
     const auto one = bytes[i];
     const auto* const data = one.const_data_ptr<std::uint8_t>();

@@ -51,6 +51,28 @@ TEST(Previews, LookLikeThePictureAndChangeNoBit) {
   EXPECT_GT(likeness(previews[2], alone.front()), 0.8) << "the first steps show it already";
 }
 
+// Those of the lowest layer, and of a picture with alpha: these models' are nearly clear.
+TEST(Previews, OfTransparentPicturesLieOnWhite) {
+  const auto fixtures = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+  for (const auto* name : {"qwen21", "qwen-image-layered"}) {
+    const Engine engine({.model = fixtures / name / "model"}, {});
+    Request request{.prompts = {"a star"}, .width = 96, .height = 64, .steps = 2, .seed = 3};
+    if (engine.info().layers.most > 0) {
+      request.layers = 2;
+      const std::vector<std::uint8_t> grey(96 * 64 * 3, 128);
+      request.pictures.references = {{.width = 96, .height = 64, .rgb = grey}};
+    }
+    std::vector<Preview> previews;
+    const Hooks hooks{.preview = [&](const Preview& preview) { previews.push_back(preview); }};
+    ASSERT_EQ(engine.generate(request, hooks).pictures.front().channels(), 4) << name;
+    ASSERT_EQ(previews.size(), 2u) << name;
+    const auto& [picture, step, width, height, rgb] = previews.back();
+    ASSERT_EQ(rgb.size(), std::size_t(width) * std::size_t(height) * 3) << name;
+    const auto values = at::tensor(at::ArrayRef<std::uint8_t>(rgb)).to(at::kFloat);
+    EXPECT_GT(values.mean().item<double>(), 200) << name;
+  }
+}
+
 TEST(Previews, AreOfThePicturesOfTheirRound) {
   const Engine engine({.model = kModel, .layout = {.tp = 2}}, {});
   std::vector<int> numbers;

@@ -58,6 +58,8 @@ export async function thumbnailOf(blob) {
   canvas.height = Math.max(1, Math.round(height * scale));
   const context = canvas.getContext("2d");
   context.imageSmoothingQuality = "high";
+  context.fillStyle = "white";  // JPEG has no transparency: what is transparent would be black
+  context.fillRect(0, 0, canvas.width, canvas.height);
   context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
   bitmap.close();
   const thumbnail = await new Promise((resolve) => canvas.toBlob(resolve, "image/jpeg", 0.85));
