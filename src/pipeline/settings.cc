@@ -168,17 +168,6 @@ PictureSize asked_size(const Request& r, const RequestLimits& limits) {
           .frames = drawn_frames(r, limits)};
 }
 
-void check_frames(const Request& r, const RequestLimits& limits, int asked) {
-  const auto& frames = limits.frames;
-  if (frames.kind == FrameKind::kLayer) {
-    require(!r.frames, "this model draws layers of a picture: ask for layers, not for frames");
-    within("number of layers", asked - frames.unreturned(), 1, frames.most - frames.unreturned());
-    return;
-  }
-  require(!r.layers, "this model draws no layers of a picture");
-  within("number of frames", asked, 1, frames.most);
-}
-
 // Checks the size asked for and warns if another one is drawn.
 PictureSize checked_size(const Request& r, const RequestLimits& limits, const Warn& warn) {
   const int multiple = limits.size_multiple;
@@ -187,7 +176,7 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   const auto asked = asked_size(r, limits);
   within("width", asked.width, least, limits.largest_side);
   within("height", asked.height, least, limits.largest_side);
-  check_frames(r, limits, asked.frames);
+  check_frames(r, limits);
   const auto drawn = drawn_size(r, limits);
   if (limits.size_rounding == SizeRounding::kNever)
     for (const auto& [name, pixels] : {std::pair("width", asked.width), {"height", asked.height}})
@@ -234,6 +223,18 @@ int drawn_frames(const Request& r, const RequestLimits& limits) {
   const auto& frames = limits.frames;
   if (frames.kind == FrameKind::kMoment) return r.frames.value_or(limits.defaults.frames);
   return r.layers ? *r.layers + frames.unreturned() : limits.defaults.frames;
+}
+
+void check_frames(const Request& r, const RequestLimits& limits) {
+  const auto& frames = limits.frames;
+  const int asked = drawn_frames(r, limits);
+  if (frames.kind == FrameKind::kLayer) {
+    require(!r.frames, "this model draws layers of a picture: ask for layers, not for frames");
+    within("number of layers", asked - frames.unreturned(), 1, frames.most - frames.unreturned());
+    return;
+  }
+  require(!r.layers, "this model draws no layers of a picture");
+  within("number of frames", asked, 1, frames.most);
 }
 
 int num_branches(const Request& request, const RequestLimits& limits) {

@@ -51,8 +51,10 @@ struct Settings {
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };
 
-// Frames drawn of each picture.
+// Frames drawn of each picture; checks nothing.
 int drawn_frames(const Request& request, const RequestLimits& limits);
+// Throws InputError if the model does not draw so many frames, or layers.
+void check_frames(const Request& request, const RequestLimits& limits);
 
 // Evaluations of the denoiser per step: 2 with true guidance, for the prompt and the negative one.
 int num_branches(const Request& request, const RequestLimits& limits);

@@ -24,9 +24,11 @@ Request request_of(const PlanFlags& f, const RequestLimits& limits) {
   const int least = limits.size_multiple;
   require(f.width.value_or(least) >= least && f.height.value_or(least) >= least,
           "--size should be at least ", least, "x", least);
+  check_frames({.layers = f.layers}, limits);
   return {.prompts = {""},
           .width = f.width,
           .height = f.height,
+          .layers = f.layers,
           .steps = f.steps,
           .sampling = f.sampling,
           .guidance = f.guidance,

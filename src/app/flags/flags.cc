@@ -62,10 +62,9 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
   read.text("--frames", "N", "Picture",
             "Frames of a clip, for models that draw clips.\nDefault: the model's",
             into(r.frames, whole_from(1, kMaxFrames)));
-  read.text("--layers", "N", "Picture",
-            "Layers that --reference is taken apart into, by Qwen-Image-Layered;\n"
-            "each becomes a picture with alpha, from the lowest up. Default: 4",
-            into(r.layers, whole_from(1, kMaxFrames)));
+  add_layers_flag(read, r.layers, "Picture",
+                  "Layers that --reference is taken apart into, by Qwen-Image-Layered;\n"
+                  "each becomes a picture with alpha, from the lowest up. Default: 4");
   read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
             into(r.steps, whole_from(1, kMaxSteps)));
   add_sampling_flags(read, r.sampling);

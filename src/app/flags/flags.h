@@ -102,7 +102,7 @@ struct VerifyFlags {
 struct PlanFlags {
   PipelineOptions options;  // the model: a path, a known name, or empty for the bundled one
   StatedMemory stated;
-  std::optional<int> width = {}, height = {}, steps = {}, text_tokens = {};
+  std::optional<int> width = {}, height = {}, layers = {}, steps = {}, text_tokens = {};
   Sampling sampling = {};
   int batch_size = 1, num_pictures = 1;
   double true_cfg = 1;

@@ -116,6 +116,11 @@ void check_pictures_in(const PictureFlags& f, const PipelineOptions& options) {
   check_count("--control-mode", f.control_modes.size(), f.controls.size());
 }
 
+void add_layers_flag(FlagReader& read, std::optional<int>& layers, const std::string& group,
+                     const std::string& help) {
+  read.text("--layers", "N", group, help, into(layers, whole_from(1, kMaxFrames)));
+}
+
 void add_looked_at_flags(FlagReader& read, PictureFlags& f, const std::string& group) {
   read.path("--init", "FILE", group, "Adds a picture of this size, for models that look at it",
             f.init);

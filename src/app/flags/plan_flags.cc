@@ -58,6 +58,9 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
               f.width = size.width;
               f.height = size.height;
             });
+  add_layers_flag(read, f.layers, "Picture",
+                  "Layers that --reference is taken apart into, by Qwen-Image-Layered.\n"
+                  "Default: 4");
   add_count(read, "--steps", "Denoising steps. Default: the model's", kMaxSteps,
             [&](int n) { f.steps = n; });
   add_sampling_flags(read, f.sampling);

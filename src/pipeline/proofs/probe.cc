@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/sampling/noise.h"
+#include "pipeline/settings.h"
 
 namespace braid {
 namespace {
@@ -31,12 +32,14 @@ Probe probe_of(const ProbeOptions& o, const Deployment& d) {
     return or_else(asked, otherwise) / limits.size_multiple * limits.size_multiple;
   };
   const auto& taken = limits.pictures;
+  const Request drawn{.layers = o.layers};
+  check_frames(drawn, limits);
   if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
   const auto otherwise = size_without_request(o.pictures, limits);
   Probe probe{.family = d.family,
               .size = {.width = side(o.width, otherwise.width),
                        .height = side(o.height, otherwise.height),
-                       .frames = limits.defaults.frames},
+                       .frames = drawn_frames(drawn, limits)},
               .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
               .dtype = d.dtype};
   probe.references = sizes_looked_at(o.pictures, taken, probe.size);

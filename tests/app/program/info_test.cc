@@ -235,9 +235,9 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
                   "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
                   "--pin", "--check-order", "--offload-dir", "--disk-reads", "--size",
-                  "--max-sequence-length", "--init", "--mask", "--reference", "--reference-cache",
-                  "--runs", "--warm-up", "--sweep", "--against", "--tolerance", "--plot",
-                  "--json"));
+                  "--max-sequence-length", "--layers", "--init", "--mask", "--reference",
+                  "--reference-cache", "--runs", "--warm-up", "--sweep", "--against", "--tolerance",
+                  "--plot", "--json"));
 }
 
 }  // namespace braid::info_test

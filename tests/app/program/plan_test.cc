@@ -34,6 +34,32 @@ TEST_F(Plan, ListsWhatFitsAndCountsWhatDoesNot) {
               HasSubstr("\n  dp 4: dp 4 needs as many pictures, there is 1\n"));
 }
 
+// 1600 tokens each, and one more item than layers; by default 4.
+TEST_F(Plan, CountsTheLayersOfAPicture) {
+  const auto planned = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"-m", "qwen-image-layered", "--devices", "h200"});
+    return json(more);
+  };
+  const auto four = planned({}), two = planned({"--layers", "2"}),
+             twenty = planned({"--layers", "20"});
+  EXPECT_EQ(four["image_tokens"], 5 * 1600);
+  EXPECT_EQ(two["image_tokens"], 3 * 1600);
+  EXPECT_EQ(twenty["image_tokens"], 21 * 1600);
+  const auto of = [](const Json& plan, const char* key) {
+    return plan.at("layouts").at(0).at(Json::json_pointer(key)).get<double>();
+  };
+  for (const auto* key : {"/seconds_per_picture", "/bytes/first_rank/activations"}) {
+    EXPECT_LT(of(two, key), of(four, key)) << key;
+    EXPECT_LT(2 * of(four, key), of(twenty, key)) << key;
+  }
+  const auto refused = plan({"-m", "qwen-image-layered", "--devices", "h200", "--layers", "21"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, "braid: the number of layers should lie between 1 and 20, it is 21\n");
+  const auto other = plan({"-m", "flux1-dev", "--devices", "h200", "--layers", "2"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_EQ(other.err, "braid: this model draws no layers of a picture\n");
+}
+
 TEST_F(Plan, SaysWhenNothingFits) {
   const auto finished = plan({"-m", "flux1-dev", "--devices", "h100", "--memory", "8GB"});
   EXPECT_EQ(finished.exit_code, 1);

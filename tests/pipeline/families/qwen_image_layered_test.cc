@@ -243,6 +243,27 @@ TEST_P(QwenImageLayeredLayouts, AreProven) {
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 
+// As many layers as are asked for, and the whole picture; 24 tokens each.
+TEST(QwenImageLayered, IsProvenAndTimedWithAnyNumberOfLayers) {
+  const auto deployment = deploy(layered_with({.tp = 2}));
+  const auto tokens = [&](std::optional<int> layers) {
+    return probe_of({.width = 96, .height = 64, .max_sequence_length = 40, .layers = layers},
+                    deployment)
+        .tokens();
+  };
+  EXPECT_EQ(tokens({}), 5 * 24 + 40);
+  EXPECT_EQ(tokens(1), 2 * 24 + 40);
+  EXPECT_EQ(tokens(20), 21 * 24 + 40);
+  EXPECT_THAT(message_of([&] { (void)tokens(21); }),
+              HasSubstr("the number of layers should lie between 1 and 20, it is 21"));
+  EXPECT_THAT(message_of([&] { (void)tokens(0); }), HasSubstr("between 1 and 20, it is 0"));
+  const ProbeOptions probe{.width = 96, .height = 64, .max_sequence_length = 40, .layers = 7};
+  EXPECT_EQ(verify(deployment, {.probe = probe}).first_divergent(), nullptr);
+  EXPECT_EQ(bench(deployment, {.probe = probe, .runs = 1}).tokens, 8 * 24 + 40);
+  EXPECT_THAT(message_of([&] { (void)probe_of(probe, deploy(qwen_image_with())); }),
+              HasSubstr("this model draws no layers of a picture"));
+}
+
 TEST_P(QwenImageLayeredLayouts, MoveWhatIsPredicted) {
   const auto options = layered_with(GetParam().layout);
   const auto degrees = degrees_of(GetParam().layout);
