@@ -6,7 +6,7 @@ import { fitAll, noteOf, plan, readPictureFile } from "./scaling.js";
 let taken = null, limits = null;     // from the capabilities
 let init = null, mask = null;        // as readPictureFile() gives them; a painted mask also has strokes
 let references = [], controls = [];  // with scales; controls may also have a mode
-let onInit = () => {};
+let onInit = () => {};               // takes over a size
 
 export function offerPictures(capabilities, sizeFrom) {
   taken = capabilities.pictures_in;
@@ -122,6 +122,7 @@ function addControls(pictures) {
 function addReferences(pictures) {
   references = [...references, ...pictures.map((one) => ({ scale: 1, ...one }))].slice(-taken.references);
   showAll();
+  if (limits.layers && references.length) onInit(references[0].width, references[0].height);  // layers have its shape
 }
 
 function useDefaultStrength() {
