@@ -16,9 +16,10 @@ struct Pixels {
   int channels() const { return alpha.empty() ? 3 : 4; }
 };
 
-// A picture to follow while drawing: edges, depths, poses.
+// A picture to follow while drawing: edges, depths, poses. A ControlNet that fills pictures in
+// follows the initial picture and its mask: it takes one of these at most, without pixels.
 struct ControlPicture {
-  Pixels picture;
+  Pixels picture = {};
   // What ControlNets need: their strength, the part of the steps taken in which they apply (0 to
   // 1), and the kind of picture, for nets that follow several kinds.
   double scale = 1, from = 0, to = 1;

@@ -231,6 +231,7 @@ ModelInfo info_of(const Description& description) {
               .takes_mask = takes_init,
               .needs_mask = pictures.extra_channels == PicturesTaken::ExtraChannels::kMasked,
               .takes_control = pictures.extra_channels == PicturesTaken::ExtraChannels::kControl,
+              .net_fills_in = pictures.nets_follow == PicturesTaken::NetsFollow::kMasked,
               .most_references = pictures.most_references,
               .strength = pictures.strength,
               .strength_with_mask = pictures.strength_with_mask}};

@@ -145,12 +145,15 @@ TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
   return guidance;
 }
 
-// Checked before; excludes a control model's own picture.
-std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>& controls,
-                                               const PicturesTaken& taken) {
+// Checked before; excludes a control model's own picture. A net that fills the initial picture in
+// follows that, whether or not the request says how.
+std::vector<FollowedPicture> followed_pictures(const PicturesIn& in, const PicturesTaken& taken) {
+  static const std::vector<ControlPicture> kOnce(1);
+  const bool fills_in = taken.nets_follow == PicturesTaken::NetsFollow::kMasked;
+  const bool is_once = fills_in && in.init && in.controls.empty();
   std::vector<FollowedPicture> followed;
   if (taken.controlnet_modes.empty()) return followed;
-  for (const auto& c : controls) {
+  for (const auto& c : is_once ? kOnce : in.controls) {
     const auto net = net_of_control(followed.size(), taken.controlnet_modes.size());
     followed.push_back({.net = int(net),
                         .scale = c.scale,
@@ -210,11 +213,12 @@ void settle_steps(const Request& r, const RequestLimits& limits, const Warn& war
 
 // How much noise is added to the picture, and where it is redrawn. The steps are settled.
 void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings& s) {
+  s.mask_blur = pictures.mask_blur;
+  s.padding_crop = pictures.padding_crop;
+  if (!starts_from_init(pictures, taken)) return;
   s.strength =
       pictures.strength.value_or(pictures.mask ? taken.strength_with_mask : taken.strength);
   s.first_step = first_step_of(s.num_steps, *s.strength);
-  s.mask_blur = pictures.mask_blur;
-  s.padding_crop = pictures.padding_crop;
 }
 
 }  // namespace
@@ -301,7 +305,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.returned = region_returned(r, limits.pictures);
   settle_steps(r, limits, warn, s);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
-  s.followed = followed_pictures(r.pictures.controls, limits.pictures);
+  s.followed = followed_pictures(r.pictures, limits.pictures);
   s.reference_cache = r.pictures.reference_cache;
   s.reference_scales = r.pictures.reference_scales;
   if (limits.pictures.references == PicturesTaken::References::kBehindPrompt)

@@ -77,9 +77,10 @@ PicturesIn pictures_of(const Json& r, const fs::path& folder) {
     in.mask_blur = r.value("mask_blur", 0.0);
     if (has("padding_crop")) in.padding_crop = r["padding_crop"].get<int>();
   }
-  for (std::size_t i = 0; has("followed") && i < r["followed"].size(); ++i) {
+  for (std::size_t i = 0; has("control_modes") && i < r["control_modes"].size(); ++i) {
     const auto& mode = r["control_modes"][i];
-    in.controls.push_back({.picture = pixels_of(folder / ("followed" + std::to_string(i) + ".png")),
+    const auto path = folder / ("followed" + std::to_string(i) + ".png");
+    in.controls.push_back({.picture = fs::exists(path) ? pixels_of(path) : Pixels(),
                            .scale = r["control_scales"][i],
                            .from = r["control_from"][i],
                            .to = r["control_to"][i],
@@ -310,13 +311,15 @@ INSTANTIATE_TEST_SUITE_P(SlowQwen21Fixtures, WithPictures, testing::Values("qwen
 
 // Guided, with prompts of unequal lengths; guided by a space, with the text encoder's config as
 // published; from a picture, without and with a mask; of one reference, and of two with timestep 0;
-// with a ControlNet; a transparent picture taken apart, and an opaque one with lengths kept.
+// with a ControlNet, and one that fills a picture in; a transparent picture taken apart, and an
+// opaque one with lengths kept.
 INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, Whole, testing::Values("qwen-image", "qwen-image-odd"),
                          [](const auto& info) { return info.index == 0 ? "plain" : "odd"; });
 INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, WithPictures,
                          testing::Values("qwen-image-init", "qwen-image-mask", "qwen-image-edit",
                                          "qwen-image-edit-plus", "qwen-image-control",
-                                         "qwen-image-layered", "qwen-image-layered-normal"),
+                                         "qwen-image-inpaint", "qwen-image-layered",
+                                         "qwen-image-layered-normal"),
                          [](const auto& info) {
                            auto name = info.param.substr(std::string("qwen-image-").size());
                            std::replace(name.begin(), name.end(), '-', '_');

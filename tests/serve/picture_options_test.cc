@@ -72,6 +72,34 @@ TEST_F(PictureOptions, OfJobsAreTheProgramsFlags) {
   EXPECT_EQ(in.controls[0].mode, 3);
 }
 
+// About the initial picture, where a ControlNet fills that in; else about control pictures alone.
+TEST_F(PictureOptions, SayHowAPictureIsFilledIn) {
+  const nlohmann::json job = {
+      {"init", one_}, {"mask", one_}, {"control_scale", 0.5}, {"control_to", 0.75}};
+  EXPECT_TRUE(pictures_of("/v1/jobs", job).controls.empty());
+  FakeEngine filling;
+  filling.adapt = [](Backend& backend) { backend.info.pictures.net_fills_in = true; };
+  Server server(filling);
+  const auto ask = [&](nlohmann::json json) {
+    json["prompt"] = "a";
+    const auto answer = server.ask("POST /v1/jobs", "", json.dump());
+    EXPECT_LT(status_of(answer), 300) << answer;
+  };
+  ask(job);
+  filling.wait_until_called(1);
+  const auto controls = filling.last().pictures.controls;
+  ASSERT_EQ(controls.size(), 1u);
+  EXPECT_TRUE(controls[0].picture.rgb.empty());
+  EXPECT_EQ(std::tuple(controls[0].scale, controls[0].from, controls[0].to),
+            std::tuple(0.5, 0, 0.75));
+  ask({{"init", one_}, {"mask", one_}});
+  filling.wait_until_called(2);
+  EXPECT_TRUE(filling.last().pictures.controls.empty());
+  const auto of_server = json_of(server.ask("GET /v1/capabilities"))["pictures_in"];
+  EXPECT_EQ(of_server["controlnet_fills_in"], true);
+  EXPECT_EQ(of_server["control"], "none");
+}
+
 TEST_F(PictureOptions, ComeInForms) {
   const auto part = [](const std::string& name, const std::string& bytes, const char* file = "") {
     return "--xx\r\ncontent-disposition: form-data; name=\"" + name + "\"" + file + "\r\n\r\n" +
@@ -187,6 +215,7 @@ TEST_F(PictureOptions, OfControlNetsAreNotPassedOver) {
 TEST_F(PictureOptions, AreInTheCapabilities) {
   const auto of_server = json_of(server_.ask("GET /v1/capabilities"))["pictures_in"];
   EXPECT_EQ(of_server["control"], "taken");
+  EXPECT_EQ(of_server["controlnet_fills_in"], false);
   EXPECT_EQ(of_server["controlnets"][0], (nlohmann::json{{"name", "union"}, {"modes", 7}}));
   EXPECT_EQ(of_server["reference_scales"], true);
 }

@@ -199,6 +199,38 @@ FROM_PICTURE = {
     "ZImagePipeline": (diffusers.ZImageImg2ImgPipeline, diffusers.ZImageInpaintPipeline)}
 
 
+def fills_in(pipe, request):
+    """Whether a ControlNet follows the initial picture and its mask."""
+    return bool(request.init) and any(
+        getattr(net.config, "extra_condition_channels", 0) for net in getattr(pipe, "nets", ()))
+
+
+def filled_in(pipe, request, given):
+    """The pipeline whose ControlNet fills a picture in, and its arguments. It samples the masked picture
+    from torch's global generator before it draws the noise; that one gets the state that the
+    request's generator has after the noise, as if the sample followed it."""
+    made = diffusers.QwenImageControlNetInpaintPipeline(**pipe.components, controlnet=pipe.nets[0])
+    made.set_progress_bar_config(disable=True)
+    channels = made.transformer.config.in_channels // 4
+
+    def prepare_image_with_mask(*args, **options):
+        generator = torch.Generator().manual_seed(request.seed)
+        rows, columns = (2 * (side // (2 * pipe.vae_scale_factor)) for side in
+                         (request.height, request.width))
+        torch.randn((1, 1, channels, rows, columns), generator=generator, dtype=made.transformer.dtype)
+        torch.set_rng_state(generator.get_state())
+        return type(made).prepare_image_with_mask(made, *args, **options)
+
+    made.prepare_image_with_mask = prepare_image_with_mask
+    options = {"control_image": given["init"][0], "control_mask": given["mask"][0]}
+    for name, values in (("controlnet_conditioning_scale", request.control_scales),
+                         ("control_guidance_start", request.control_from),
+                         ("control_guidance_end", request.control_to)):
+        if values:
+            options[name] = values[0]
+    return made, options
+
+
 def with_nets(pipe, request):
     """The pipeline whose ControlNets follow the request's pictures, and its arguments for them."""
     if not request.followed:
@@ -251,6 +283,8 @@ def with_pictures(pipe, request):
         given["mask"] = [VaeImageProcessor.blur(mask, request.mask_blur) for mask in given["mask"]]
     if "control" in given:
         return pipe, {"control_image": given["control"][0]}
+    if fills_in(pipe, request):
+        return filled_in(pipe, request, given)
     pipe, followed = with_nets(pipe, request)
     if "init" not in given:
         return pipe, followed
@@ -535,11 +569,14 @@ FAMILIES = {"QwenImagePipeline": QwenImage(), "QwenImageEditPipeline": QwenImage
             "ZImagePipeline": ZImage(), "Krea2Pipeline": Krea2()}
 
 
-def run_each(pipe, request, latents):
-    """run() for each prompt, with its own pictures' seeds; shorter embedded prompts are padded."""
-    count, all_made = request.num_images, []
-    for i, prompt in enumerate(request.prompts):
-        own = dataclasses.replace(request, prompts=(prompt,), seed=request.seed + i * count)
+def run_each(pipe, request, latents, count):
+    """run() for so many pictures of a prompt at a time, with their own seeds; shorter embedded prompts
+    are padded."""
+    all_made = []
+    for i in range(len(request.prompts) * request.num_images // count):
+        own = dataclasses.replace(
+            request, prompts=(request.prompts[i * count // request.num_images],), num_images=count,
+            seed=request.seed + i * count)
         all_made.append(run(pipe, own, None if latents is None else
                             latents[i * count:(i + 1) * count]))
     made = all_made[0].copy()
@@ -557,8 +594,9 @@ def run(pipe, request, latents=None):
     if isinstance(pipe, modular_flux3.Pipeline):
         return modular_flux3.run(pipe, request, latents)
     family = FAMILIES[type(pipe).__name__]
-    if family.alone and len(request.prompts) > 1:
-        return run_each(pipe, request, latents)
+    count = 1 if fills_in(pipe, request) else request.num_images  # one sample for all pictures
+    if family.alone and (len(request.prompts) > 1 or count < request.num_images):
+        return run_each(pipe, request, latents, count)
     arguments = family.arguments(pipe, request)
     if request.looked_at:
         arguments |= redux.embeds(pipe, request, looked_at_pictures(request))

@@ -202,7 +202,7 @@ def flags_of(case, folder, threads):
     for name in ("scales", "from", "to", "modes"):
         for value in getattr(request, f"control_{name}"):
             flags += ["--control-" + name.removesuffix("s"), value]
-    if request.followed:
+    if request.followed or getattr(case.shape, "fills_in", False):
         for net in range(len(case.shape.controlnets)):
             flags += ["--controlnet", folder / "model" / f"controlnet_{net + 1}"]
     if (case.coded or "").startswith("comfy") and "--quantize" not in case.flags:

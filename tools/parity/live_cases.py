@@ -507,6 +507,20 @@ QWEN_IMAGE = [
          flags=("--tp", "2")),
     Case("qwen-image, two pictures for one net", QwenImageShape(seed=6, controlnets=(1,)),
          ask(steps=3, seq=512, followed=((64, 64), (30, 50)), control_scales=(0.5, 1.5), n=2)),
+    Case("qwen-image, a net fills in, guided, a branch per rank", QwenImageShape(
+        seed=20, controlnets=(1,), fills_in=True),
+        ask(size="96x64", cfg=2.0, negative="blurry", steps=4, seq=512, init=(70, 50), mask=True,
+            strength=1.0, control_scales=(0.7,), control_from=(0.25,)),
+        flags=("--cfg-parallel", "2")),
+    Case("qwen-image, a net fills in, prompts of unequal lengths, tp and ring", QwenImageShape(
+        seed=21, controlnets=(2,), fills_in=True),
+        ask(*LENGTHS, size="80x72", seq=512, init=(80, 72), mask="noise", strength=1.0, mask_blur=1.5),
+        flags=("--tp", "2", "--ring", "2")),
+    Case("qwen-image, a net fills in, its published sizes of heads, -n 2, layers split", QwenImageShape(
+        seed=22, controlnets=(1,), fills_in=True,
+        transformer=QwenImageTransformerShape(heads=2, axes=(16, 56, 56))),
+        ask(steps=3, seq=512, n=2, init=(64, 64), mask="corner", strength=1.0, control_to=(0.7,)),
+        flags=("--layer-split", "2", "--offload", "block")),
     Case("qwen-image, flow sigmas that its pipeline ignores, as older packages write it", QwenImageShape(
         seed=14, older_config=True, scheduler={"shift": 3.0, "use_flow_sigmas": True}),
         ask(cfg=2.0, seq=512, steps=3), respelt=("older parts", "shards", "two token files")),

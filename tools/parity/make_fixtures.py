@@ -188,6 +188,7 @@ SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline
            "controlnet-pixels": dataclasses.replace(
                SMALL, seed=11, double_blocks=3, single_blocks=2,
                controlnets=(NetShape(double_blocks=2, single_blocks=0, pixels=True),))}
+SHAPES["qwen-image-inpaint"] = dataclasses.replace(SHAPES["qwen-image-control"], fills_in=True)
 MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "mask-crop": Path("../basic/model"), "klein-mask": Path("../klein-base/model"),
            "control-lora": Path("../basic/model"),
@@ -225,6 +226,12 @@ WITH_PICTURES = {
                                   followed=((64, 64), (40, 50)), control_scales=(0.7, 1.2),
                                   control_from=(0.0, 0.3), control_to=(0.7, 1.0),
                                   control_modes=(None, None)),
+    # A net that fills the picture in, in a part of the steps.
+    "qwen-image-inpaint": Request(PROMPTS[:2], width=80, height=64, steps=3,
+                                  max_sequence_length=100, seed=62, true_cfg=2.0,
+                                  negative_prompt="blurry", init=(70, 60), mask=True, strength=1.0,
+                                  control_scales=(0.8,), control_from=(0.0,), control_to=(0.7,),
+                                  control_modes=(None,)),
     # References have timestep 0.
     "qwen-image-edit-plus": Request(PROMPTS[:1], width=128, height=96, steps=3,
                                     max_sequence_length=4096, seed=58, true_cfg=2.0,
@@ -317,6 +324,7 @@ LINKED = {"klein-kept": ("klein", "Flux2KleinKVPipeline"),
           "kontext-mask": ("basic", "FluxKontextPipeline"),
           "qwen-image-edit-plus": ("qwen-image-edit", "QwenImageEditPlusPipeline"),
           "zimage-stochastic": ("zimage-turbo", "ZImagePipeline"),
+          "qwen-image-inpaint": ("qwen-image-control", "QwenImagePipeline"),
           "controlnet-pixels": ("controlnets", "FluxPipeline")}
 
 # Fields of a config that are not the case's.

@@ -56,6 +56,7 @@ class QwenImageShape:
     vae_layers: int = 1
     older_config: bool = False      # of the text encoder: flat, as published
     controlnets: tuple = ()         # numbers of blocks, in folders controlnet_1, ...
+    fills_in: bool = False          # the net does: its tokens have a mask
     scheduler: dict = field(default_factory=lambda: DYNAMIC)
     dtype: str = "float32"
     configs: dict = field(default_factory=dict)  # other fields of configs: text, vision, vae; added: tokens
@@ -72,12 +73,13 @@ def transformer(s):
         use_additional_t_cond=s.layered, use_layer3d_rope=s.layered)
 
 
-def controlnet(s, layers):
+def controlnet(s, layers, fills_in=False):
     """With the widths of transformer shape `s`."""
     return QwenImageControlNetModel(
         in_channels=s.channels, out_channels=s.channels // 4, num_layers=layers,
         attention_head_dim=sum(s.axes), num_attention_heads=s.heads,
-        joint_attention_dim=s.text_width, axes_dims_rope=s.axes)
+        joint_attention_dim=s.text_width, axes_dims_rope=s.axes,
+        extra_condition_channels=4 if fills_in else 0)
 
 
 def spread(name, shape, s):
@@ -185,8 +187,8 @@ def make(out, s):
         part.save_pretrained(out / name)
     for i, layers in enumerate(s.controlnets, 1):
         name = f"controlnet_{i}"
-        random_pipeline.fill(controlnet(shape, layers), name, shape, spread).save_pretrained(
-            out / name)
+        net = controlnet(shape, layers, s.fills_in)
+        random_pipeline.fill(net, name, shape, spread).save_pretrained(out / name)
     if has_processor(s.pipeline):
         write_processor(out)
     if s.older_config:

@@ -215,13 +215,23 @@ def mask(draw, size):
     return options
 
 
+def control_options(draw, count):
+    return {"control_scales": tuple(draw.choice([1.0, 0.0, 0.5, 1.7, -0.4]) for _ in range(count)),
+            "control_from": tuple(draw.choice([0.0, 0.0, 0.25, 0.5]) for _ in range(count)),
+            "control_to": tuple(draw.choice([1.0, 1.0, 0.75, 0.51]) for _ in range(count))}
+
+
 def followed(draw):
     """Pictures for one ControlNet."""
     count = draw.choice([1, 1, 2, 3])
-    return {"followed": tuple(some_picture(draw) for _ in range(count)),
-            "control_scales": tuple(draw.choice([1.0, 0.0, 0.5, 1.7, -0.4]) for _ in range(count)),
-            "control_from": tuple(draw.choice([0.0, 0.0, 0.25, 0.5]) for _ in range(count)),
-            "control_to": tuple(draw.choice([1.0, 1.0, 0.75, 0.51]) for _ in range(count))}
+    return {"followed": tuple(some_picture(draw) for _ in range(count))} | control_options(draw, count)
+
+
+def filled_in(draw, size):
+    """A picture for a ControlNet that fills it in."""
+    return control_options(draw, 1) | {
+        "init": draw.choice([size, some_picture(draw, 16)]), "mask": draw.choice(MASKS),
+        "mask_blur": draw.choice([0, 0, 2, 7.5]), "strength": 1.0}
 
 
 def small(shape):
@@ -253,6 +263,7 @@ def qwen_image(draw, seed):
         vae_base=draw.choice([2, 4, 6]), vae_layers=draw.randint(1, 3),
         vae_mult=(draw.choice([1, 1, 2]), *(draw.choice([1, 2, 3]) for _ in range(levels - 1))),
         controlnets=(draw.randint(1, layers + 1),) if is_plain and draw.random() < 0.35 else (),
+        fills_in=draw.random() < 0.3,
         transformer=QwenImageTransformerShape(
             heads=draw.randint(1, 6), axes=even_parts(draw, 2 * draw.randint(3, 16), 3), layers=layers,
             text_width=text_width, zero_time=draw.random() < (0.15 if is_plain else 0.5)), **text)
@@ -265,7 +276,7 @@ def qwen_image(draw, seed):
         small(shape)
         options |= edited(draw, kind)
     elif shape.controlnets:
-        options |= followed(draw)
+        options |= filled_in(draw, size) if shape.fills_in else followed(draw)
     elif draw.random() < 0.5:
         options |= mask(draw, size)
     asked = prompts(draw, 3 if is_plain else 1)

@@ -85,6 +85,14 @@ class GenerateRun {
   std::vector<std::string> warnings_;
 };
 
+// A net that would follow nothing is a mistake. Only its files tell what it follows.
+void check_followed(const PicturesIn& in, const PicturesTaken& taken) {
+  const bool fills_in = taken.nets_follow == PicturesTaken::NetsFollow::kMasked;
+  require(!fills_in || in.init, "--controlnet needs --init and --mask: it fills a picture in");
+  require(taken.controlnet_modes.empty() || fills_in || !in.controls.empty(),
+          "--controlnet needs --control: it follows a picture, and fills none in");
+}
+
 // Finds all errors that can be found before a large model is loaded.
 void GenerateRun::prepare() {
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
@@ -96,6 +104,7 @@ void GenerateRun::prepare() {
   request_ = deployment_->tiled(std::move(request_));
   if (!is_first_) return;
   const auto& limits = deployment_->family->description().limits;
+  check_followed(request_.pictures, limits.pictures);
   const auto frames = drawn_size(request_, limits).frames - limits.frames.unreturned();
   constexpr std::size_t kDigitsOfLayers = 1, kDigits = 3;
   if (frames > 1)

@@ -49,13 +49,19 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
   const auto& scales = flags.reference_scales;
   if (std::any_of(scales.begin(), scales.end(), [](double scale) { return scale != 1; }))
     in.pictures.reference_scales = scales;
-  for (std::size_t i = 0; i < flags.controls.size(); ++i)
+  const auto follow = [&](std::size_t i, Pixels picture) {
     in.pictures.controls.push_back(
-        {.picture = read_meaning("control", flags.controls[i]),
+        {.picture = std::move(picture),
          .scale = of_control(flags.control_scales, i, 1.0),
          .from = of_control(flags.control_from, i, 0.0),
          .to = of_control(flags.control_to, i, 1.0),
          .mode = of_control(flags.control_modes, i, std::optional<int>())});
+  };
+  for (std::size_t i = 0; i < flags.controls.size(); ++i)
+    follow(i, read_meaning("control", flags.controls[i]));
+  const bool says_how = !flags.control_scales.empty() || !flags.control_from.empty() ||
+                        !flags.control_to.empty() || !flags.control_modes.empty();
+  if (flags.controls.empty() && says_how) follow(0, {});  // a ControlNet fills the picture in
   in.pictures.strength = flags.strength;
   in.pictures.reference_cache = flags.reference_cache;
   in.pictures.resolution = flags.resolution;

@@ -23,7 +23,7 @@ std::pair<std::string, double> reference_of(const std::string& text) {
 void add_control_flags(FlagReader& read, PictureFlags& f) {
   read.texts("--control", "FILE", "Input pictures",
              "Edges or depths that a control model or a ControlNet follows;\n"
-             "give one for each --controlnet",
+             "give one for each --controlnet, unless that fills --init in",
              [&](const std::string& flag, const std::string& text) {
                require(!text.empty(), flag, " should be a path, it is empty");
                f.controls.emplace_back(text);
@@ -97,6 +97,13 @@ void add_start_flags(FlagReader& read, PictureFlags& f) {
             into(f.padding_crop, whole_from(0, kMaxSide)));
 }
 
+// How many pictures ControlNets follow: one to fill in, if no others.
+std::size_t num_followed(const PictureFlags& f, const PipelineOptions& options) {
+  const bool is_masked = !f.init.empty() && (!f.mask.empty() || f.mask_is_alpha);
+  const bool is_filled = f.controls.empty() && !options.controlnets.empty() && is_masked;
+  return is_filled ? 1 : f.controls.size();
+}
+
 void check_count(const char* flag, std::size_t count, std::size_t controls) {
   require(count <= 1 || count == controls, flag, " is given ", count, " times, --control ",
           controls, controls == 1 ? " time" : " times");
@@ -108,12 +115,14 @@ void check_count(const char* flag, std::size_t count, std::size_t controls) {
 void check_pictures_in(const PictureFlags& f, const PipelineOptions& options) {
   require(options.redux.empty() || !f.references.empty(),
           "--redux needs --reference, the picture that it looks at");
-  require(options.controlnets.empty() || !f.controls.empty(),
-          "--controlnet needs --control, the picture that it follows");
-  check_count("--control-scale", f.control_scales.size(), f.controls.size());
-  check_count("--control-from", f.control_from.size(), f.controls.size());
-  check_count("--control-to", f.control_to.size(), f.controls.size());
-  check_count("--control-mode", f.control_modes.size(), f.controls.size());
+  const auto followed = num_followed(f, options);
+  require(options.controlnets.empty() || followed > 0,
+          "--controlnet needs --control, the picture that it follows, or --init and --mask, the "
+          "picture that it fills in");
+  check_count("--control-scale", f.control_scales.size(), followed);
+  check_count("--control-from", f.control_from.size(), followed);
+  check_count("--control-to", f.control_to.size(), followed);
+  check_count("--control-mode", f.control_modes.size(), followed);
 }
 
 void add_layers_flag(FlagReader& read, std::optional<int>& layers, const std::string& group,

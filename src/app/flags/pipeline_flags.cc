@@ -59,7 +59,7 @@ void add_comfy_flag(FlagReader& read, PipelineOptions& o) {
 void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& folders) {
   read.texts("--controlnet", "DIR", "Model",
              "Directory of a ControlNet, which follows a picture of edges, depths\n"
-             "or poses; may be given several times",
+             "or poses, or fills a picture in; may be given several times",
              [&](const std::string& flag, const std::string& text) {
                require(!text.empty(), flag, " should be a directory, it is empty");
                folders.emplace_back(text);

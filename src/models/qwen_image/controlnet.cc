@@ -7,15 +7,17 @@
 
 namespace braid {
 
-QwenImageConfig read_qwen_image_controlnet_config(const JsonObject& json) {
+QwenImageControlNetConfig read_qwen_image_controlnet_config(const JsonObject& json) {
   const std::string name = "QwenImageControlNetModel";
   const auto class_name = json.string_or("_class_name", name);
   require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
           class_name);
+  constexpr std::int64_t kMaskOfToken = 4;  // a number for each of its 2 x 2 latents
   const auto extra = json.integer_or("extra_condition_channels", 0, 0, 1 << 20);
-  require(extra == 0, json.source(), ": 'extra_condition_channels' should be 0, it is ", extra,
-          ": Braid runs no ControlNets that fill pictures in");
-  return read_qwen_image_sizes(json);
+  require(extra == 0 || extra == kMaskOfToken, json.source(),
+          ": 'extra_condition_channels' should be 0, or ", kMaskOfToken,
+          " for a ControlNet that fills pictures in, it is ", extra);
+  return {.qwen = read_qwen_image_sizes(json), .extra_channels = extra};
 }
 
 Names qwen_image_controlnet_names() {
@@ -24,13 +26,15 @@ Names qwen_image_controlnet_names() {
   return names;
 }
 
-QwenImageControlNet::QwenImageControlNet(const QwenImageConfig& c, const Weights& w, Attend attend)
-    : config_(c),
+QwenImageControlNet::QwenImageControlNet(const QwenImageControlNetConfig& config, const Weights& w,
+                                         Attend attend)
+    : config_(config.qwen),
       attend_(std::move(attend)),
-      inputs_(w, c),
-      modulators_(w, run_of({}, c.num_layers), c),
-      control_in_(w / "controlnet_x_embedder", {.in = c.in_channels, .out = c.hidden()}),
-      blocks_(w / "double_blocks", c.num_layers, blocks_of(c)) {
+      inputs_(w, config_),
+      modulators_(w, run_of({}, config_.num_layers), config_),
+      control_in_(w / "controlnet_x_embedder",
+                  {.in = config_.in_channels + config.extra_channels, .out = config_.hidden()}),
+      blocks_(w / "double_blocks", config_.num_layers, blocks_of(config_)) {
   w.finish();
 }
 

@@ -80,8 +80,7 @@ std::string directory_of_name(const std::string& name) {
 std::string full_name(const std::string& name) { return "flux2" + name; }
 
 bool is_other_pipeline(const std::string& name) {
-  for (const char* const other :
-       {"ZImageOmni", "ZImageControlNet", "FluxPriorRedux", "QwenImageControlNetInpaint"})
+  for (const char* const other : {"ZImageOmni", "ZImageControlNet", "FluxPriorRedux"})
     if (name.starts_with(other)) return true;
   return false;
 }

@@ -32,7 +32,10 @@ struct PicturesTaken {
   enum class ExtraChannels { kNothing, kControl, kMasked };
   ExtraChannels extra_channels = ExtraChannels::kNothing;
   std::vector<int> controlnet_modes = {};  // by ControlNet; 0: only one kind
-  bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
+  // What ControlNets follow: the autoencoder's latents of control pictures, or their pixels; or the
+  // latents of the initial picture with the drawn region removed, then the mask. The last start
+  // from noise alone unless the strength is below 1, and keep nothing of the picture themselves.
+  enum class NetsFollow { kLatents, kPixels, kMasked } nets_follow = NetsFollow::kLatents;
   int least_references = 0, most_references = 0;
   int channels = 3;  // of references: 4 with alpha, else they are laid on white
   // Where references go: tokens beside the noise's, or text after the prompt's, each with a scale.

@@ -11,6 +11,7 @@ namespace braid {
 namespace {
 
 using ExtraChannels = PicturesTaken::ExtraChannels;
+using NetsFollow = PicturesTaken::NetsFollow;
 
 constexpr double kMostBlur = 1000;  // pixels
 
@@ -25,11 +26,12 @@ void check_pixels(const char* name, const Pixels& picture) {
           " values of alpha or none, it has ", picture.alpha.size());
 }
 
-void check_all_pixels(const PicturesIn& in) {
+void check_all_pixels(const PicturesIn& in, const PicturesTaken& taken) {
   if (in.init) check_pixels("initial picture", *in.init);
   if (in.mask) check_pixels("mask", *in.mask);
   for (const auto& reference : in.references) check_pixels("reference", reference);
-  for (const auto& control : in.controls) check_pixels("control picture", control.picture);
+  if (taken.nets_follow != NetsFollow::kMasked)
+    for (const auto& control : in.controls) check_pixels("control picture", control.picture);
 }
 
 void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
@@ -37,7 +39,10 @@ void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
   require(!in.init || taken.init != PicturesTaken::Init::kNever,
           "this model starts from noise alone: it takes no initial picture");
   require(!in.init || in.mask || taken.init != PicturesTaken::Init::kWithMask,
-          "this model starts from a picture only to draw a part of it anew: it needs a mask");
+          taken.nets_follow == NetsFollow::kMasked
+              ? "the ControlNet fills the initial picture in"
+              : "this model starts from a picture only to draw a part of it anew",
+          ": it needs a mask");
   require(references == 0 || taken.most_references > 0, "this model looks at no references, ",
           references, references == 1 ? " was given" : " were given");
   require(references <= taken.most_references, "this model looks at ", taken.most_references,
@@ -117,10 +122,17 @@ void check_controls_of_nets(const std::vector<ControlPicture>& controls,
   }
 }
 
-void check_controls(const std::vector<ControlPicture>& controls, const PicturesTaken& taken) {
-  if (controls.empty()) return;
-  if (taken.extra_channels == ExtraChannels::kControl) return check_control_of_model(controls);
-  check_controls_of_nets(controls, taken.controlnet_modes);
+void check_filled(const PicturesIn& in) {
+  require(in.controls.size() == 1 && in.controls.front().picture.rgb.empty(),
+          "the ControlNet fills the initial picture in: it follows no control picture");
+  require(in.init.has_value(), "the ControlNet fills the initial picture in: there is none");
+}
+
+void check_controls(const PicturesIn& in, const PicturesTaken& taken) {
+  if (in.controls.empty()) return;
+  if (taken.extra_channels == ExtraChannels::kControl) return check_control_of_model(in.controls);
+  if (taken.nets_follow == NetsFollow::kMasked) check_filled(in);
+  check_controls_of_nets(in.controls, taken.controlnet_modes);
 }
 
 void check_mask(const PicturesIn& in) {
@@ -142,6 +154,11 @@ void check_mask(const PicturesIn& in) {
 
 }  // namespace
 
+bool starts_from_init(const PicturesIn& in, const PicturesTaken& taken) {
+  const bool is_followed = taken.nets_follow == NetsFollow::kMasked;
+  return in.init && !(is_followed && in.strength.value_or(taken.strength_with_mask) == 1);
+}
+
 std::size_t net_of_control(std::size_t control, std::size_t num_nets) {
   return num_nets == 1 ? 0 : control;
 }
@@ -150,13 +167,13 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
   const auto& in = request.pictures;
   check_taken(in, taken);
   check_needed(in, taken);
-  check_all_pixels(in);
-  check_controls(in.controls, taken);
+  check_all_pixels(in, taken);
+  check_controls(in, taken);
   check_references(in, taken);
   check_resolution(in, taken);
   require(in.init || !in.mask, "a mask needs an initial picture");
   require(in.init || !in.strength, "a strength needs an initial picture");
-  require(!in.init || !request.latents,
+  require(!starts_from_init(in, taken) || !request.latents,
           "both initial latents and an initial picture were given: give one of them");
   check_mask(in);
   if (in.strength)

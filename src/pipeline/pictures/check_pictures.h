@@ -11,6 +11,10 @@ namespace braid {
 // pictures or strength do not match each other.
 void check_pictures(const Request& request, const PicturesTaken& taken);
 
+// Whether drawing starts from the initial picture: not where a ControlNet follows it and nothing of
+// it would be left under the noise.
+bool starts_from_init(const PicturesIn& pictures, const PicturesTaken& taken);
+
 // The ControlNet that follows a control picture: the one of the same number, or the only one.
 std::size_t net_of_control(std::size_t control, std::size_t num_nets);
 

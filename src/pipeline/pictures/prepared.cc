@@ -79,8 +79,9 @@ PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
     out.init_13HW =
         signed_13HW(fit("initial picture", is_shrunk ? with_at_most(*in.init, most) : *in.init));
   }
-  for (const auto& control : in.controls)
-    out.controls_13HW.push_back(signed_13HW(resize("control picture", control.picture)));
+  if (taken.nets_follow != PicturesTaken::NetsFollow::kMasked)
+    for (const auto& control : in.controls)
+      out.controls_13HW.push_back(signed_13HW(resize("control picture", control.picture)));
   for (const auto& given : in.references) {
     const auto reference = taken.channels == 4 ? given : over_white(given);
     const auto fitted = fitted_reference(reference, in.references.size(), taken, size);

@@ -9,6 +9,7 @@ namespace braid {
 namespace {
 
 using ExtraChannels = PicturesTaken::ExtraChannels;
+using NetsFollow = PicturesTaken::NetsFollow;
 
 // Packs given latents to tokens.
 Tensor packed_latents(const Latents& latents, const Family& family, const Settings& settings,
@@ -56,27 +57,36 @@ Start::Start(const Model& model, const Settings& settings, const std::optional<L
 void Start::encode(const PreparedPictures& pictures) {
   const auto tiles = is_tiled(settings_.vae_tiling, size_) ? Tiles::kWhereLarger : Tiles::kNever;
   const auto seen = pixels_to_encode_13HW(taken().extra_channels, pictures);
-  const bool is_sampled = taken().init_as == PicturesTaken::InitAs::kSample;
+  const bool is_sampled = pictures.init_13HW.defined() && settings_.strength &&
+                          taken().init_as == PicturesTaken::InitAs::kSample;
   std::vector<Tensor> encoded;
-  if (pictures.init_13HW.defined() && is_sampled) encoded.push_back(pictures.init_13HW);
+  if (is_sampled) encoded.push_back(pictures.init_13HW);
   if (seen.defined()) encoded.push_back(seen);
-  if (taken().controlnets_see_pixels) {
-    for (std::size_t i = 0; i < settings_.followed.size(); ++i)
+  const auto followed = pixels_followed_13HW(pictures);
+  if (taken().nets_follow == NetsFollow::kPixels) {
+    for (std::size_t i = 0; i < followed.size(); ++i)
       encoded_for_nets_.push_back(model_.denoisers().controls().encode(
-          settings_.followed[i].net,
-          pictures.controls_13HW[i].to(model_.device(), model_.dtype())));
+          settings_.followed[i].net, followed[i].to(model_.device(), model_.dtype())));
   } else {
-    encoded.insert(encoded.end(), pictures.controls_13HW.begin(),
-                   pictures.controls_13HW.begin() + std::ptrdiff_t(settings_.followed.size()));
+    encoded.insert(encoded.end(), followed.begin(), followed.end());
   }
   if (!encoded.empty()) {
     const auto moments = model_.autoencoder().encode(encoded, tiles);
     auto next = moments.begin();
-    if (pictures.init_13HW.defined() && is_sampled) init_ = *next++;
+    if (is_sampled) init_ = *next++;
     if (seen.defined()) encoded_ = *next++;
     followed_.assign(next, moments.end());
   }
   encode_pictures(pictures, tiles);
+}
+
+// One for each net that is followed. A net that fills in sees black where it draws.
+std::vector<Tensor> Start::pixels_followed_13HW(const PreparedPictures& pictures) const {
+  const auto count = settings_.followed.size();
+  if (taken().nets_follow == NetsFollow::kMasked && count > 0)
+    return {pictures.init_13HW * (1 - pictures.mask_11HW) - pictures.mask_11HW};
+  const auto& all = pictures.controls_13HW;
+  return {all.begin(), all.begin() + std::ptrdiff_t(count)};
 }
 
 Start::~Start() {
@@ -91,7 +101,8 @@ void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
   using References = PicturesTaken::References;
   std::vector<Tensor> looked_at;  // those seen as tokens
   if (taken().references == References::kBesideNoise) looked_at = pictures.references_1CHW;
-  const bool starts_from_mean = pictures.init_13HW.defined() && !init_;
+  const bool starts_from_mean =
+      pictures.init_13HW.defined() && taken().init_as != PicturesTaken::InitAs::kSample;
   if (starts_from_mean) looked_at.insert(looked_at.begin(), pictures.init_13HW);
   if (looked_at.empty()) return;
   if (taken().reference_latents == PicturesTaken::ReferenceLatents::kSample) {
@@ -143,14 +154,15 @@ Tensor Start::extra_latents(const DenoiseJob& job) const {
 
 // The initial picture's sample, if any, is drawn before the noise. With a mask the reference then
 // draws a sample of the masked picture, except for kReference models. Only models with channels for
-// it use that sample; here it is drawn and dropped.
+// it use that sample; here it is drawn and dropped. Models and nets that see the masked picture
+// keep the rest of it themselves.
 void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
   const auto batch = std::int64_t(job.generators.size());
   const auto clean =
       clean_1NC_.defined() ? expanded_to(clean_1NC_, batch) : family_.pack(sampled(*init_, job));
   const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
   job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
-  if (!mask_11HW_.defined() || encoded_) return;
+  if (!mask_11HW_.defined() || encoded_ || taken().nets_follow == NetsFollow::kMasked) return;
   if (taken().init_as != PicturesTaken::InitAs::kReference)
     (void)draw_noise(job.generators, family_.latent_shape(size_), model_.dtype());
   job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = packed_mask()};
@@ -164,6 +176,19 @@ Tensor Start::noise_of(const DenoiseJob& job, int first) const {
   return noise.to(model_.device());
 }
 
+// What a net sees of its picture: as pixels, or as a sample of its latents, with what a mask keeps.
+Tensor Start::followed_BNC(std::size_t number, const DenoiseJob& job) const {
+  if (taken().nets_follow == NetsFollow::kPixels)
+    return expanded_to(encoded_for_nets_[number], std::int64_t(job.generators.size()));
+  auto latents = sampled(followed_[number], job);
+  if (taken().nets_follow == NetsFollow::kMasked) {
+    const auto kept = 1 - at::upsample_nearest2d(mask_11HW_, latents.sizes().slice(2));
+    const auto batch = latents.size(0);
+    latents = at::cat({latents, kept.to(latents.options()).expand({batch, -1, -1, -1})}, 1);
+  }
+  return family_.pack(latents);
+}
+
 // Samples of the control pictures, and what else the nets see beside the input with the prompt.
 std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
   std::vector<ControlInput> inputs;
@@ -172,20 +197,20 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
         family_.control(job.branches.front(), followed.net, followed.mode, settings_.guidance));
     auto& input = inputs.back();
     input.net = followed.net;
-    const auto number = inputs.size() - 1;
-    input.x_BNC = taken().controlnets_see_pixels
-                      ? expanded_to(encoded_for_nets_[number], std::int64_t(job.generators.size()))
-                      : family_.pack(sampled(followed_[number], job));
+    input.x_BNC = followed_BNC(inputs.size() - 1, job);
     input.scale = at::scalar_tensor(followed.scale, at::kFloat).to(model_.device());
   }
   return inputs;
 }
 
-// Control pictures' samples are drawn before the noise, masked pictures' and references' after.
+// Control pictures' samples are drawn before the noise, masked pictures' and references' after. The
+// reference draws that of a picture to fill in apart from the request's seed.
 void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   Tensor seen;
   if (taken().extra_channels == ExtraChannels::kControl) seen = extra_latents(job);
-  const auto controls = this->controls(job);
+  const bool are_masked = taken().nets_follow == NetsFollow::kMasked;
+  std::vector<ControlInput> controls;
+  if (!are_masked) controls = this->controls(job);
   for (const auto& followed : settings_.followed)
     job.followed.push_back({.from = followed.from, .to = followed.to});
   if (init_ || clean_1NC_.defined()) {
@@ -194,6 +219,7 @@ void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
     job.latents_BNC = noise_of(job, first);
   }
   if (taken().extra_channels == ExtraChannels::kMasked) seen = extra_latents(job);
+  if (are_masked) controls = this->controls(job);
   const auto batch = std::int64_t(job.generators.size());
   auto references = references_;
   for (const auto& moments : sampled_references_)

@@ -33,7 +33,9 @@ class Start {
   Tensor sampled(const VaeMoments& moments, const DenoiseJob& job) const;  // latents [B Z h w]
   Tensor extra_latents(const DenoiseJob& job) const;
   void encode(const PreparedPictures& pictures);
+  std::vector<Tensor> pixels_followed_13HW(const PreparedPictures& pictures) const;
   std::vector<ControlInput> controls(const DenoiseJob& job) const;
+  Tensor followed_BNC(std::size_t number, const DenoiseJob& job) const;
   Tensor packed_mask() const;
   Tensor extra_mask() const;
 

@@ -25,7 +25,8 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
   const auto encode = [&](PictureSize of) {
     planned.encoded_pixels = std::max(planned.encoded_pixels, std::int64_t(of.width) * of.height);
   };
-  if (in.init || (!in.controls.empty() && !taken.controlnets_see_pixels)) encode(size);
+  const bool see_pixels = taken.nets_follow == PicturesTaken::NetsFollow::kPixels;
+  if (in.init || (!in.controls.empty() && !see_pixels)) encode(size);
   for (const auto& looked_at : sizes_looked_at(in, taken, size)) {
     encode(looked_at);
     planned.references.push_back(family.num_tokens(looked_at));

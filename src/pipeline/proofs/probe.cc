@@ -24,6 +24,16 @@ std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64
   };
 }
 
+// A control's tokens are as wide as those of the latents, or wider by a mask: one more channel
+// before packing.
+std::vector<std::int64_t> sizes_followed(const Probe& p, const Tensor& latents_BNC) {
+  auto sizes = latents_BNC.sizes().vec();
+  const auto& taken = p.family->description().limits.pictures;
+  if (taken.nets_follow == PicturesTaken::NetsFollow::kMasked)
+    sizes.back() += sizes.back() / p.family->latent_shape(p.size).front();
+  return sizes;
+}
+
 }  // namespace
 
 Probe probe_of(const ProbeOptions& o, const Deployment& d) {
@@ -107,7 +117,7 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device,
     const auto mode = modes > 0 ? std::optional(0) : std::nullopt;
     auto& control = in.controls.emplace_back(p.family->control(in, net, mode, kGuidance));
     control.net = net;
-    control.x_BNC = normal(latents.sizes());
+    control.x_BNC = normal(sizes_followed(p, latents));
     control.scale = at::ones({}, at::TensorOptions(at::kFloat).device(device));
   }
   p.family->arrange(in);

@@ -114,7 +114,7 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
   const auto form = read_file_form(fields, backend.info);
   const bool has_previews = fields.flag("previews").value_or(false);
   const bool is_enhanced = reads_enhance(fields, context);
-  auto brought = read_own_pictures(fields, context.bounds);
+  auto brought = read_own_pictures(fields, backend.info, context.bounds);
   fields.finish();
   Order order{.backend = &backend,
               .request = std::move(request),

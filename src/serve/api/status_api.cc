@@ -83,10 +83,11 @@ Json pictures_json(const Backend& backend) {
           {"mask", p.needs_mask   ? "needed"
                    : p.takes_mask ? "taken"
                                   : "none"},
-          {"control", p.takes_control ? "needed"
-                      : nets.empty()  ? "none"
-                                      : "taken"},
+          {"control", p.takes_control                  ? "needed"
+                      : nets.empty() || p.net_fills_in ? "none"
+                                                       : "taken"},
           {"controlnets", nets},
+          {"controlnet_fills_in", p.net_fills_in},
           {"reference_scales", backend.has_redux},
           {"references", p.most_references},
           {"strength", p.strength},

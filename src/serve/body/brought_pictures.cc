@@ -115,7 +115,8 @@ BroughtPictures UndecodedPictures::decoded() && {
   return brought;
 }
 
-UndecodedPictures read_own_pictures(Fields& fields, const RequestBounds& bounds) {
+UndecodedPictures read_own_pictures(Fields& fields, const ModelInfo& info,
+                                    const RequestBounds& bounds) {
   UndecodedPictures pictures(bounds);
   const auto add = [&](const char* field, Role role) {
     for (auto& file : fields.files(field)) pictures.add(role, field, std::move(file));
@@ -128,7 +129,7 @@ UndecodedPictures read_own_pictures(Fields& fields, const RequestBounds& bounds)
   add("reference", Role::kReference);
   add("control", Role::kControl);
   pictures.settings().strength = fields.number({"strength"});
-  read_picture_options(fields, pictures.settings());
+  read_picture_options(fields, info, pictures.settings());
   return pictures;
 }
 
@@ -151,7 +152,7 @@ UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
   add_all(std::move(images), field, role_of_first(info.pictures, mask || strength), pictures);
   if (mask) pictures.add(Role::kHoles, "mask", std::move(*mask));
   pictures.settings().strength = strength;
-  read_picture_options(fields, pictures.settings());
+  read_picture_options(fields, info, pictures.settings());
   return pictures;
 }
 

@@ -54,7 +54,8 @@ class UndecodedPictures {
 
 // `init`, `mask`, `reference`, `control`, each a file or base64, `strength`, and what
 // read_picture_options() reads.
-UndecodedPictures read_own_pictures(Fields& fields, const RequestBounds& bounds);
+UndecodedPictures read_own_pictures(Fields& fields, const ModelInfo& info,
+                                    const RequestBounds& bounds);
 
 // OpenAI's `image`, `images` or `image_url`, and `mask`, besides our own fields. Images are
 // references if the model takes any and there is neither a mask nor a strength; else the first is

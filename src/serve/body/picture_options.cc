@@ -1,5 +1,6 @@
 #include "serve/body/picture_options.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -25,6 +26,9 @@ std::vector<double> one_each(Fields& fields, const char* name, std::size_t pictu
                          values.size(), " for ", pictures));
   return values;
 }
+
+constexpr const char* kControlFields[] = {"control_scale", "control_from", "control_to",
+                                          "control_mode"};
 
 void read_controls(Fields& fields, std::vector<ControlPicture>& controls) {
   const auto read = [&](const char* name, const auto& give) {
@@ -106,7 +110,7 @@ void fill_hole(PicturesIn& in) {
 
 }  // namespace
 
-void read_picture_options(Fields& fields, PicturesIn& in) {
+void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in) {
   in.mask_blur = fields.number({"mask_blur"}).value_or(0);
   if (const auto padding = fields.integer({"padding_crop"}, 0, kLargestSide))
     in.padding_crop = int(*padding);
@@ -114,6 +118,10 @@ void read_picture_options(Fields& fields, PicturesIn& in) {
   if (fields.word("reference_cache", {"auto", "off"}, "auto") == "off")
     in.reference_cache = ReferenceCache::kOff;
   if (const auto side = fields.integer({"resolution"}, 1, kLargestSide)) in.resolution = int(*side);
+  const bool says_how =
+      std::ranges::any_of(kControlFields, [&](const char* field) { return fields.has(field); });
+  if (info.pictures.net_fills_in && in.init && in.controls.empty() && says_how)
+    in.controls.emplace_back();
   read_controls(fields, in.controls);
 }
 

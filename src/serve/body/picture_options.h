@@ -11,9 +11,10 @@ namespace braid::serve {
 
 // `mask_blur`, `padding_crop`, `reference_scale`, `reference_cache`, `resolution`,
 // `control_scale`, `control_from`, `control_to`, `control_mode`; with several pictures either one
-// value for all or a list with one each. `in` already holds the pictures. Throws ApiError naming
+// value for all or a list with one each. `in` already holds the pictures; without one to follow,
+// the fields of controls are about one to fill in, if the model does that. Throws ApiError naming
 // the field.
-void read_picture_options(Fields& fields, PicturesIn& in);
+void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in);
 
 // The other picture fields of AUTOMATIC1111's img2img: `resize_mode`, and for a mask
 // `inpainting_mask_invert`, `mask_blur`, `inpaint_full_res` and its `_padding`. Refuses what has no

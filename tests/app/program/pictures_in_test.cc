@@ -148,6 +148,49 @@ TEST_F(PicturesIn, ThatControlNetsFollowAreNamedInTheFile) {
   EXPECT_THAT(text, Contains(Pair("control_1_to", "0.75")));
 }
 
+TEST_F(PicturesIn, AreFilledInByAControlNet) {
+  const auto photo = make("photo.in", 80, 64, 200), mask = make("mask.in", 80, 64, 255);
+  const auto fixtures = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+  const auto model = (fixtures / "qwen-image-inpaint/model").string();
+  const auto net = model + "/controlnet_1",
+             follows = (fixtures / "qwen-image-control/model/controlnet_1").string();
+  const auto finished =
+      draw({"a", "-m", model, "--controlnet", net, "--init", photo, "--mask", mask,
+            "--control-scale", "0.5", "--control-from", "0.25", "--steps", "2", "--size", "80x64"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const auto text = read_png_text(read_file(folder_ / "braid.png"), "braid.png");
+  EXPECT_THAT(text, Contains(Pair("init", "photo.in")));
+  EXPECT_THAT(text, Contains(Pair("mask", "mask.in")));
+  EXPECT_THAT(text, Contains(Pair("control_1_net", "controlnet_1")));
+  EXPECT_THAT(text, Contains(Pair("control_1_scale", "0.5")));
+  EXPECT_THAT(text, Contains(Pair("control_1_from", "0.25")));
+  EXPECT_THAT(text, testing::Not(Contains(Pair("strength", testing::_))));
+  std::filesystem::remove(folder_ / "braid.png");
+  const auto refused = [&](const std::string& with, std::vector<std::string> more,
+                           const std::string& words) {
+    more.insert(more.begin(), {"-m", model, "--controlnet", with});
+    expect_refused(more, words);
+  };
+  const std::string needs =
+      "--controlnet needs --control, the picture that it follows, or --init "
+      "and --mask, the picture that it fills in";
+  refused(net, {}, needs);
+  refused(net, {"--init", photo}, needs);
+  refused(net, {"--mask", mask}, needs);
+  refused(net, {"--init", photo, "--mask", mask, "--control", photo},
+          "the ControlNet fills the initial picture in: it follows no control picture");
+  refused(net, {"--control", photo},
+          "the ControlNet fills the initial picture in: it follows no control picture");
+  refused(net, {"--init", photo, "--mask", mask, "--control-scale", "1", "--control-scale", "1"},
+          "--control-scale is given 2 times");
+  refused(net, {"--init", photo, "--mask", mask, "--controlnet", follows},
+          "fills pictures in: it cannot be used together with others");
+  refused(follows, {"--init", photo, "--mask", mask},
+          "--controlnet needs --control: it follows a picture, and fills none in");
+  expect_refused({"--init", photo, "--mask", mask, "--control-scale", "1"},
+                 "--control-scale needs --control");
+}
+
 TEST_F(PicturesIn, AreRefusedWhereNoControlNetFitsThem) {
   const auto photo = make("photo.in", 40, 32, 200);
   const auto model =

@@ -89,7 +89,7 @@ Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
                           const RequestDefaults& defaults) {
   auto pictures = flux_pictures(c.kind, c.vae);
   pictures.controlnet_modes = controlnet_modes(c.controlnets);
-  pictures.controlnets_see_pixels = see_pixels(c.controlnets);
+  if (see_pixels(c.controlnets)) pictures.nets_follow = PicturesTaken::NetsFollow::kPixels;
   if (c.redux) add_flux_redux(pictures, *c.redux);
   return {.family = "FLUX.1",
           .parts = parts_of(c),

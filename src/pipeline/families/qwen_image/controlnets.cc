@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "models/flux/sharding.h"
-#include "models/qwen_image/controlnet.h"
 #include "pipeline/families/controls.h"
 
 namespace braid {
@@ -23,48 +22,56 @@ void check_net(const QwenImageConfig& net, const QwenImageConfig& transformer,
 
 }  // namespace
 
-std::vector<QwenImageConfig> read_qwen_image_controlnets(const ModelFiles& files,
-                                                         const QwenImageConfig& transformer) {
-  std::vector<QwenImageConfig> nets;
+// The reference's pipeline that fills pictures in has one net.
+QwenImageNets read_qwen_image_controlnets(const ModelFiles& files,
+                                          const QwenImageConfig& transformer) {
+  QwenImageNets nets;
   for (std::size_t i = 0; i < files.controlnets.size(); ++i) {
     const auto json = read_json_object(files.config_of(controlnet_part(i)));
+    const auto folder = files.controlnets[i].string();
     nets.push_back(read_qwen_image_controlnet_config(json));
-    check_net(nets.back(), transformer, files.controlnets[i].string());
+    check_net(nets.back().qwen, transformer, folder);
+    require(nets.back().extra_channels == 0 || files.controlnets.size() == 1, "the ControlNet ",
+            folder, " fills pictures in: it cannot be used together with others");
   }
   return nets;
 }
 
-std::vector<Part> qwen_image_controlnet_parts(const std::vector<QwenImageConfig>& nets) {
+bool fills_in(const QwenImageNets& nets) {
+  return nets.size() == 1 && nets.front().extra_channels > 0;
+}
+
+std::vector<Part> qwen_image_controlnet_parts(const QwenImageNets& nets) {
   std::vector<Part> parts;
   for (const auto& c : nets) {
     const auto number = parts.size();
     const auto which = nets.size() == 1 ? "" : " " + std::to_string(number + 1);
     const auto sharding = [=](const Sharing& s) {
-      return flux_sharding(blocks_of(c), s.ranks, s.modulation);
+      return flux_sharding(blocks_of(c.qwen), s.ranks, s.modulation);
     };
     parts.push_back({.role = Part::Role::kControl,
                      .folder = controlnet_part(number),
                      .label = "ControlNet" + which,
-                     .num_heads = c.num_heads,
+                     .num_heads = c.qwen.num_heads,
                      .lists = {"double_blocks"},
                      .names = [](const Checkpoint&) { return qwen_image_controlnet_names(); },
                      .sharding = sharding,
                      .make = [=](const Weights& w) { (void)QwenImageControlNet(c, w); },
-                     .costs = qwen_image_shape(c).blocks});
+                     .costs = qwen_image_shape(c.qwen).blocks});
   }
   return parts;
 }
 
 // The reference sums pictures of one net only; sums of several nets have as many residuals as the
 // smallest.
-std::int64_t num_residuals(const std::vector<QwenImageConfig>& nets) {
+std::int64_t num_residuals(const QwenImageNets& nets) {
   if (nets.empty()) return 0;
-  auto least = nets.front().num_layers;
-  for (const auto& net : nets) least = std::min(least, net.num_layers);
+  auto least = nets.front().qwen.num_layers;
+  for (const auto& net : nets) least = std::min(least, net.qwen.num_layers);
   return least;
 }
 
-Controls load_qwen_image_controlnets(const std::vector<QwenImageConfig>& nets,
+Controls load_qwen_image_controlnets(const QwenImageNets& nets,
                                      const std::vector<const Part*>& parts,
                                      const WeightsOf& weights_of, const Attend& attend) {
   if (nets.empty()) return {};

@@ -67,12 +67,21 @@ PicturesTaken pictures_of_layered(const QwenImageConfigs& c) {
           .resolutions = {kLayeredAreas.begin(), kLayeredAreas.end()}};
 }
 
-// A ControlNet reads the kind of a picture from it.
+// A ControlNet reads the kind of a picture from it; its pipeline takes no strength where it fills
+// one in.
+PicturesTaken pictures_of_plain(const QwenImageConfigs& c) {
+  PicturesTaken taken{.init = PicturesTaken::Init::kMaybe,
+                      .controlnet_modes = std::vector<int>(c.controlnets.size(), 0)};
+  if (!fills_in(c.controlnets)) return taken;
+  taken.init = PicturesTaken::Init::kWithMask;
+  taken.strength_with_mask = 1;
+  taken.nets_follow = PicturesTaken::NetsFollow::kMasked;
+  return taken;
+}
+
 PicturesTaken pictures_of(const QwenImageConfigs& c) {
   const auto kind = c.kind;
-  if (kind == QwenImageKind::kPlain)
-    return {.init = PicturesTaken::Init::kMaybe,
-            .controlnet_modes = std::vector<int>(c.controlnets.size(), 0)};
+  if (kind == QwenImageKind::kPlain) return pictures_of_plain(c);
   if (kind == QwenImageKind::kLayered) return pictures_of_layered(c);
   PicturesTaken taken{
       .least_references = 1,

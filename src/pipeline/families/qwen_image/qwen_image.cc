@@ -308,7 +308,7 @@ FamilyEntry qwen_image_family(QwenImageKind kind) {
                     .named = [=](const std::string& name) { return named_qwen_image(name, kind); }};
   if (kind == QwenImageKind::kPlain)
     entry.kin_classes = {"QwenImageImg2ImgPipeline", "QwenImageInpaintPipeline",
-                         "QwenImageControlNetPipeline"};
+                         "QwenImageControlNetPipeline", "QwenImageControlNetInpaintPipeline"};
   else
     entry.folders.push_back("processor");
   if (kind == QwenImageKind::kLayered)

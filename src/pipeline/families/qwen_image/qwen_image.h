@@ -5,7 +5,7 @@
 #pragma once
 
 #include "models/qwen25_vl/config.h"
-#include "models/qwen_image/config.h"
+#include "models/qwen_image/controlnet.h"
 #include "pipeline/families/family.h"
 
 namespace braid {
@@ -24,7 +24,7 @@ struct QwenImageConfigs {
   QwenImageConfig qwen = {};
   Qwen25VlConfig text = {};
   VaeConfig vae = wan_vae_config();
-  std::vector<QwenImageConfig> controlnets = {};
+  std::vector<QwenImageControlNetConfig> controlnets = {};
 };
 
 // A family of any sizes.
