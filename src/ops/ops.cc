@@ -154,6 +154,13 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
                                     : reference::joined_gelu(x_BLC, y_BLC);
 }
 
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const Record record("braid::rms_norm", {2 * bytes_of(x)});
+  check_norm(x, weight);
+  return cpu_supports(x, weight.unsqueeze(0)) ? cpu::rms_norm(x, weight, eps)
+                                              : reference::rms_norm(x, weight, eps);
+}
+
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const Record record("braid::llama_rms_norm", {2 * bytes_of(x)});
   check_norm(x, weight);

@@ -6,7 +6,7 @@
 #include "ops/reference.h"
 namespace braid::ops {
 
-Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+Tensor reference::rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const auto width = x.size(-1);
   if (x.scalar_type() == weight.scalar_type()) return at::rms_norm(x, {width}, weight, eps);
   return at::rms_norm(x, {width}, {}, eps).to(weight.scalar_type()) * weight;
@@ -90,7 +90,8 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
   std::vector<Tensor> normed;
   for (const auto& [x, weight] : parts)
-    normed.push_back(rms_norm(x.to(weight.scalar_type()), weight, eps).to(x.scalar_type()));
+    normed.push_back(
+        reference::rms_norm(x.to(weight.scalar_type()), weight, eps).to(x.scalar_type()));
   return rotate(at::cat(normed, 1), rope);
 }
 

@@ -173,20 +173,41 @@ TEST(RowOps, MayHaveNoTokens) {
       }
 }
 
+// Every operand that a result depends on, in rows of several vectors and a remainder.
 TEST(RowOps, KeepWhatIsNoNumberInItsToken) {
-  for (const auto dtype : kDtypes) {
-    const auto given = draw(kSmall, dtype);
-    auto with_nan = given;
-    with_nan.a = given.a.clone();
-    with_nan.a[1][2][7] = NAN;
-    for (const auto& [name, run] : kOperations) {
-      auto got = run(with_nan);
-      const auto want = run(given);
-      EXPECT_TRUE(got[1][2].isnan().any().item<bool>()) << name << " " << dtype;
-      got[1][2] = want[1][2];
-      EXPECT_TRUE(at::equal(got, want)) << name << " " << dtype;
+  for (const auto dtype : kDtypes)
+    for (const std::int64_t head_width : {10, 50})
+      for (Tensor Given::*const operand : {&Given::a, &Given::b, &Given::c}) {
+        const auto given =
+            draw({.batch = 3, .tokens = 5, .heads = 3, .head_width = head_width}, dtype);
+        const auto with = [&](double number) {
+          auto changed = given;
+          changed.*operand = (given.*operand).clone();
+          (changed.*operand)[1][2][7] = number;
+          return changed;
+        };
+        for (const auto& [name, run] : kOperations) {
+          auto got = run(with(NAN));
+          const auto want = run(given);
+          const bool depends = !at::equal(run(with(3)), want);
+          EXPECT_EQ(got[1].isnan().any().item<bool>(), depends) << name << " " << dtype;
+          // normed_rotated() returns b's tokens behind a's.
+          const auto token = got.size(1) == given.a.size(1) || operand == &Given::a ? 2 : 7;
+          got[1][token] = want[1][token];
+          EXPECT_TRUE(at::equal(got, want)) << name << " " << dtype;
+        }
+      }
+}
+
+// Rows are computed in runs of several vectors, then in vectors, then what is left.
+TEST(RowOps, TakeRowsOfAnyWidth) {
+  for (const auto dtype : kDtypes)
+    for (std::int64_t half = 1; half <= 70; ++half) {
+      const auto given = draw({.batch = 1, .tokens = 2, .heads = 2, .head_width = 2 * half}, dtype);
+      for (const auto& [name, run] : kOperations)
+        EXPECT_LT(difference(run(given), run(exact(given))), limit_of(dtype))
+            << name << " " << dtype << " " << 2 * half;
     }
-  }
 }
 
 // Kernels do not look at sizes again: what fits nothing would be read out of bounds.

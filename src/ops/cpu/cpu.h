@@ -12,6 +12,7 @@ bool supports(const Tensor& x);
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modulation& m,

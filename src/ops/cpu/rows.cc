@@ -53,6 +53,18 @@ Tensor joined(const Tensor& x_BLC, std::int64_t width, Fill fill) {
   return y;
 }
 
+Tensor normed(const Tensor& x, const Tensor& weight_C, double eps, RowKernels::RmsNorm* norm) {
+  const auto dense = x.contiguous(), weight = weight_C.contiguous();
+  const auto y = at::empty_like(dense);
+  const auto width = x.size(-1);
+  const Rows from(dense.view({1, -1, width})), to(y.view({1, -1, width}));
+  for_each_row(1, x.numel() / std::max<std::int64_t>(1, width), width,
+               [&](std::int64_t b, std::int64_t l) {
+                 norm(from.at(b, l), weight.const_data_ptr(), to.at(b, l), width, float(eps));
+               });
+  return y;
+}
+
 }  // namespace
 
 bool supports(const Tensor& x) {
@@ -79,10 +91,8 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
   const Rows x(x_BLC), scale(m.scale), shift(m.shift), out(y);
   const auto& kernels = kernels_of(x_BLC);
   for_each_row(x_BLC.size(0), x_BLC.size(1), width, [&](std::int64_t b, std::int64_t l) {
-    thread_local std::vector<float> scratch;
-    scratch.resize(std::size_t(width));
     kernels.modulated_norm(x.at(b, l), scale.at(b, 0), shift.at(b, 0), out.at(b, l), width,
-                           float(kNormEps), scratch.data());
+                           float(kNormEps));
   });
   return y;
 }
@@ -114,18 +124,12 @@ Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& 
   });
 }
 
+Tensor rms_norm(const Tensor& x, const Tensor& weight_C, double eps) {
+  return normed(x, weight_C, eps, kernels_of(x).rms_norm);
+}
+
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight_C, double eps) {
-  const auto dense = x.contiguous(), weight = weight_C.contiguous();
-  const auto y = at::empty_like(dense);
-  const auto width = x.size(-1);
-  const Rows from(dense.view({1, -1, width})), to(y.view({1, -1, width}));
-  const auto& kernels = kernels_of(x);
-  for_each_row(1, x.numel() / std::max<std::int64_t>(1, width), width,
-               [&](std::int64_t b, std::int64_t l) {
-                 kernels.llama_rms_norm(from.at(b, l), weight.const_data_ptr(), to.at(b, l), width,
-                                        float(eps));
-               });
-  return y;
+  return normed(x, weight_C, eps, kernels_of(x).llama_rms_norm);
 }
 
 Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight_C, double eps) {

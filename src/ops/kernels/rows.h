@@ -10,7 +10,7 @@ namespace braid::ops {
 // is rounded once, to nearest, ties to even, unless noted.
 struct RowKernels {
   using Norm = void(const void* x, const void* scale, const void* shift, void* y,
-                    std::int64_t width, float eps, float* scratch);
+                    std::int64_t width, float eps);
   using Gate = void(const void* residual, const void* gate, const void* y, void* out,
                     std::int64_t width);
   using Gelu = void(const void* x, void* y, std::int64_t count);
@@ -51,6 +51,7 @@ struct RowKernels {
   // x / rms(x) * (1 + weight), then * (1 + scale) + shift unless these are null
   ModulatedRms* zero_centred_rms_norm;
   Glu* sigmoid_gated;  // up / (1 + e^-gate)
+  RmsNorm* rms_norm;   // x / rms(x) * weight
 };
 
 enum class RowType { kFloat32, kBfloat16 };

@@ -17,6 +17,10 @@ typedef int32_t Ints __attribute__((vector_size(64)));
 inline Floats larger(Floats a, Floats b) {
   return (Floats)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
 }
+// The smaller of each lane, likewise.
+inline Floats smaller(Floats a, Floats b) {
+  return (Floats)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
+}
 
 // Each lane has two 16-bit numbers and gets the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
@@ -31,9 +35,30 @@ inline Ints codes_at(const uint8_t* p) {
   return (Ints)_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128((const __m128i*)p));
 }
 
+// kLanes 16-bit numbers without signs.
+inline Ints halves_at(const uint16_t* p) {
+  return (Ints)_mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256((const __m256i*)p));
+}
+
 // Each lane below 2^16.
 inline void put_halves(Ints x, uint16_t* out) {
   _mm256_storeu_si256((__m256i*)out, _mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)x));
+}
+inline void put_halves(Ints a, Ints b, uint16_t* out) {
+  put_halves(a, out);
+  put_halves(b, out + kLanes);
+}
+
+// 2 kLanes 16-bit numbers in the upper halves of words, the lower ones zero. Their order is that of
+// the processor's quarters of a register, which put_shuffled() undoes.
+inline void get_shuffled(const uint16_t* p, Ints& a, Ints& b) {
+  const __m512i all = _mm512_loadu_si512(p), zero = _mm512_setzero_si512();
+  a = (Ints)_mm512_unpacklo_epi16(zero, all);
+  b = (Ints)_mm512_unpackhi_epi16(zero, all);
+}
+// Each lane below 2^16.
+inline void put_shuffled(Ints a, Ints b, uint16_t* out) {
+  _mm512_storeu_si512(out, _mm512_packus_epi32((__m512i)a, (__m512i)b));
 }
 
 // 16 numbers, of which each lane names one.
