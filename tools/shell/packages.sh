@@ -53,7 +53,7 @@ compiler_package() {
 }
 
 # Sets `missing` to the packages that the wanted parts still need.
-#   use: to build and run    mpi: also under mpirun    develop: also to test    fuzz: also to fuzz
+#   use: to build and run    mpi: also under mpirun    develop: also to test    fuzz: also to fuzz    bench: also to count instructions
 #   serve: also to test the server    browsers: also to test its page    live: also to run diffusers    python: also to build its package    gpu: also to compile for GPUs
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libutf8proc-dev libonig-dev libpng-dev libjpeg-dev
@@ -69,6 +69,7 @@ find_missing() {
         needs_pip=yes # clang-format and clang-tidy
         ;;
       mpi) wanted+=(libopenmpi-dev openmpi-bin) ;;
+      bench) wanted+=(valgrind) ;;
       fuzz)
         wanted+=(clang)
         # In older releases clang depends on it.

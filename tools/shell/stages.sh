@@ -20,6 +20,7 @@ check_rules() {
   python3 -B tools/lint/lint_test.py 2>&1 | tail -n 1
   python3 -B tools/lint/lint.py || stop 1 "the places above break a rule"
   tools/shell/wheels_test.sh || stop 1 "the tests of what is fetched failed"
+  python3 -B tools/instructions/instructions_test.py || stop 1 "the tests of the count of instructions failed"
   python3 -B tools/gpu/first_run_test.py || stop 1 "the tests of the kit for machines with a GPU failed"
 }
 
@@ -169,7 +170,53 @@ run_bench() {
   stage "bench"
   local bench
   for bench in "$build"/bin/*_bench; do "$bench" || stop 1 "${bench##*/} failed"; done
+  run_instructions
   run_report
+}
+
+# What the tree is compared with: $BRAID_BASE, or where it left main; on main itself, what was committed before.
+base_commit() {
+  local base
+  if [[ -n ${BRAID_BASE:-} ]]; then
+    git rev-parse --verify --quiet "$BRAID_BASE^{commit}" || stop 2 "BRAID_BASE names no commit: $BRAID_BASE"
+    return
+  fi
+  base=$(git merge-base HEAD main 2>/dev/null || git merge-base HEAD origin/main 2>/dev/null) || return 0
+  if [[ $base == "$(git rev-parse HEAD)" ]] && git diff --quiet HEAD; then
+    base=$(git rev-parse --verify --quiet "HEAD^") || return 0
+  fi
+  echo "$base"
+}
+
+# build_base COMMIT: sets `base_program` to that commit's bench/instructions, built beside this tree; leaves it
+# empty if the commit has none. Kept for the next time: another base is an incremental build.
+build_base() {
+  local folder=$root/build/base
+  base_program=
+  git cat-file -e "$1:bench/instructions.cc" 2>/dev/null || return 0
+  make_folder "$folder/build"
+  git worktree prune
+  [[ -e $folder/tree/.git ]] || git worktree add --force --detach "$folder/tree" "$1" >/dev/null 2>&1 ||
+    stop 2 "no worktree of $1 could be made in $folder/tree"
+  git -C "$folder/tree" checkout --quiet --force --detach "$1" || stop 2 "$1 could not be checked out"
+  (root=$folder/tree && configure "$folder/build" -DBRAID_DEVELOP=ON && compile "$folder/build" instructions) ||
+    stop 1 "the base $1 could not be built"
+  base_program=$folder/build/bin/instructions
+}
+
+# A gate that other programs cannot disturb: valgrind counts the instructions of fixed work in this tree and in its base.
+run_instructions() {
+  stage "instructions"
+  local base base_program=
+  if ! command -v valgrind >/dev/null || ! grep -qw avx2 /proc/cpuinfo; then
+    say "instructions are counted by valgrind on a processor with AVX2: not here"
+    return 0
+  fi
+  base=$(base_commit) || exit 2
+  [[ -z $base ]] || build_base "$base"
+  [[ -n $base_program ]] || say "nothing to compare with: no base has bench/instructions"
+  python3 -B tools/instructions/instructions.py "$build/bin/instructions" ${base_program:+"$base_program"} ||
+    stop 1 "the work above takes more instructions than in ${base:-the base}. If that is meant, say why in the commit"
 }
 
 # Later runs on a machine are compared with its first one; remove the file to start over.

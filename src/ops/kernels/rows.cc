@@ -242,7 +242,7 @@ void rotate_halves(const void* x_, const void* cos_, const void* sin_, void* y_,
   const auto *cos = static_cast<const Angle*>(cos_), *sin = static_cast<const Angle*>(sin_);
   auto* y = static_cast<T*>(y_);
   const int64 half = width / 2;
-  for_each_run(half, [=](int64 i, auto where) {
+  for_each_run<Pair<Vector>>(half, [=](int64 i, auto where) {
     const auto number = [=](const auto* row) {
       if constexpr (sizeof(T) == sizeof(Angle))
         return take(row + i, where);

@@ -107,13 +107,33 @@ inline Pair<V> rounded_as(const T* row, Pair<V> x) {
   return {rounded_as(row, x.a), rounded_as(row, x.b)};
 }
 
-// Calls body(i, where) for all numbers of a row: from i on, `where` says how many.
+// How many numbers of a row whole Vs hold.
+template <class V>
+inline int64 whole(int64 width) {
+  return width & -int64(kNumbersOf<V>);
+}
+
+// What is left of a row. Apart from the loops, whose functions then need no buffers.
 template <class Body>
+__attribute__((noinline)) void finish_row(Body body, int64 i, int64 count) {
+  body(i, Part{count});
+}
+template <class Term>
+__attribute__((noinline)) float sum_of_last(Term term, int64 i, int64 count) {
+  const Floats last = term(i, Part{count});
+  float sum = 0;
+  for (int lane = 0; lane < int(count); ++lane) sum += last[lane];
+  return sum;
+}
+
+// Calls body(i, where) for all numbers of a row: from i on, `where` says how many. Bodies with many
+// operands take shorter runs, for which there are registers.
+template <class Longest = Run, class Body>
 inline void for_each_run(int64 width, Body body) {
   int64 i = 0;
-  for (; i + kNumbersOf<Run> <= width; i += kNumbersOf<Run>) body(i, Whole<Run>{});
-  for (; i + kLanes <= width; i += kLanes) body(i, Whole<Vector>{});
-  if (i < width) body(i, Part{width - i});
+  for (; i < whole<Longest>(width); i += kNumbersOf<Longest>) body(i, Whole<Longest>{});
+  for (; i < whole<Vector>(width); i += kLanes) body(i, Whole<Vector>{});
+  if (i < width) finish_row(body, i, width - i);
 }
 
 // The sum of a row's terms; term(i, where) computes those from i on.
@@ -121,15 +141,11 @@ template <class Term>
 inline float sum_of(int64 width, Term term) {
   Run sums = {};
   int64 i = 0;
-  for (; i + kNumbersOf<Run> <= width; i += kNumbersOf<Run>) sums = sums + term(i, Whole<Run>{});
+  for (; i < whole<Run>(width); i += kNumbersOf<Run>) sums = sums + term(i, Whole<Run>{});
   Floats all = (sums.a.a + sums.a.b) + (sums.b.a + sums.b.b);
-  for (; i + kLanes <= width; i += kLanes) all += term(i, Whole<Vector>{});
-  float sum = total_of(all);
-  if (i < width) {
-    const Floats last = term(i, Part{width - i});
-    for (int lane = 0; lane < int(width - i); ++lane) sum += last[lane];
-  }
-  return sum;
+  for (; i < whole<Vector>(width); i += kLanes) all += term(i, Whole<Vector>{});
+  const float sum = total_of(all);
+  return i < width ? sum + sum_of_last(term, i, width - i) : sum;
 }
 
 }  // namespace
