@@ -34,6 +34,7 @@ void modulated_norm(const void* x_, const void* scale_, const void* shift_, void
   const float squares = squared_deviations(x, mean, width);
   const float inverse = 1 / __builtin_sqrtf(squares / float(width) + eps);
   for_each_run(width, [=](int64 i, auto where) {
+    fetch(x + width + i, where);
     const auto normed = (take(x + i, where) - mean) * inverse;
     give(normed * (1 + take(scale + i, where)) + take(shift + i, where), y + i, where);
   });
@@ -112,6 +113,7 @@ void norm_rotate(const void* x_, const float* weight, const float* cos, const fl
   auto* y = static_cast<T*>(y_);
   const float inverse = inverse_rms(x, width, eps);
   for_each_run(width, [=](int64 i, auto where) {
+    fetch(x + 2 * width + i, where);
     const auto normed = get(x + i, where) * inverse * get(weight + i, where);
     const auto other = turned(normed);
     put(normed * get(cos + i, where) + other * get(sin + i, where), y + i, where);
@@ -194,6 +196,7 @@ void rms_norm(const void* x_, const void* weight_, void* y_, int64 width, float 
   auto* y = static_cast<T*>(y_);
   const float inverse = inverse_rms(x, width, eps);
   for_each_run(width, [=](int64 i, auto where) {
+    fetch(x + width + i, where);
     give(take(x + i, where) * inverse * take(weight + i, where), y + i, where);
   });
 }
@@ -204,6 +207,7 @@ void llama_rms_norm(const void* x_, const void* weight_, void* y_, int64 width, 
   auto* y = static_cast<T*>(y_);
   const float inverse = inverse_rms(x, width, eps);
   for_each_run(width, [=](int64 i, auto where) {
+    fetch(x + width + i, where);
     const auto normed = rounded_as(x, take(x + i, where) * inverse);
     give(normed * take(weight + i, where), y + i, where);
   });
@@ -217,6 +221,7 @@ void zero_centred_rms_norm(const void* x_, const float* weight, const void* scal
   auto* y = static_cast<T*>(y_);
   const float inverse = inverse_rms(x, width, eps);
   const auto normed = [=](int64 i, auto where) {
+    fetch(x + width + i, where);
     return get(x + i, where) * inverse * (1 + get(weight + i, where));
   };
   if (!scale)

@@ -107,9 +107,8 @@ inline Pair<V> rounded_as(const T* row, Pair<V> x) {
   return {rounded_as(row, x.a), rounded_as(row, x.b)};
 }
 
-// How many numbers of a row whole Vs hold.
 template <class V>
-inline int64 whole(int64 width) {
+inline int64 whole(int64 width) {  // how many numbers of a row whole Vs hold
   return width & -int64(kNumbersOf<V>);
 }
 
@@ -125,6 +124,15 @@ __attribute__((noinline)) float sum_of_last(Term term, int64 i, int64 count) {
   for (int lane = 0; lane < int(count); ++lane) sum += last[lane];
   return sum;
 }
+
+// Fetches what the next row has here, if rows are dense: a row in a cache leaves memory idle.
+template <class T>
+inline void fetch(const T* next, Whole<Run>) {
+  for (int64 byte = 0; byte < int64(sizeof(T)) * kNumbersOf<Run>; byte += 64)
+    __builtin_prefetch((const char*)next + byte);
+}
+template <class T, class Where>
+inline void fetch(const T*, Where) {}
 
 // Calls body(i, where) for all numbers of a row: from i on, `where` says how many. Bodies with many
 // operands take shorter runs, for which there are registers.
