@@ -20,6 +20,8 @@ struct TransformerInput {
   // Positions [N, axes] and [T, axes]; empty: those of a picture of this size in pixels.
   Latents latent_ids = {}, text_ids = {};
   int width = 0, height = 0;
+  // The last so many of the N tokens are references, without a velocity; they have positions.
+  int num_references = 0;
   // What the caller's ControlNets add to the latents' tokens after blocks of either kind, [B, N,
   // hidden] each, for models that take ControlNets. Of n blocks and r residuals, block i takes
   // residual i / ceil(n / r).
@@ -35,8 +37,9 @@ class BRAID_API Transformer {
   Transformer& operator=(Transformer&&) noexcept;
   ~Transformer();
 
-  // The velocity [B, N, width]: from the picture to noise, whatever sign the model's own output
-  // has. Of the hooks, only `stop` counts. Throws InputError naming a shape that does not fit.
+  // The velocity [B, N - references, width]: from the picture to noise, whatever sign the model's
+  // own output has. Of the hooks, only `stop` counts. Throws InputError naming a shape that does
+  // not fit.
   Latents velocity(const TransformerInput& evaluation, const Hooks& hooks = {}) const;
 
  private:

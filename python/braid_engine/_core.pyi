@@ -2,7 +2,7 @@ from collections.abc import Sequence
 import enum
 import os
 import pathlib
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -558,7 +558,7 @@ class ReferenceCache(enum.Enum):
     off = 1
 
 class Pixels:
-    def __init__(self, rgb: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)]) -> None: ...
 
     @property
     def width(self) -> int: ...
@@ -567,6 +567,10 @@ class Pixels:
     def height(self) -> int: ...
 
 class ControlPicture:
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
     def __init__(self, picture: Pixels) -> None: ...
 
     @property
@@ -846,6 +850,9 @@ class PicturesTaken:
     def takes_control(self) -> bool: ...
 
     @property
+    def net_fills_in(self) -> bool: ...
+
+    @property
     def most_references(self) -> int: ...
 
     @property
@@ -853,6 +860,16 @@ class PicturesTaken:
 
     @property
     def strength_with_mask(self) -> float: ...
+
+class LayersDrawn:
+    @property
+    def drawn(self) -> int: ...
+
+    @property
+    def most(self) -> int: ...
+
+    @property
+    def resolutions(self) -> list[int]: ...
 
 class ModelInfo:
     @property
@@ -881,6 +898,12 @@ class ModelInfo:
 
     @property
     def max_text_tokens(self) -> int: ...
+
+    @property
+    def layers(self) -> LayersDrawn: ...
+
+    @property
+    def draws_alpha(self) -> bool: ...
 
     @property
     def num_texts(self) -> int: ...
@@ -1007,6 +1030,12 @@ class TransformerInput:
 
     @height.setter
     def height(self, arg: int, /) -> None: ...
+
+    @property
+    def num_references(self) -> int: ...
+
+    @num_references.setter
+    def num_references(self, arg: int, /) -> None: ...
 
 class Transformer:
     def __init__(self, options: PipelineOptions, warning: object) -> None: ...

@@ -75,14 +75,24 @@ def squeezed(array: Any) -> Any:
     return array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
 
 
+def is_transparent(picture: Any) -> bool:
+    return "A" in picture.getbands() or "transparency" in picture.info
+
+
 def pixels_of(image: object) -> _core.Pixels:
     """RGB in 8 bits; what is transparent lies over white."""
     picture = opened(image)
-    if "A" in picture.getbands() or "transparency" in picture.info:
+    if is_transparent(picture):
         over = picture.convert("RGBA")
         picture = Image.new("RGBA", over.size, "white")
         picture.alpha_composite(over)
     return _core.Pixels(np.ascontiguousarray(np.asarray(picture.convert("RGB"))))
+
+
+def reference_of(image: object) -> _core.Pixels:
+    """With alpha, if it has any: some models look at that."""
+    picture = opened(image)
+    return _core.Pixels(np.ascontiguousarray(np.asarray(picture.convert("RGBA" if is_transparent(picture) else "RGB"))))
 
 
 def mask_of(image: object) -> _core.Pixels:

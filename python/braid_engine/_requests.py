@@ -2,11 +2,11 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import _core
-from ._images import images_in, latents_array, mask_of, output_of, pixels_of
+from ._images import images_in, latents_array, mask_of, output_of, pixels_of, reference_of
 
 # Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
 REFUSED = {
@@ -20,6 +20,9 @@ REFUSED = {
     "negative_ip_adapter_image_embeds": "there are no IP adapters",
     "timesteps": "give sigmas",
 }
+
+# Families whose pipelines call their own scale of guidance true_cfg_scale.
+OWN_TRUE_GUIDANCE = ("Qwen-Image",)
 
 
 @dataclass
@@ -35,6 +38,7 @@ class Call:
     image_reference: Any = None
     mask_image: Any = None
     control_image: Any = None
+    control_mask: Any = None
     controlnet_conditioning_scale: Any = 1.0
     control_guidance_start: Any = 0.0
     control_guidance_end: Any = 1.0
@@ -131,8 +135,35 @@ def controls_of(call: Call) -> list[_core.ControlPicture]:
     return controls
 
 
+def controls_said_once(call: Call) -> list[_core.ControlPicture]:
+    """How a ControlNet fills in the initial picture."""
+    control = _core.ControlPicture()
+    (control.scale,) = (float(scale) for scale in each(call.controlnet_conditioning_scale, 1))
+    (control.begin,) = (float(begin) for begin in each(call.control_guidance_start, 1))
+    (control.end,) = (float(end) for end in each(call.control_guidance_end, 1))
+    return [control]
+
+
+def filled_in(call: Call) -> Call:
+    """The pipeline whose ControlNet fills a picture in calls that control_image, and the mask control_mask."""
+    for own, other in (("control_image", "image"), ("control_mask", "mask_image")):
+        if getattr(call, own) is not None and getattr(call, other) is not None:
+            raise ValueError(f"a picture is filled in: give {own} or {other}, not both")
+    return replace(
+        call,
+        image=call.image if call.image is not None else call.control_image,
+        mask_image=call.mask_image if call.mask_image is not None else call.control_mask,
+        control_image=None,
+        control_mask=None,
+    )
+
+
 def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
     """`image` is what pipelines of the model's kind take it for: a start, or something to look at."""
+    if info.pictures.net_fills_in:
+        call = filled_in(call)
+    elif call.control_mask is not None:
+        raise ValueError("control_mask goes with a ControlNet that fills pictures in: give mask_image")
     pictures = _core.PicturesIn()
     images = images_in(call.image)
     starts = call.mask_image is not None or call.strength is not None or info.pictures.most_references == 0
@@ -141,14 +172,15 @@ def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
             raise ValueError(f"a picture starts from one image, {len(images)} were given")
         pictures.init = pixels_of(images[0])
         images = []
-    pictures.references = [pixels_of(image) for image in [*images, *images_in(call.image_reference)]]
+    pictures.references = [reference_of(image) for image in [*images, *images_in(call.image_reference)]]
     pictures.reference_scales = list(call.reference_scales)
     pictures.strength = call.strength
     if call.mask_image is not None:
         pictures.mask = mask_of(call.mask_image)
     pictures.mask_blur = call.mask_blur
     pictures.padding_crop = call.padding_mask_crop
-    pictures.controls = controls_of(call)
+    is_filled = info.pictures.net_fills_in and pictures.init is not None
+    pictures.controls = controls_said_once(call) if is_filled else controls_of(call)
     pictures.resolution = call.resolution
     return pictures
 
@@ -170,7 +202,12 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     request.negative_prompt = one_text("negative_prompt", call.negative_prompt)
     request.negative_prompt_2 = one_text("negative_prompt_2", call.negative_prompt_2)
     request.boxes = call.boxes
-    if call.true_cfg_scale is not None:
+    request.guidance = None if call.guidance_scale is None else float(call.guidance_scale)
+    if call.true_cfg_scale is not None and info.family.startswith(OWN_TRUE_GUIDANCE):
+        if call.guidance_scale is not None:
+            raise ValueError("this model has one scale of guidance: give true_cfg_scale or guidance_scale, not both")
+        request.guidance = float(call.true_cfg_scale)
+    elif call.true_cfg_scale is not None:
         request.true_cfg = float(call.true_cfg_scale)
     request.guidance_rescale = float(call.guidance_rescale)
     request.cfg_norm_cap = float(call.cfg_norm_cap)
@@ -183,7 +220,6 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     if call.sigmas is not None:
         request.base_sigmas = [float(sigma) for sigma in call.sigmas]
         request.steps = None
-    request.guidance = None if call.guidance_scale is None else float(call.guidance_scale)
     request.max_sequence_length = call.max_sequence_length
     request.num_images = call.num_images_per_prompt
     request.batch_size = call.batch_size

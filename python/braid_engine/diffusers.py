@@ -6,6 +6,7 @@
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -173,11 +174,68 @@ class AcceleratedJoy(Accelerated):
         return np.ascontiguousarray(pictures.reshape(-1, 3)), text
 
 
+class AcceleratedQwenImage(Accelerated):
+    """Qwen-Image, whose pipelines bring items' sizes along: what is drawn, then references."""
+
+    def forward(
+        self,
+        hidden_states: Any,
+        encoder_hidden_states: Any = None,
+        encoder_hidden_states_mask: Any = None,
+        timestep: Any = None,
+        img_shapes: Any = None,
+        controlnet_block_samples: Any = None,
+        additional_t_cond: Any = None,
+        return_dict: bool = True,
+        **others: Any,
+    ) -> Any:
+        refuse(**others)
+        if additional_t_cond is not None and additional_t_cond.any():
+            raise ValueError("layers with alpha are drawn: additional_t_cond should be 0 for each picture")
+        shapes = img_shapes[0] if isinstance(img_shapes[0], list) else [img_shapes[0]]
+        residuals = controlnet_block_samples or ()
+        mask, batch = encoder_hidden_states_mask, len(hidden_states)
+        # Texts of unequal lengths are padded: each picture then sees the tokens of its own.
+        for one in [slice(None)] if mask is None else [slice(i, i + 1) for i in range(batch)]:
+            places = np.arange(encoder_hidden_states.shape[1])
+            if mask is not None:
+                places = places[mask[one.start].bool().cpu().numpy()]
+            evaluation = _core.TransformerInput(floats(hidden_states[one]), floats(encoder_hidden_states[one][:, places]))
+            evaluation.timesteps = timestep.float().expand(batch)[one].tolist()
+            evaluation.set_ids(*self.positions(shapes, places))
+            evaluation.num_references = sum(math.prod(shape) for shape in self.references(shapes))
+            for residual in residuals:
+                evaluation.add_double_residual(floats(residual[one]))
+            velocity = self.velocity(evaluation, hidden_states)
+            made = velocity if one.start in (None, 0) else torch.cat([made, velocity])
+        return self.answer(made, return_dict)
+
+    @property
+    def is_layered(self) -> bool:
+        return bool(getattr(self.config, "use_layer3d_rope", False))
+
+    def references(self, shapes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+        return shapes[-1:] if self.is_layered else shapes[1:]
+
+    def positions(self, shapes: list[tuple[int, int, int]], places: Any) -> tuple[Any, Any]:
+        """Of pictures by item, and row and column from the centre; of text behind all of them. The picture that
+        layers are taken from is item -1."""
+        pictures, end = [], max(side // 2 for _, *sides in shapes for side in sides)
+        for item, (frames, rows, columns) in enumerate(shapes):
+            first = -1 if self.is_layered and item == len(shapes) - 1 else item
+            axes = (np.arange(frames) + first, np.arange(rows) - (rows - rows // 2), np.arange(columns) - (columns - columns // 2))
+            pictures.append(np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3))
+        end = max(end, len(shapes) - 1) if self.is_layered else end
+        text = np.repeat(places[:, None] + end, 3, axis=1)
+        return np.concatenate(pictures).astype(np.float32), text.astype(np.float32)
+
+
 KINDS: dict[str, type[Accelerated]] = {
     "FluxTransformer2DModel": AcceleratedFlux,
     "Flux2Transformer2DModel": AcceleratedFlux,
     "ZImageTransformer2DModel": AcceleratedZImage,
     "JoyImageEditTransformer3DModel": AcceleratedJoy,
+    "QwenImageTransformer2DModel": AcceleratedQwenImage,
 }
 
 

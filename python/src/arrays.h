@@ -13,8 +13,22 @@ namespace braid::python {
 using Floats = nanobind::ndarray<nanobind::numpy, float>;
 using Bytes = nanobind::ndarray<nanobind::numpy, std::uint8_t>;
 using FloatsIn = nanobind::ndarray<const float, nanobind::c_contig, nanobind::device::cpu>;
-using BytesIn = nanobind::ndarray<const std::uint8_t, nanobind::shape<-1, -1, 3>,
+using BytesIn = nanobind::ndarray<const std::uint8_t, nanobind::shape<-1, -1, -1>,
                                   nanobind::c_contig, nanobind::device::cpu>;
+
+// [height, width, 3], or 4 with alpha.
+inline Pixels pixels_of(const BytesIn& array) {
+  const auto channels = array.shape(2);
+  if (channels != 3 && channels != 4)
+    throw nanobind::value_error("pixels should have 3 channels, or 4 with alpha");
+  Pixels pixels{.width = int(array.shape(1)), .height = int(array.shape(0)), .rgb = {}};
+  const auto* const end = array.data() + array.size();
+  for (const auto* one = array.data(); one != end; one += channels) {
+    pixels.rgb.insert(pixels.rgb.end(), one, one + 3);
+    if (channels == 4) pixels.alpha.push_back(one[3]);
+  }
+  return pixels;
+}
 
 // Arrays with memory of their own.
 inline Floats array_of(const Latents& latents) {

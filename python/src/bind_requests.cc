@@ -19,15 +19,12 @@ void bind_pictures(nb::module_& m) {
   nb::class_<Pixels>(m, "Pixels")
       .def(
           "__init__",
-          [](Pixels* self, const BytesIn& rgb) {
-            new (self) Pixels{.width = int(rgb.shape(1)),
-                              .height = int(rgb.shape(0)),
-                              .rgb = {rgb.data(), rgb.data() + rgb.size()}};
-          },
-          nb::arg("rgb"))
+          [](Pixels* self, const BytesIn& pixels) { new (self) Pixels(pixels_of(pixels)); },
+          nb::arg("pixels"))
       .def_ro("width", &Pixels::width)
       .def_ro("height", &Pixels::height);
   nb::class_<ControlPicture>(m, "ControlPicture")
+      .def(nb::init<>())
       .def(
           "__init__",
           [](ControlPicture* self, const Pixels& picture) {
@@ -109,9 +106,14 @@ void bind_answers(nb::module_& m) {
       .def_ro("takes_mask", &ModelInfo::Pictures::takes_mask)
       .def_ro("needs_mask", &ModelInfo::Pictures::needs_mask)
       .def_ro("takes_control", &ModelInfo::Pictures::takes_control)
+      .def_ro("net_fills_in", &ModelInfo::Pictures::net_fills_in)
       .def_ro("most_references", &ModelInfo::Pictures::most_references)
       .def_ro("strength", &ModelInfo::Pictures::strength)
       .def_ro("strength_with_mask", &ModelInfo::Pictures::strength_with_mask);
+  nb::class_<ModelInfo::Layers>(m, "LayersDrawn")
+      .def_ro("drawn", &ModelInfo::Layers::drawn)
+      .def_ro("most", &ModelInfo::Layers::most)
+      .def_ro("resolutions", &ModelInfo::Layers::resolutions);
   nb::class_<ModelInfo>(m, "ModelInfo")
       .def_ro("family", &ModelInfo::family)
       .def_ro("width", &ModelInfo::width)
@@ -122,6 +124,8 @@ void bind_answers(nb::module_& m) {
       .def_ro("size_multiple", &ModelInfo::size_multiple)
       .def_ro("largest_side", &ModelInfo::largest_side)
       .def_ro("max_text_tokens", &ModelInfo::max_text_tokens)
+      .def_ro("layers", &ModelInfo::layers)
+      .def_ro("draws_alpha", &ModelInfo::draws_alpha)
       .def_ro("num_texts", &ModelInfo::num_texts)
       .def_ro("guidance_kind", &ModelInfo::guidance_kind)
       .def_ro("pictures", &ModelInfo::pictures);

@@ -75,7 +75,8 @@ void bind_transformer(nb::module_& m) {
       .def_rw("timesteps", &TransformerInput::timesteps)
       .def_rw("guidance", &TransformerInput::guidance)
       .def_rw("width", &TransformerInput::width)
-      .def_rw("height", &TransformerInput::height);
+      .def_rw("height", &TransformerInput::height)
+      .def_rw("num_references", &TransformerInput::num_references);
   nb::class_<TransformerOnThread>(m, "Transformer")
       .def(nb::init<const PipelineOptions&, const nb::object&>(), nb::arg("options"),
            nb::arg("warning"))

@@ -22,8 +22,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "parity")
 import random_families  # noqa: E402
 import random_joy  # noqa: E402
 import random_pipeline  # noqa: E402
-from diffusers import DiffusionPipeline, UniPCMultistepScheduler  # noqa: E402
+from diffusers import (  # noqa: E402
+    DiffusionPipeline,
+    QwenImageControlNetModel,
+    QwenImageControlNetPipeline,
+    UniPCMultistepScheduler,
+)
 from PIL import Image  # noqa: E402
+from random_qwen_image import QwenImageShape, QwenImageTransformerShape  # noqa: E402
 
 PROMPT = "a red circle on a blue background"
 LONG = "a small green heart to the left of a large yellow ring on a striped background, and nothing else"
@@ -125,6 +131,59 @@ class Accelerated(unittest.TestCase):
             with self.subTest(rope), made(random_joy.make, random_joy.JoyShape(seed=17, rope_type=rope)) as folder:
                 arguments = {"prompt": PROMPT, "image": image, "num_inference_steps": 2, "guidance_scale": 3.0}
                 self.check_pipeline(folder, {**arguments, "output_type": "np"})
+
+    def test_qwen_image(self) -> None:
+        with made(random_families.make, QwenImageShape(seed=21)) as folder:
+            arguments = {"prompt": PROMPT, "negative_prompt": "a star", "true_cfg_scale": 3.0, "max_sequence_length": 64}
+            for layout in ({}, {"layout": "tp=2"}, {"layout": "ring=2"}, {"layout": "pp=2"}):
+                with self.subTest(layout):
+                    self.check_pipeline(folder, {**arguments, **RUN}, **layout)
+            # Masked: each picture's text has a length of its own.
+            self.check_pipeline(folder, {**arguments, "prompt": ["star", LONG], "negative_prompt": ["a", LONG], **RUN})
+
+    def test_qwen_image_edits(self) -> None:
+        images = [Image.effect_mandelbrot(size, (-2, -1, 1, 1), 50).convert("RGB") for size in ((60, 44), (40, 90))]
+        arguments = {"prompt": PROMPT, "negative_prompt": "a star", "true_cfg_scale": 2.0, "max_sequence_length": 512}
+        for kind, count, zero_time in (("Edit", 1, False), ("EditPlus", 2, False), ("EditPlus", 2, True)):
+            shape = QwenImageShape(
+                seed=22,
+                pipeline=f"QwenImage{kind}Pipeline",
+                vae_mult=(1, 1, 2, 2, 2),
+                transformer=QwenImageTransformerShape(zero_time=zero_time),
+            )
+            with self.subTest(kind, zero_time=zero_time), made(random_families.make, shape) as folder:
+                given = images[0] if count == 1 else images
+                for layout in ({}, {"layout": "ring=2"}):
+                    run = {**RUN, "height": 64, "width": 96, "num_inference_steps": 2}
+                    self.check_pipeline(folder, {**arguments, "image": given, **run}, **layout)
+
+    def test_qwen_image_layered(self) -> None:
+        image = Image.effect_mandelbrot((60, 44), (-2, -1, 1, 1), 50).convert("RGBA")
+        image.putalpha(Image.linear_gradient("L").resize(image.size))
+        shape = QwenImageShape(
+            seed=23, pipeline="QwenImageLayeredPipeline", latent_channels=3, vae_mult=(1, 1, 2, 2, 2)
+        )
+        arguments = {"prompt": PROMPT, "negative_prompt": "a star", "true_cfg_scale": 2.0, "image": image, "layers": 2}
+        with made(random_families.make, shape) as folder:
+            self.check_pipeline(folder, {**arguments, "num_inference_steps": 2, "output_type": "np"})
+
+    def test_qwen_image_with_a_controlnet_of_diffusers(self) -> None:
+        image = Image.effect_mandelbrot((80, 64), (-2, -1, 1, 1), 50).convert("RGB")
+        with made(random_families.make, QwenImageShape(seed=24, controlnets=(1,))) as folder:
+
+            def controlled(change: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any]]:
+                net = QwenImageControlNetModel.from_pretrained(folder / "controlnet_1", torch_dtype=torch.float32)
+                pipe = QwenImageControlNetPipeline(**change(opened(folder)).components, controlnet=net)
+                pipe.set_progress_bar_config(disable=True)
+                return self.drawn(pipe, prompt=PROMPT, control_image=image, max_sequence_length=64, **RUN)
+
+            want, want_steps = controlled(lambda pipe: pipe)
+            got, steps = controlled(braid.accelerate)
+            plain, _ = self.drawn(opened(folder), prompt=PROMPT, max_sequence_length=64, **RUN)
+        difference = float((steps[-1] - want_steps[-1]).abs().max() / want_steps[-1].abs().max())
+        self.assertLess(difference, LATENTS)
+        self.assertGreaterEqual(float((np.abs(got - want) <= PICTURE).mean()), MOST)
+        self.assertGreater(float(np.abs(plain - want).max()), PICTURE)
 
     def test_other_schedulers_go_on(self) -> None:
         pictures = []

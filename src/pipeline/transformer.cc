@@ -20,6 +20,9 @@ namespace braid {
 struct InputTensors {
   Tensor latents_BNC = {}, beside_BNC = {}, text_BTC = {}, pooled_BC = {}, timestep_B = {},
          guidance_B = {}, latent_ids_NA = {}, text_ids_TA = {};
+  std::int64_t num_references = 0;  // of the tokens, behind those with a velocity
+
+  std::int64_t num_drawn() const { return latents_BNC.size(1) - num_references; }
   BlockResiduals residuals = {};
   PictureSize size = {};
 };
@@ -82,6 +85,9 @@ InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deplo
     c.pooled_BC = tensor_in("pooled embeddings", e.pooled, 2);
     check_width("pooled embeddings", c.pooled_BC, shape.pooled_width);
   }
+  require(e.num_references >= 0 && e.num_references < latents.size(1), "there are ",
+          latents.size(1), " tokens, of which ", e.num_references, " should be references");
+  c.num_references = e.num_references;
   c.timestep_B = per_picture("timesteps", e.timesteps, pictures);
   if (!e.guidance.empty()) c.guidance_B = per_picture("guidance scales", e.guidance, pictures);
   c.residuals = {.doubles = residuals_in("residuals of double blocks", e.double_residuals, latents,
@@ -95,6 +101,8 @@ InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deplo
         c.latent_ids_NA.size(0) == latents.size(1) && c.text_ids_TA.size(0) == c.text_BTC.size(1),
         "there should be a position for each token");
   } else {
+    require(e.num_references == 0, "there are ", e.num_references,
+            " tokens of references: they need positions");
     require(family.num_tokens(c.size) == latents.size(1), "a picture of ", e.width, "x", e.height,
             " has ", family.num_tokens(c.size), " tokens, not ", latents.size(1));
   }
@@ -111,8 +119,12 @@ DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarTy
       c.latent_ids_NA.defined() ? PictureSize{.width = multiple, .height = multiple} : c.size;
   auto in = family.begin({.text_BTC = there(c.text_BTC), .pooled_BC = there(c.pooled_BC)}, size,
                          /*guidance=*/1, like);
+  if (c.num_references > 0)
+    in.references = {
+        {.x_BLC = there(c.latents_BNC.narrow(1, c.num_drawn(), c.num_references)),
+         .ids_LA = c.latent_ids_NA.narrow(0, c.num_drawn(), c.num_references).to(device)}};
   family.arrange(in);
-  family.set_step(in, latents, /*timestep=*/0);
+  family.set_step(in, latents.narrow(1, 0, c.num_drawn()), /*timestep=*/0);
   in.timestep_B = c.timestep_B.to(in.timestep_B.options());
   if (in.guidance_B.defined()) {
     require(c.guidance_B.defined(), "this model was distilled for guidance: its scale is missing");
@@ -122,7 +134,7 @@ DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarTy
   for (const auto& residual : c.residuals.doubles) in.residuals.doubles.push_back(there(residual));
   for (const auto& residual : c.residuals.singles) in.residuals.singles.push_back(there(residual));
   if (c.latent_ids_NA.defined()) {
-    in.noise.ids_LA = c.latent_ids_NA.to(device);
+    in.noise.ids_LA = c.latent_ids_NA.narrow(0, 0, c.num_drawn()).to(device);
     in.text.ids_LA = c.text_ids_TA.to(device);
   }
   return in;
@@ -191,7 +203,7 @@ class Transformer::State {
     const std::vector<DenoiserInput> branches = {
         input_of(evaluation, family, deployment_.dtype, deployment_.devices[rank])};
     const OncePerPicture once(denoisers, {branches});
-    return once.predict(branches).front().narrow(1, 0, evaluation.latents_BNC.size(1));
+    return once.predict(branches).front().narrow(1, 0, evaluation.num_drawn());
   }
 
   Deployment deployment_;
