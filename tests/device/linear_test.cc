@@ -113,4 +113,33 @@ std::vector<Case> cases() {
 }
 INSTANTIATE_TEST_SUITE_P(Forms, LinearOnGpu, testing::ValuesIn(cases()));
 
+class RotatedOnGpu : public OnGpu {};
+
+// Groups that a warp rotates in registers and others, with some of their columns wanted or all;
+// and the numbers that the codes stand for.
+TEST_F(RotatedOnGpu, CodesMultiplyAsDefined) {
+  Scratch scratch;
+  for (const std::int64_t together : {4, 64, 256, 1024})
+    for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+      for (const auto form : {Quantize::kInt8Dynamic, Quantize::kInt8})
+        for (const auto& columns : {std::vector<Share>(), {{3, 400}, {1500, 24}}}) {
+          QuantFormat coding{.type = ElementType::kInt8,
+                             .inputs = columns.empty() ? 2048 : 424,
+                             .columns = columns,
+                             .rotated_together = together};
+          const Matrix w{.form = form,
+                         .values_NC = at::randint(0, 256, {40, 2048}, at::kByte),
+                         .scales_N1 = at::rand({40, 1}) * 0.01,
+                         .coding = std::make_shared<const QuantFormat>(coding)};
+          const auto there = map_tensors(w, [](const Tensor& t) { return t.to(gpu()); });
+          const auto x = at::randn({2, 37, coding.inputs}).to(dtype);
+          const auto want = ops::reference::linear(x, w, {}).to(at::kDouble);
+          const auto got = ops::linear(x.to(gpu()), there, {}, scratch);
+          ASSERT_EQ(got.scalar_type(), dtype);
+          const auto error = (got.cpu().to(at::kDouble) - want).abs().max() / want.abs().max();
+          EXPECT_LE(error.item<double>(), dtype == at::kFloat ? 1e-5 : 1.0 / 64)
+              << together << " " << dtype << " " << int(form) << " " << columns.size();
+        }
+}
+
 }  // namespace braid::linear_test

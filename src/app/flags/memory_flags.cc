@@ -180,11 +180,11 @@ void require_chosen_bits(const Memory& m) {
 
 void add_quantize_flags(FlagReader& read, Memory& m, StatedMemory& stated) {
   read.text("--quantize", "FORM", "Memory",
-            "Form of the transformer's weights: none, int8 (half the memory of\n"
-            "bfloat16), int8-v1 (with coarser scales, as older tools write\n"
-            "it), int8-dynamic (activations too), fp8 (activations too on\n"
-            "GPUs that multiply fp8) or auto (8 bits if a memory budget\n"
-            "requires them). Default: none",
+            "Form of the transformer's weights: none (as stored), int8 (half\n"
+            "the memory of bfloat16), int8-v1 (with coarser scales, as older\n"
+            "tools write it), int8-dynamic (activations too), fp8\n"
+            "(activations too on GPUs that multiply fp8) or auto (8 bits if\n"
+            "a memory budget requires them). Default: none",
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize = text == "auto";
               m.quantize = quantize_named(flag, text);

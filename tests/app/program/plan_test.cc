@@ -80,6 +80,25 @@ TEST_F(Plan, RefusesProductsOfCodesWhereADeviceHasNone) {
             0);
 }
 
+// Codes that are widened before each product cost a pass that numbers do not; those that a device
+// multiplies, and pages, of which fewer bytes are copied, do not.
+TEST_F(Plan, SaysWhereCodesAreSlowerThanNumbers) {
+  const auto said = [&](const char* device, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"-m", "flux1-dev", "--devices", device});
+    return json(flags).value("slower_codes", "");
+  };
+  EXPECT_THAT(said("rtx-3090", {"--quantize", "fp8"}),
+              HasSubstr("in fp8, are widened to bfloat16 before they multiply on rtx-3090"));
+  EXPECT_EQ(said("rtx-4090", {"--quantize", "fp8"}), "");
+  EXPECT_THAT(said("h100", {"--quantize", "int8"}), HasSubstr("int8-dynamic multiplies the codes"));
+  EXPECT_THAT(said("rx-7800-xt", {"--quantize", "int8"}), Not(HasSubstr("int8-dynamic")));
+  EXPECT_EQ(said("h100", {"--quantize", "int8-dynamic"}), "");
+  EXPECT_EQ(said("h100", {}), "");
+  EXPECT_EQ(said("h100", {"--quantize", "int8", "--offload", "block"}), "");
+  EXPECT_THAT(plan({"-m", "flux1-dev", "--devices", "rtx-3090", "--quantize", "fp8"}).out,
+              HasSubstr("\nNote: the transformer's weights, in fp8"));
+}
+
 // docs/parallelism.md has these figures.
 TEST_F(Plan, SaysHowLongAStepOfAHopperTakes) {
   const auto milliseconds = [&](const char* device, const char* form) {
