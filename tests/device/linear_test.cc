@@ -122,17 +122,17 @@ TEST_F(RotatedOnGpu, CodesMultiplyAsDefined) {
   for (const std::int64_t together : {4, 64, 256, 1024})
     for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
       for (const auto form : {Quantize::kInt8Dynamic, Quantize::kInt8})
-        for (const auto& columns : {std::vector<Share>(), {{3, 400}, {1500, 24}}}) {
+        for (const auto& columns : {std::vector<Share>(), {{3, 400}, {700, 24}}}) {
           QuantFormat coding{.type = ElementType::kInt8,
-                             .inputs = columns.empty() ? 2048 : 424,
+                             .inputs = columns.empty() ? 1024 : 424,
                              .columns = columns,
                              .rotated_together = together};
           const Matrix w{.form = form,
-                         .values_NC = at::randint(0, 256, {40, 2048}, at::kByte),
-                         .scales_N1 = at::rand({40, 1}) * 0.01,
+                         .values_NC = at::randint(0, 256, {24, 1024}, at::kByte),
+                         .scales_N1 = at::rand({24, 1}) * 0.01,
                          .coding = std::make_shared<const QuantFormat>(coding)};
           const auto there = map_tensors(w, [](const Tensor& t) { return t.to(gpu()); });
-          const auto x = at::randn({2, 37, coding.inputs}).to(dtype);
+          const auto x = at::randn({2, 5, coding.inputs}).to(dtype);
           const auto want = ops::reference::linear(x, w, {}).to(at::kDouble);
           const auto got = ops::linear(x.to(gpu()), there, {}, scratch);
           ASSERT_EQ(got.scalar_type(), dtype);
