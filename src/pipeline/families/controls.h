@@ -1,6 +1,9 @@
 // ControlNets of a family, composed into what a transformer follows.
 #pragma once
 
+#include <ATen/ATen.h>
+
+#include <algorithm>
 #include <memory>
 #include <vector>
 
