@@ -69,7 +69,7 @@ RowOperation rms_norm(const Inputs& in) {
   return {{},
           in.bytes(2),
           [=] { return ops::rms_norm(x, weight, 1e-6); },
-          [=] { return ops::rms_norm(x.to(at::kDouble), weight.to(at::kDouble), 1e-6); }};
+          [=] { return ops::reference::rms_norm(x, weight, 1e-6); }};
 }
 
 RowOperation modulated_rms_norm(const Inputs& in) {

@@ -21,9 +21,6 @@ REFUSED = {
     "timesteps": "give sigmas",
 }
 
-# Families whose pipelines call their own scale of guidance true_cfg_scale.
-OWN_TRUE_GUIDANCE = ("Qwen-Image",)
-
 
 @dataclass
 class Call:
@@ -203,7 +200,8 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     request.negative_prompt_2 = one_text("negative_prompt_2", call.negative_prompt_2)
     request.boxes = call.boxes
     request.guidance = None if call.guidance_scale is None else float(call.guidance_scale)
-    if call.true_cfg_scale is not None and info.family.startswith(OWN_TRUE_GUIDANCE):
+    # Some pipelines call the one scale of their guidance true_cfg_scale, Qwen-Image's for example.
+    if call.true_cfg_scale is not None and info.guidance_kind == _core.GuidanceKind.true:
         if call.guidance_scale is not None:
             raise ValueError("this model has one scale of guidance: give true_cfg_scale or guidance_scale, not both")
         request.guidance = float(call.true_cfg_scale)

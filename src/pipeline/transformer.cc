@@ -21,10 +21,10 @@ struct InputTensors {
   Tensor latents_BNC = {}, beside_BNC = {}, text_BTC = {}, pooled_BC = {}, timestep_B = {},
          guidance_B = {}, latent_ids_NA = {}, text_ids_TA = {};
   std::int64_t num_references = 0;  // of the tokens, behind those with a velocity
-
-  std::int64_t num_drawn() const { return latents_BNC.size(1) - num_references; }
   BlockResiduals residuals = {};
   PictureSize size = {};
+
+  std::int64_t num_drawn() const { return latents_BNC.size(1) - num_references; }
 };
 
 namespace {

@@ -51,32 +51,6 @@ inline void put(Pair<V> x, T* y, Whole<Pair<V>>) {
   put(x.b, y + kNumbersOf<V>, Whole<V>{});
 }
 
-// Like get(), but bfloat16 in an order of lanes of its own, which give() undoes, for fewer
-// instructions: for loops whose rows all have one type.
-inline Floats take(const float* x, Whole<Vector> where) { return get(x, where); }
-inline Floats take(const Bfloat16* x, Whole<Vector> where) { return get(x, where); }
-inline Pair<Vector> take(const float* x, Whole<Pair<Vector>> where) { return get(x, where); }
-inline Pair<Vector> take(const Bfloat16* x, Whole<Pair<Vector>>) {
-  Ints a, b;
-  get_shuffled(&x->bits, a, b);
-  return {(Vector)a, (Vector)b};
-}
-template <class T, class V>
-inline Pair<V> take(const T* x, Whole<Pair<V>>) {
-  return {take(x, Whole<V>{}), take(x + kNumbersOf<V>, Whole<V>{})};
-}
-inline void give(Floats x, float* y, Whole<Vector> where) { put(x, y, where); }
-inline void give(Floats x, Bfloat16* y, Whole<Vector> where) { put(x, y, where); }
-inline void give(Pair<Vector> x, float* y, Whole<Pair<Vector>> where) { put(x, y, where); }
-inline void give(Pair<Vector> x, Bfloat16* y, Whole<Pair<Vector>>) {
-  put_shuffled((Ints)(to_nearest(x.a) >> 16), (Ints)(to_nearest(x.b) >> 16), &y->bits);
-}
-template <class T, class V>
-inline void give(Pair<V> x, T* y, Whole<Pair<V>>) {
-  give(x.a, y, Whole<V>{});
-  give(x.b, y + kNumbersOf<V>, Whole<V>{});
-}
-
 // The other lanes are zero.
 template <class T>
 inline Floats get(const T* x, Part part) {
@@ -90,13 +64,33 @@ inline void put(Floats x, T* y, Part part) {
   put(x, all, Whole<Vector>{});
   for (int64 i = 0; i < part.count; ++i) y[i] = all[i];
 }
-template <class T>
-inline Floats take(const T* x, Part part) {
-  return get(x, part);
+
+// Like get() and put(), but pairs of bfloat16 vectors are in an order of lanes of their own, which
+// give() undoes, for fewer instructions: for loops whose rows all have one type.
+template <class T, class Where>
+inline Floats take(const T* x, Where where) {
+  return get(x, where);
 }
-template <class T>
-inline void give(Floats x, T* y, Part part) {
-  put(x, y, part);
+inline Pair<Vector> take(const Bfloat16* x, Whole<Pair<Vector>>) {
+  Ints a, b;
+  get_shuffled(&x->bits, a, b);
+  return {(Vector)a, (Vector)b};
+}
+template <class T, class V>
+inline Pair<V> take(const T* x, Whole<Pair<V>>) {
+  return {take(x, Whole<V>{}), take(x + kNumbersOf<V>, Whole<V>{})};
+}
+template <class T, class Where>
+inline void give(Floats x, T* y, Where where) {
+  put(x, y, where);
+}
+inline void give(Pair<Vector> x, Bfloat16* y, Whole<Pair<Vector>>) {
+  put_shuffled((Ints)(to_nearest(x.a) >> 16), (Ints)(to_nearest(x.b) >> 16), &y->bits);
+}
+template <class T, class V>
+inline void give(Pair<V> x, T* y, Whole<Pair<V>>) {
+  give(x.a, y, Whole<V>{});
+  give(x.b, y + kNumbersOf<V>, Whole<V>{});
 }
 
 // x rounded as a row is stored.
