@@ -83,9 +83,11 @@ def two_files(part):
     whole = json.loads(path.read_text())
     model = whole["model"]
     added = {token["id"]: token for token in whole["added_tokens"]}
-    vocabulary = {token: number for token, number in model["vocab"].items() if number not in added}
-    (part / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    merged = {pair.replace(" ", "") for pair in merges}  # a word that was added may be one of them
+    vocabulary = {token: number for token, number in model["vocab"].items()
+                  if number not in added or token in merged}
+    (part / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
     (part / "merges.txt").write_text("#version: 0.2\n" + "".join(m + "\n" for m in merges), encoding="utf-8")
     rewrite(part / "tokenizer_config.json", lambda config: config | {"added_tokens_decoder": {
         str(number): {key: value for key, value in token.items() if key != "id"}
