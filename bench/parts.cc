@@ -23,6 +23,7 @@
 #include "base/free_memory.h"
 #include "base/memory_meter.h"
 #include "models/causal_lm/model.h"
+#include "models/qwen25_vl/model.h"
 #include "models/qwen3_vl/model.h"
 #include "models/t5/model.h"
 #include "models/vae/model.h"
@@ -36,11 +37,11 @@ namespace {
 
 constexpr int kT5Layers = 4, kVisionBlocks = 3, kTextTokens = 512, kRuns = 5;
 constexpr int kVlLayers = 4, kVlTextTokens = 63;
-constexpr std::int64_t kSide = 1024;
+constexpr std::int64_t kSide = 1024, kWindowsSide = 1036;  // Qwen2.5-VL's tokens have 28 pixels
 constexpr const char* kWholeReader = "qwen3-vl-8b";
 constexpr const char* kParts =
-    "t5, qwen3, qwen3-vl, vision-1024, vae-512, vae-1024, vae-encode-1024, flux2-encode-1024, "
-    "wan-encode-1024 or qwen3-vl-8b";
+    "t5, qwen3, qwen3-vl, qwen25-vl, vision-1024, windows-1036, vae-512, vae-1024, "
+    "vae-encode-1024, flux2-encode-1024, wan-encode-1024 or qwen3-vl-8b";
 
 std::function<Tensor()> encoder_of(const VaeConfig& config, at::ScalarType dtype,
                                    at::Device device) {
@@ -70,6 +71,23 @@ std::function<Tensor()> reader_of_pictures(const Weights& weights) {
       at::randn({side * side, config.text.hidden}).to(at::kBFloat16).to(weights.device());
   const EncodedPictures seen{.grids = {{side, side}}, .all = {.tokens_MC = tokens, .added_MC = {}}};
   return [=, model = std::make_shared<Qwen3Vl>(config, weights)] {
+    return (*model)(text_and_picture(), seen);
+  };
+}
+
+// The same for Qwen2.5-VL.
+std::function<Tensor()> reader_of_windows(const Weights& weights) {
+  Qwen25VlConfig config;
+  config.vision.depth = 1;
+  config.vision.whole.clear();
+  config.image_token = 0;
+  config.text.vocab_size = kVlTextTokens + 1;
+  config.text.num_layers = kVlLayers;
+  const auto side = kWindowsSide / config.vision.form().pixels_per_token();
+  const auto tokens =
+      at::randn({side * side, config.text.hidden}).to(at::kBFloat16).to(weights.device());
+  const TowerTokens seen{.grids = {{side, side}}, .tokens_MC = tokens};
+  return [=, model = std::make_shared<Qwen25Vl>(config, weights)] {
     return (*model)(text_and_picture(), seen);
   };
 }
@@ -104,6 +122,13 @@ std::function<Tensor()> part_named(const std::string& name, at::Device device) {
     return [model, ids] { return (*model)(ids, std::vector{TextRun{0, kTextTokens}}); };
   }
   if (name == "qwen3-vl") return reader_of_pictures(weights);
+  if (name == "qwen25-vl") return reader_of_windows(weights);
+  if (name == "windows-1036") {
+    const WindowVisionConfig config{.depth = kVisionBlocks, .whole = {kVisionBlocks - 1}};
+    const auto tower = std::make_shared<WindowVisionTower>(weights, config);
+    const auto picture = at::rand({3, kWindowsSide, kWindowsSide}).to(device);
+    return [tower, picture] { return (*tower)(picture); };
+  }
   if (name == "vision-1024") {
     const VisionConfig config{.depth = kVisionBlocks, .deepstack = {}};
     const auto tower = std::make_shared<VisionTower>(weights, config);
@@ -141,7 +166,8 @@ int time_part(const std::string& name, int runs, const std::string& device,
           " needs a folder for its pages, no other part takes one");
   const auto part = is_whole ? whole_reader(there, folder) : part_named(name, there);
   std::optional<KeepFreedMemory> keep;  // as in text encoders, but not in decoders
-  if (name == "t5" || name.starts_with("qwen3") || name == "vision-1024") keep.emplace();
+  if (name == "t5" || name.starts_with("qwen") || name == "vision-1024" || name == "windows-1036")
+    keep.emplace();
   if (!is_whole) finish(part());  // the whole model takes a minute
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {

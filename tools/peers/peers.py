@@ -1,17 +1,19 @@
 """Time diffusers and Braid on the same work, in turns, on this machine.
 
 usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only NAME,NAME]
-                       [--no-compile] [--dtypes bfloat16,float32] [--blocks 2,4] [--json FILE]
+                       [--no-compile] [--dtypes bfloat16,float32] [--blocks 2,4] [--side 512]
+                       [--quantize none,int8] [--json FILE]
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
 text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, Krea 2's with
-2 after its text's fusion, and Qwen-Image's and FLUX.3-klein's with 2, at 512x512 (a first step, with
-what Braid computes once per picture, and a later one without it);
+2 after its text's fusion, and Qwen-Image's, Qwen-Image-2.1's and FLUX.3-klein's with 2, at `--side`
+(a first step, with what Braid computes once per picture, and a later one without it; of Qwen-Image-2.1,
+which keeps the keys and values of its text, diffusers' later step, too);
 decoding and encoding with FLUX.1's autoencoder, encoding with FLUX.2's and Wan's, a T5 encoder of
-XXL's width with 4 layers, Qwen3-4B's first 27 layers, 3 blocks of Qwen3-VL-8B's vision tower and 4
-layers of its language model, all with random weights in bfloat16; and the bundled model's picture from
-process start to end.
+XXL's width with 4 layers, Qwen3-4B's first 27 layers, blocks of Qwen3-VL-8B's and Qwen2.5-VL-7B's
+vision towers and 4 layers of their language models, all with random weights in bfloat16; and the
+bundled model's picture from process start to end.
 After a warm-up each contender has `--runs` turns; figures are medians, and ratios are of medians. On a
 CPU, where other work comes and goes, contenders take turns. On a GPU, which may hold only one of them,
 each takes all its turns and is freed before the next: each model is loaded once.
@@ -36,9 +38,15 @@ import diffusers
 import torch
 from diffusers import (AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan, Flux2Transformer2DModel,
                        Flux3Transformer2DModel, FluxTransformer2DModel, Krea2Transformer2DModel,
-                       QwenImageTransformer2DModel, ZImageTransformer2DModel)
+                       QwenImage21Transformer2DModel, QwenImageTransformer2DModel,
+                       ZImageTransformer2DModel)
+from diffusers.models.transformers.transformer_qwenimage21 import QwenImage21KVCache
 from transformers import (Qwen3Config, Qwen3Model, Qwen3VLTextConfig, Qwen3VLTextModel,
                           Qwen3VLVisionConfig, Qwen3VLVisionModel, T5Config, T5EncoderModel)
+from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import (
+    Qwen2_5_VLTextConfig, Qwen2_5_VLVisionConfig)
+from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import (
+    Qwen2_5_VisionTransformerPretrainedModel, Qwen2_5_VLTextModel)
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "a red circle on a blue background"
@@ -127,35 +135,59 @@ def grid_ids(side, axes):
     return ids
 
 
-def krea2(device, dtype):
+def krea2(side, device, dtype):
     model = random_model(lambda: Krea2Transformer2DModel(num_layers=2), device, dtype)
-    image = torch.randn(1, 32 * 32, 64).to(dtype).to(device)
+    tokens = side // 16
+    image = torch.randn(1, tokens * tokens, 64).to(dtype).to(device)
     taps = torch.randn(1, TEXT_TOKENS, 12, 2560).to(dtype).to(device)
     time_ = torch.tensor([0.5], dtype=dtype, device=device)
-    ids = torch.cat([torch.zeros(TEXT_TOKENS, 3), grid_ids(32, 3)]).to(device)
+    ids = torch.cat([torch.zeros(TEXT_TOKENS, 3), grid_ids(tokens, 3)]).to(device)
     return model, lambda call: call(image, taps, time_, ids, return_dict=False)[0]
 
 
-def qwen_image(device, dtype):
+def qwen_image(side, device, dtype):
     # its positions are computed when it is built, so not on the meta device
     model = QwenImageTransformer2DModel(num_layers=2).eval().to(dtype).to(device)
-    image = torch.randn(1, 32 * 32, 64).to(dtype).to(device)
+    tokens = side // 16
+    image = torch.randn(1, tokens * tokens, 64).to(dtype).to(device)
     text = torch.randn(1, TEXT_TOKENS, 3584).to(dtype).to(device)
     time_ = torch.tensor([0.5], dtype=dtype, device=device)
-    return model, lambda call: call(image, text, timestep=time_, img_shapes=[[(1, 32, 32)]],
+    return model, lambda call: call(image, text, timestep=time_, img_shapes=[[(1, tokens, tokens)]],
                                     return_dict=False)[0]
 
 
-def flux3(device, dtype):
+def qwen21(side, is_later, device, dtype):
+    """`is_later`: a step that finds the keys and values of the text; else the one that keeps them."""
+    model = QwenImage21Transformer2DModel(num_layers=2).eval().to(dtype).to(device)
+    tokens = side // 16
+    given = {"hidden_states": torch.randn(1, tokens * tokens, 64).to(dtype).to(device),
+             "encoder_hidden_states": torch.randn(1, TEXT_TOKENS, 4096).to(dtype).to(device),
+             "timestep": torch.tensor([0.5], dtype=dtype, device=device),
+             "img_shapes": [[(1, tokens, tokens)]],
+             # four tokens of the picture per slot
+             "img_mask": torch.arange(TEXT_TOKENS + tokens * tokens // 4, device=device)[None]
+             >= TEXT_TOKENS}
+    kept = QwenImage21KVCache(2)
+    with torch.inference_mode():
+        model(**given, kv_cache=kept, kv_cache_mode="extract", return_dict=False)
+    if is_later:
+        return model, lambda call: call(**given, kv_cache=kept, kv_cache_mode="cached",
+                                        return_dict=False)[0]
+    return model, lambda call: call(**given, kv_cache=QwenImage21KVCache(2),
+                                    kv_cache_mode="extract", return_dict=False)[0]
+
+
+def flux3(side, device, dtype):
     model = random_model(lambda: Flux3Transformer2DModel(num_layers=2, num_single_layers=2,
                                                          flow_map=True), device, dtype)
-    image = torch.randn(1, 32 * 32, 128).to(dtype).to(device)
+    tokens = side // 16
+    image = torch.randn(1, tokens * tokens, 128).to(dtype).to(device)
     text = torch.randn(1, TEXT_TOKENS, 20480).to(dtype).to(device)
     text_ids = torch.zeros(TEXT_TOKENS, 4)
     text_ids[:, 3] = torch.arange(TEXT_TOKENS)
     time_ = torch.tensor([0.5], dtype=dtype, device=device)
     return model, lambda call: call(
-        image, text, time_, grid_ids(32, 4).to(device), text_ids.to(device),
+        image, text, time_, grid_ids(tokens, 4).to(device), text_ids.to(device),
         target_timestep=time_ / 2, return_dict=False)[0]
 
 
@@ -186,6 +218,29 @@ def vision_tower(device, dtype):
     model = Qwen3VLVisionModel._from_config(config, dtype=dtype).eval().to(device)
     patches = torch.rand(64 * 64, 3 * 2 * 16 * 16).to(dtype).to(device)
     grid = torch.tensor([[1, 64, 64]], device=device)
+    return model, lambda call: call(patches, grid)
+
+
+def qwen25_vl(device, dtype):
+    """4 of the 28 layers of Qwen2.5-VL-7B's language model, for 1369 tokens of a picture and 63 others."""
+    config = Qwen2_5_VLTextConfig(vocab_size=64, hidden_size=3584, intermediate_size=18944,
+                                  num_hidden_layers=4, num_attention_heads=28, num_key_value_heads=4,
+                                  rope_parameters={"rope_type": "default", "rope_theta": 1e6,
+                                                   "mrope_section": [16, 24, 24]})
+    model = Qwen2_5_VLTextModel._from_config(config, dtype=dtype).eval().to(device)
+    states = torch.randn(1, 37 * 37 + 63, 3584).to(dtype).to(device)
+    places = torch.arange(states.shape[1], device=device).expand(3, 1, -1)
+    return model, lambda call: call(
+        inputs_embeds=states, position_ids=places, use_cache=False).last_hidden_state
+
+
+def windows_tower(device, dtype):
+    """3 of the 32 blocks of Qwen2.5-VL-7B's, one of them with attention to the whole of 1036x1036."""
+    config = Qwen2_5_VLVisionConfig(depth=3, hidden_size=1280, intermediate_size=3420, num_heads=16,
+                                    out_hidden_size=3584, fullatt_block_indexes=[2])
+    model = Qwen2_5_VisionTransformerPretrainedModel._from_config(config, dtype=dtype).eval().to(device)
+    patches = torch.rand(74 * 74, 3 * 2 * 14 * 14).to(dtype).to(device)
+    grid = torch.tensor([[1, 74, 74]], device=device)
     return model, lambda call: call(patches, grid)
 
 
@@ -333,29 +388,40 @@ def work(args, folder):
         "braid": lambda: braid_part(build, "wan-encode-1024", device)}
     cases["klein-4b"] = modules(lambda dtype: klein(args.blocks, device, dtype))
     cases["z-image"] = modules(lambda dtype: z_image(device, dtype))
-    cases["krea2"] = modules(lambda dtype: krea2(device, dtype))
-    cases["qwen-image"] = modules(lambda dtype: qwen_image(device, dtype))
-    cases["flux3"] = modules(lambda dtype: flux3(device, dtype))
+    side = args.side
+    forms = [("" if form == "none" else f" {form}", form) for form in args.quantize.split(",")]
+    cases["krea2"] = modules(lambda dtype: krea2(side, device, dtype))
+    cases["qwen-image"] = modules(lambda dtype: qwen_image(side, device, dtype))
+    cases["qwen21"] = modules(lambda dtype: qwen21(side, False, device, dtype)) | {
+        f"{way}, later step": made for way, made in
+        modules(lambda dtype: qwen21(side, True, device, dtype)).items()}
+    cases["flux3"] = modules(lambda dtype: flux3(side, device, dtype))
     for name, model, blocks in (("krea2", "krea-2-raw", (2,)), ("qwen-image", "qwen-image", (2,)),
+                                ("qwen21", "qwen-image-2.1", (2,)),
                                 ("flux3", "flux3-klein", (2, 2, 2, 2))):
-        for form, quantize in (("", "none"), (" int8", "int8")):
+        for form, quantize in forms:
             for step, beside in (("", IN_FIRST_STEP), (", later step", IN_LATER_STEP)):
                 cases[name][f"braid{form}{step}"] = (
                     lambda model=model, blocks=blocks, quantize=quantize, beside=beside:
-                    braid_evaluation(build, model, 512, blocks, device, quantize, beside))
+                    braid_evaluation(build, model, side, blocks, device, quantize, beside))
     for name, blocks in (("klein-4b", args.blocks), ("z-image", (2, 2, 4))):
         cases[name]["braid"] = lambda name=name, blocks=blocks: braid_evaluation(
             build, name, 512, blocks, device)
-        cases[name]["braid int8"] = lambda name=name, blocks=blocks: braid_evaluation(
-            build, name, 512, blocks, device, "int8")
+        if (" int8", "int8") in forms:
+            cases[name]["braid int8"] = lambda name=name, blocks=blocks: braid_evaluation(
+                build, name, 512, blocks, device, "int8")
     # the first step's time includes what is computed once per picture
-    for form, quantize in (("", "none"), (" int8", "int8")):
+    for form, quantize in forms:
         cases["z-image"][f"braid{form}, later step"] = lambda quantize=quantize: braid_evaluation(
             build, "z-image", 512, (2, 2, 4), device, quantize, IN_LATER_STEP)
     cases["qwen3"] = modules(lambda dtype: qwen3(device, dtype)) | {
         "braid": lambda: braid_part(build, "qwen3", device)}
     cases["qwen3-vl"] = modules(lambda dtype: qwen3_vl(device, dtype)) | {
         "braid": lambda: braid_part(build, "qwen3-vl", device)}
+    cases["qwen25-vl"] = modules(lambda dtype: qwen25_vl(device, dtype)) | {
+        "braid": lambda: braid_part(build, "qwen25-vl", device)}
+    cases["windows-1036"] = modules(lambda dtype: windows_tower(device, dtype)) | {
+        "braid": lambda: braid_part(build, "windows-1036", device)}
     cases["vision-1024"] = modules(lambda dtype: vision_tower(device, dtype)) | {
         "braid": lambda: braid_part(build, "vision-1024", device)}
     cases["t5"] = modules(lambda dtype: encoder(device, dtype)) | {
@@ -435,6 +501,9 @@ def main():
                         help="dtypes of diffusers, separated by commas; float32 is faster on CPUs without bfloat16")
     parser.add_argument("--blocks", type=two_numbers, default=(2, 4),
                         help="double and single blocks of the transformer")
+    parser.add_argument("--side", type=int, default=512,
+                        help="pixels of Krea 2's, Qwen-Image's and FLUX.3's pictures")
+    parser.add_argument("--quantize", default="none,int8", help="forms of Braid's weights beside diffusers; none is needed")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.build = args.build.resolve()
