@@ -6,6 +6,7 @@
 #include "app/files/input_pictures.h"
 #include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
+#include "app/print/plan_table.h"
 #include "base/error.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/pictures/check_pictures.h"
@@ -89,7 +90,9 @@ std::vector<PlanRemedy> find_remedies(const PlanJob& job, const Machine& machine
     auto& memory = other.memory;
     auto& pages = memory.offload;
     if (machine.devices.size() > 1) other.layout.text = TextRanks::kShared;
-    if (changes & kEightBits) memory.quantize = memory.quantize_text = Quantize::kInt8;
+    if (changes & kEightBits)  // forms that were asked for stay
+      for (auto* form : {&memory.quantize, &memory.quantize_text})
+        if (*form == Quantize::kNone) *form = Quantize::kInt8;
     if (changes & kPages) pages.transformer = pages.text = pages.vae = OffloadMode::kBlock;
     if (changes & kFiles) pages.folder = "pages";
     return other;
@@ -102,6 +105,8 @@ std::vector<PlanRemedy> find_remedies(const PlanJob& job, const Machine& machine
   for (const auto& alternatives : steps) {
     for (const auto changes : alternatives) {
       auto other = changed(changes);
+      const auto is_known = [&](const PlanRemedy& r) { return flags_of(r.job) == flags_of(other); };
+      if (std::ranges::any_of(found, is_known)) continue;
       auto best = plan_layouts(other, machine).front();
       if (best.fits()) found.push_back({std::move(other), std::move(best)});
     }

@@ -145,6 +145,11 @@ TEST_F(Plan, TakesTheFlagsOfMemory) {
   EXPECT_EQ(nothing["layouts"].size(), 0u);
   ASSERT_EQ(nothing["would_fit"].size(), 1u);
   EXPECT_EQ(nothing["would_fit"][0]["flags"], "--offload block");
+  const auto coded = json({"-m", "qwen-image-2.1", "--devices", "cpu", "--memory", "12GB",
+                           "--quantize", "int8-v1", "--quantize-text", "int8"});
+  ASSERT_EQ(coded["would_fit"].size(), 1u) << "8 bits were asked for, and stay as they are";
+  EXPECT_EQ(coded["would_fit"][0]["flags"],
+            "--quantize int8-v1 --quantize-text int8 --offload block --offload-dir DIR");
   expect_bad_input({"plan", "--quantize", "auto"}, "give int8, another form or none here");
 }
 
