@@ -158,68 +158,6 @@ def follows_pictures(browser, folder):
     assert said["control 2 from"] == "0.3" and "control 2 mode" not in said, said
 
 
-# Of the pictures of a selector: their sides, and the means of their green and their alpha.
-MEANS = """
-return [...document.querySelectorAll(arguments[0])].map((one) => {
-  const canvas = document.createElement('canvas');
-  [canvas.width, canvas.height] = [one.naturalWidth, one.naturalHeight];
-  const drawn = canvas.getContext('2d', { willReadFrequently: true });
-  drawn.drawImage(one, 0, 0);
-  const { data } = drawn.getImageData(0, 0, canvas.width, canvas.height);
-  const mean = (channel) => data.reduce((sum, value, i) => sum + (i % 4 === channel ? value : 0), 0) / data.length * 4;
-  return [canvas.width, canvas.height, mean(1), mean(3)];
-});
-"""
-
-
-def takes_a_picture_apart(browser, server, picture, folder):
-    """Into three layers with alpha, each a picture of the gallery."""
-    browser.wait_until("document.getElementById('layers-row').offsetParent !== null")
-    for name, hidden in (("init-row", True), ("mask-row", True), ("references-row", False)):
-        assert is_hidden(browser, name) == hidden, name
-    assert value(browser, "layers") == "4" and browser.role("#layers") == "spinbutton"
-    assert browser.label("#layers") == "Layers", browser.label("#layers")
-    browser.type("#references-file", str(picture))
-    browser.wait_until("document.getElementById('width').value !== '640'")
-    width, height = int(value(browser, "width")), int(value(browser, "height"))
-    assert abs(width / height / (60 / 44) - 1) < 0.03, "layers have the shape of the picture"
-    for name, number in (("width", 96), ("height", 64), ("layers", 21), ("steps", 2)):
-        set_value(browser, name, str(number))
-    set_value(browser, "prompt", "a poster")
-    browser.click("#make")
-    assert browser.run("return document.querySelector('#layers:invalid') !== null"), "there are 20 at most"
-    set_value(browser, "layers", "3")
-    browser.click("#make")
-    browser.wait_until("document.querySelectorAll('#gallery img').length === 3")
-    idle(browser)
-    user = browser.run("return localStorage.getItem('braid.user')")
-    job = server.json("GET", f"/v1/jobs?user={user}")["jobs"][0]
-    assert job["request"]["layers"] == 3 and len(job["pictures"]) == 3, job
-    browser.wait_until("[...document.querySelectorAll('#gallery img')].every((one) => one.naturalWidth > 0)")
-    thumbnails = browser.run(MEANS, "#gallery img")
-    assert all(green > 200 for _, _, green, _ in thumbnails), f"they are nearly empty, on white: {thumbnails}"
-    browser.screenshot(folder / "layers.png")
-    browser.click("#gallery button")
-    browser.wait_until("document.getElementById('shown').open")
-    for layer in ("2", "1", "0"):
-        browser.wait_until("document.getElementById('shown-picture').naturalWidth > 0")
-        said = text_of_settings(browser)
-        assert (said["layers"], said["layer"]) == ("3", layer), said
-        ((*sides, _, alpha),) = browser.run(MEANS, "#shown-picture")
-        assert sides == [96, 64] and alpha < 40, (sides, alpha)
-        if layer != "0":
-            browser.run("document.getElementById('stage').focus()")
-            browser.press(KEYS["right"])
-            browser.wait_until(f"[...document.querySelectorAll('#shown-settings dt')].some((one) => one.textContent === 'layer'"
-                               f" && one.nextElementSibling.textContent === '{int(layer) - 1}')")
-    browser.run("document.getElementById('layers').value = 1")
-    browser.click("#reuse")
-    assert value(browser, "layers") == "3", "settings come back"
-    browser.refresh()
-    browser.wait_until("!document.getElementById('make').disabled")
-    assert value(browser, "layers") == "3", "they are remembered"
-
-
 BOX = "document.getElementById('board').getBoundingClientRect()"
 
 
@@ -306,12 +244,7 @@ def main(braid, folder):
             browser.open(server.address)
             draws_boxes(browser, folder)
             assert not browser.complaints(), browser.complaints()
-        case = pathlib.Path(__file__).parents[2] / "tests/data/parity/qwen-image-layered"
-        with Server(braid, "-m", case / "model").wait_until_ready() as server, Browser(height=1500) as browser:
-            browser.open(server.address)
-            takes_a_picture_apart(browser, server, case / "reference0.png", folder)
-            assert not browser.complaints(), browser.complaints()
-    print("page: boxes, layers, a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models, ControlNets")
+    print("page: boxes, a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models, ControlNets")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,12 @@ run_tests() {
   run_ctest "$build" "${exclude[@]}" | tee "$summary" || stop 1 "tests failed"
 }
 
+# Every num_parts-th of the tests labelled slow, from the part-th on.
+run_slow_part() {
+  stage "slow tests, part $part of $num_parts"
+  run_ctest "$build" -L slow -I "$part,,$num_parts" || stop 1 "slow tests failed"
+}
+
 # Repeats ctest's summary, for those who only read the end.
 print_summary() {
   ((${#stages[@]})) || return 0
@@ -252,6 +258,8 @@ run_serve() {
   python3 -B tools/serve/page_engines.py "$braid" "$build" || stop 1 "the page failed in a browser"
   python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the tests of the page failed"
   python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the tests of the page's input pictures failed"
+  python3 -B tools/serve/page_layers.py "$braid" "$build" || stop 1 "the page failed at layers in a browser"
+  python3 -B tools/serve/page_enhancer.py "$braid" "$build" || stop 1 "the page failed at rewriting prompts"
   python3 -B tools/serve/page_files.py "$braid" "$build" || stop 1 "files brought to the page are taken otherwise"
   python3 -B tools/serve/page_gallery.py "$braid" "$build" || stop 1 "the gallery failed in a browser"
   python3 -B tools/serve/page_faults.py "$braid" "$build" || stop 1 "the page failed by keyboard, on a small phone or at a fault"

@@ -122,6 +122,7 @@ const remembered = ["prompt", "negative_prompt", "width", "height", "steps", "la
 function fill(settings) {
   for (const name of remembered) if (settings[name] !== undefined) $(name).value = settings[name];
   if (settings.seed !== undefined) useSeed(settings.seed);
+  if (settings.enhance !== undefined) $("enhance").checked = settings.enhance;
   showShape();
   // Nothing that has an effect is out of sight.
   if ($("negative_prompt").value && !$("true-cfg-row").hidden) $("more").open = true;
@@ -139,7 +140,8 @@ export async function fillFrom(settings) {
     await changeModel(settings.model);
   const [width, height] = (settings.size ?? "").split("x");
   const { sampler, schedule } = capabilities.defaults;
-  fill({ negative_prompt: "", true_cfg: 1, sampler, schedule, ...settings, ...(height ? { width, height } : {}) });
+  fill({ negative_prompt: "", true_cfg: 1, sampler, schedule, ...settings, ...(height ? { width, height } : {}),
+    enhance: false });  // a picture's prompt may have been rewritten before
   chooseLoras(lorasOfText(settings.lora ?? ""));
   chooseBoxes([]);  // a picture's prompt has them behind it
   rememberForm();
@@ -152,8 +154,8 @@ export function rememberForm() {
   if (!capabilities) return local.write("settings", JSON.stringify({ ...rememberedSettings(), ...prompts }));
   const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
   local.write("settings", JSON.stringify(
-    { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), boxes: chosenBoxes(),
-      model: capabilities.model }));
+    { ...settings, seed: anySeed ? "" : $("seed").value, enhance: $("enhance").checked, loras: chosenLoras(),
+      boxes: chosenBoxes(), model: capabilities.model }));
 }
 for (const kind of ["input", "change"]) $("form").addEventListener(kind, rememberForm);
 whenBoxesChange(rememberForm);
