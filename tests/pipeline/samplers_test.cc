@@ -19,6 +19,7 @@ using testing::HasSubstr;
 
 const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 const std::string kFixtures = "tests/data/parity/";
+const std::string kTiny = kFixtures + "basic/model";
 
 Request request_of(Sampler sampler) {
   return {.prompts = {"a red circle on a blue background"},
@@ -39,8 +40,8 @@ class SamplerLayouts : public testing::TestWithParam<Layout> {};
 TEST_P(SamplerLayouts, DrawWhatOneRankDraws) {
   for (const auto sampler : {Sampler::kHeun, Sampler::kErSde}) {
     static std::map<Sampler, Recording> one;
-    if (!one.contains(sampler)) one[sampler] = recording_of("models/demo", request_of(sampler), {});
-    const auto many = recording_of("models/demo", request_of(sampler), GetParam());
+    if (!one.contains(sampler)) one[sampler] = recording_of(kTiny, request_of(sampler), {});
+    const auto many = recording_of(kTiny, request_of(sampler), GetParam());
     EXPECT_TRUE(at::equal(one[sampler].at("latents_initial"), many.at("latents_initial")));
     // Their steps amplify rounding more than Euler's: up to 1.9e-5 on a processor without AVX2.
     const auto& want = one[sampler].at("latents_final");
@@ -75,10 +76,10 @@ TEST(Samplers, DrawEachPicturesNoiseFromItsOwnGenerator) {
     auto request = request_of(sampler);
     request.num_images = 2;
     request.batch_size = 2;
-    const auto both = recording_of("models/demo", request, {}).at("latents_final");
+    const auto both = recording_of(kTiny, request, {}).at("latents_final");
     request.num_images = 1;
     request.seed += 1;
-    const auto second = recording_of("models/demo", request, {}).at("latents_final");
+    const auto second = recording_of(kTiny, request, {}).at("latents_final");
     EXPECT_TRUE(at::allclose(both.narrow(0, 1, 1), second, 1e-5, 1e-5)) << name;
   }
 }
@@ -87,15 +88,15 @@ TEST(Samplers, RecordTheLevelsThatWereAskedFor) {
   auto request = request_of(Sampler::kEuler);
   request.num_images = 1;
   request.sampling.sigmas = {0.9, 0.5, 0.25};
-  const auto run = recording_of("models/demo", request, {});
+  const auto run = recording_of(kTiny, request, {});
   EXPECT_TRUE(at::allclose(run.at("sigmas"), at::tensor({0.9f, 0.5f, 0.25f, 0.f})));
   EXPECT_TRUE(at::allclose(run.at("timesteps"), at::tensor({900.f, 500.f, 250.f})));
   request.sampling = {.schedule = SigmaSchedule::kModel};
-  const auto own = recording_of("models/demo", request, {}).at("sigmas");
+  const auto own = recording_of(kTiny, request, {}).at("sigmas");
   request.sampling = {};
-  EXPECT_TRUE(at::equal(own, recording_of("models/demo", request, {}).at("sigmas")));
+  EXPECT_TRUE(at::equal(own, recording_of(kTiny, request, {}).at("sigmas")));
   request.sampling = {.base_sigmas = {1, 0.75, 0.5, 0.25}};  // what the pipeline passes for 4 steps
-  EXPECT_TRUE(at::equal(own, recording_of("models/demo", request, {}).at("sigmas")));
+  EXPECT_TRUE(at::equal(own, recording_of(kTiny, request, {}).at("sigmas")));
 }
 
 // From a picture, the last steps of the levels are taken; with strength 0.5 of four the last two.
@@ -103,10 +104,10 @@ TEST(Samplers, StartFromAPictureAtTheRightLevel) {
   auto request = request_with({.init = waves(64, 48), .strength = 0.5});
   request.num_images = 1;
   request.sampling = {.sampler = Sampler::kHeun, .sigmas = {1, 0.75, 0.4, 0.1}};
-  const auto four = recording_of(kFixtures + "basic/model", request, {});
+  const auto four = recording_of(kTiny, request, {});
   request.pictures.strength = 1;
   request.sampling.sigmas = {0.4, 0.1};
-  const auto two = recording_of(kFixtures + "basic/model", request, {});
+  const auto two = recording_of(kTiny, request, {});
   EXPECT_TRUE(at::equal(four.at("latents_initial"), two.at("latents_initial")));
   EXPECT_TRUE(at::equal(four.at("latents_final"), two.at("latents_final")));
 }
@@ -117,11 +118,11 @@ TEST(Samplers, KeepWhatAMaskKeeps) {
   request.num_images = 1;
   request.steps = 3;
   request.sampling.sampler = Sampler::kEuler;
-  const auto euler = recording_of(kFixtures + "basic/model", request, {}).at("latents_final");
+  const auto euler = recording_of(kTiny, request, {}).at("latents_final");
   const auto left = [](const Tensor& tokens) { return tokens.view({3, 4, -1}).narrow(1, 0, 2); };
   for (const auto sampler : {Sampler::kHeun, Sampler::kErSde, Sampler::kResMultistep}) {
     request.sampling.sampler = sampler;
-    const auto got = recording_of(kFixtures + "basic/model", request, {}).at("latents_final");
+    const auto got = recording_of(kTiny, request, {}).at("latents_final");
     EXPECT_TRUE(at::allclose(left(got), left(euler), 1e-6, 1e-6));
     EXPECT_FALSE(at::allclose(got, euler, 1e-3, 1e-3));
   }
@@ -130,14 +131,14 @@ TEST(Samplers, KeepWhatAMaskKeeps) {
 TEST(Samplers, CountTheCachesEvaluationsNotItsSteps) {
   auto request = request_of(Sampler::kHeun);
   request.num_images = 1;
-  const Engine engine({.model = kModel,
+  const Engine engine({.model = std::filesystem::path(BRAID_SOURCE_DIR) / kTiny,
                        .dtype = Dtype::kFloat32,
                        .cache = {.mode = CacheMode::kFirstBlock, .threshold = 0}},
                       {});
   const auto facts = engine.generate(request, {}, {.record = RecordTensors::kYes}).facts;
   ASSERT_EQ(facts.full_steps.size(), 1u);
   EXPECT_EQ(facts.full_steps.front(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
-  const auto whole = recording_of("models/demo", request, {}).at("latents_final");
+  const auto whole = recording_of(kTiny, request, {}).at("latents_final");
   EXPECT_TRUE(at::allclose(facts.recording.at("latents_final"), whole, 1e-5, 1e-5));
 }
 
@@ -150,7 +151,8 @@ TEST(Samplers, TellOfStepsNotOfEvaluations) {
     EXPECT_EQ(progress.total, 4);
     done.push_back(progress.done);
   }};
-  Engine({.model = kModel, .dtype = Dtype::kFloat32}, {}).generate(request, hooks);
+  Engine({.model = std::filesystem::path(BRAID_SOURCE_DIR) / kTiny, .dtype = Dtype::kFloat32}, {})
+      .generate(request, hooks);
   EXPECT_EQ(done, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
 }
 

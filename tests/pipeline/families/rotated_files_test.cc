@@ -103,16 +103,19 @@ double largest_error(const Tensor& got, const Tensor& want) {
 class RotatedFiles : public testing::Test {
  protected:
   static constexpr std::int64_t kTogether = 64;
-  RotatedFiles() {
+  // Rotating by the equation, in float64, takes seconds, so it is done once for all tests.
+  static void SetUpTestSuite() {
+    files_ = std::make_unique<Files>();
     const auto written =
         in_convrot(kDemo / "transformer/diffusion_pytorch_model.safetensors", kTogether);
     for (const auto& [folder, tensors] :
-         {std::pair(coded_, &written.codes), {numbers_, &written.numbers}}) {
+         {std::pair(files_->coded, &written.codes), {files_->numbers, &written.numbers}}) {
       fs::copy(kDemo, folder, fs::copy_options::recursive);
       write_file(folder / "transformer/diffusion_pytorch_model.safetensors",
                  write_safetensors(*tensors));
     }
   }
+  static void TearDownTestSuite() { files_.reset(); }
   PipelineOptions coded(const Layout& layout = {}, const Memory& memory = {}) const {
     return {.model = coded_, .layout = layout, .memory = memory};
   }
@@ -124,8 +127,13 @@ class RotatedFiles : public testing::Test {
             Layout{.ring = 2}, Layout{.tp = 2, .ulysses = 2}};
   }
 
+  struct Files {
+    TemporaryFolder folder;
+    fs::path coded = folder / "coded", numbers = folder / "numbers";
+  };
+  static inline std::unique_ptr<Files> files_;
   const TemporaryFolder folder_;
-  const fs::path coded_ = folder_ / "coded", numbers_ = folder_ / "numbers";
+  const fs::path coded_ = files_->coded, numbers_ = files_->numbers;
 };
 
 TEST_F(RotatedFiles, MultiplyAsInt8InEveryLayout) {
