@@ -6,17 +6,31 @@ require_comfyui() {
     stop 2 "--comfyui should be given with BRAID_COMFYUI=DIR, a checkout of ComfyUI"
 }
 
-# Sets `comfy_python`, which has what the checkout requires (several GB from PyPI).
+# comfy_packages: what the checkout requires of PyPI, without what only a browser shows.
+comfy_packages() { grep -v -e workflow-templates -e embedded-docs "$BRAID_COMFYUI/requirements.txt"; }
+
+# share_packages VENV: lets it see what other environments here have, among it several GB of torch; its own come first.
+share_packages() {
+  local complete
+  for complete in "$cache"/comfyui-*/complete "$cache"/parity-*/complete; do
+    [[ ! -e $complete ]] || echo "${complete%/complete}"/lib/python3*/site-packages
+  done >"$(echo "$1"/lib/python3*/site-packages)/shared.pth"
+}
+
+# Sets `comfy_python`, which has what the checkout requires (several GB from PyPI): an environment for each text of requirements.
 prepare_comfyui() {
-  local venv=$cache/comfyui sum
+  local venv
+  venv=$cache/comfyui-$(cksum <"$BRAID_COMFYUI/requirements.txt" | cut -d' ' -f1)
   comfy_python=$venv/bin/python
-  sum=$(cksum <"$BRAID_COMFYUI/requirements.txt")
-  [[ "$(cat "$venv/complete" 2>/dev/null)" != "$sum" ]] || return 0
+  [[ ! -e $venv/complete ]] || ! "$comfy_python" -c "import torch" 2>/dev/null || return 0
   say "installing what ComfyUI requires into $venv (once)"
-  [[ -x $comfy_python ]] || python3 -m venv "$venv" || stop 1 "python3 cannot make a virtual environment"
-  "$comfy_python" -m pip install -q --disable-pip-version-check -r "$BRAID_COMFYUI/requirements.txt" ||
+  rm -rf "$venv"
+  python3 -m venv "$venv" || stop 1 "python3 cannot make a virtual environment"
+  share_packages "$venv"
+  comfy_packages >"$venv/requirements.txt"
+  "$comfy_python" -m pip install -q --disable-pip-version-check -r "$venv/requirements.txt" ||
     stop 1 "what ComfyUI requires could not be installed into $venv"
-  echo "$sum" >"$venv/complete"
+  touch "$venv/complete"
 }
 
 run_comfyui() {
