@@ -20,16 +20,40 @@ std::string site_name(const Site& site) {
 
 std::vector<std::int64_t> shape_of(const Tensor& x) { return x.sizes().vec(); }
 
-// The shapes of what this rank receives from each rank, as told by the senders.
-Shapes shapes_to(int rank, const Tensor& all_shapes, const std::vector<std::int64_t>& dims) {
+// The shapes of what this rank receives from each rank, as told by the senders.   [from to dim]
+Shapes shapes_to(int rank, const Tensor& all_shapes) {
   Shapes shapes;
-  for (std::size_t from = 0; from < dims.size(); ++from) {
-    const auto row = all_shapes[std::int64_t(from)][rank];
-    std::vector<std::int64_t> shape;
-    for (std::int64_t d = 0; d < dims[from]; ++d) shape.push_back(row[d].item<std::int64_t>());
-    shapes.push_back(std::move(shape));
-  }
+  for (const auto& row : all_shapes.select(1, rank).unbind())
+    shapes.emplace_back(row.const_data_ptr<std::int64_t>(),
+                        row.const_data_ptr<std::int64_t>() + row.numel());
   return shapes;
+}
+
+// Cuts tensors that lie one behind another apart.
+std::vector<Tensor> cut(const Tensor& flat, const Shapes& shapes) {
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (const auto& shape : shapes) {
+    const auto count = c10::multiply_integers(shape);
+    parts.push_back(flat.narrow(0, begin, count).view(shape));
+    begin += count;
+  }
+  return parts;
+}
+
+// The same as one tensor; they differ in dim 0 alone.
+JoinedParts joined(const Tensor& flat, const Shapes& shapes) {
+  auto all = shapes.front();
+  all.front() = 0;
+  std::vector<std::int64_t> sizes;
+  for (const auto& shape : shapes) {
+    check(std::equal(shape.begin() + 1, shape.end(), all.begin() + 1, all.end()),
+          "parts of shapes ", at::IntArrayRef(shapes.front()), " and ", at::IntArrayRef(shape),
+          " cannot be joined");
+    all.front() += shape.front();
+    sizes.push_back(shape.front());
+  }
+  return {.x = flat.view(all), .sizes = std::move(sizes)};
 }
 
 // Copies `result` into `x`, whatever its strides. Elements that share memory (an expanded dim) can
@@ -79,27 +103,59 @@ std::uint64_t Group::next_number() const {
   return state_->number++;
 }
 
-std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& site,
+std::vector<Note> Group::agree(Op op, const std::vector<Tensor>& xs, int detail, const Site& site,
                                Patience patience) const {
-  const bool is_defined = x.defined();
+  std::vector<std::int64_t> shape;
+  std::int64_t bytes = 0;
+  for (const auto& x : xs) {
+    shape.insert(shape.end(), x.sizes().begin(), x.sizes().end());
+    bytes += x.numel() * std::int64_t(x.element_size());
+  }
   const auto notes =
       transport_->compare({.op = op,
-                           .dtype = is_defined ? x.scalar_type() : at::kByte,
-                           .shape = is_defined ? shape_of(x) : std::vector<std::int64_t>(),
+                           .dtype = xs.empty() ? at::kByte : xs.front().scalar_type(),
+                           .shape = std::move(shape),
                            .detail = detail,
                            .number = next_number(),
                            .site = site_name(site)},
                           patience);
   check_agreement(notes);
-  state_->traffic.bytes += is_defined ? x.numel() * x.element_size() : 0;
+  state_->traffic.bytes += bytes;
   return notes;
 }
 
+namespace {
+
+void sum_parts(const SumRun&, std::span<const Tensor> parts, const Tensor& out) {
+  out.copy_(sum_in_order(parts, 0));
+}
+
+Tensor made_alone(const Tensor& x, std::size_t number, const MakeSum& make) {
+  const auto dense = x.contiguous(), result = at::empty_like(dense);
+  const Share all{.begin = 0, .count = x.numel()};
+  const std::vector parts = {elements_of(dense, all)};
+  if (all.count > 0) make({.tensor = number, .elements = all}, parts, elements_of(result, all));
+  return result;
+}
+
+}  // namespace
+
 Tensor Group::all_reduce(const Tensor& x, Site site) const {
-  if (size() == 1) return x;
-  agree(Op::kAllReduce, x, 0, site);
+  return size() == 1 ? x : all_reduce({x}, sum_parts, site).front();
+}
+
+std::vector<Tensor> Group::all_reduce(const std::vector<Tensor>& xs, const MakeSum& make,
+                                      Site site) const {
+  std::vector<Tensor> dense;
+  for (const auto& x : xs) {
+    check(x.scalar_type() == xs.front().scalar_type() && x.device() == xs.front().device(),
+          "an all_reduce of tensors of two dtypes or devices");
+    dense.push_back(size() == 1 ? made_alone(x, dense.size(), make) : x.contiguous());
+  }
+  if (size() == 1) return dense;
+  agree(Op::kAllReduce, xs, 0, site);
   ++state_->traffic.all_reduces;
-  return transport_->all_reduce(x.contiguous());
+  return transport_->all_reduce(dense, make);
 }
 
 void Group::all_reduce_(Tensor& x, Site site) const {
@@ -112,15 +168,14 @@ Tensor Group::all_gather(const Tensor& x, std::int64_t dim, Site site) const {
         x.sizes());
   if (dim < 0) dim += x.dim();
   Shapes shapes;
-  for (const auto& note : agree(Op::kAllGather, x, int(dim), site)) shapes.push_back(note.shape);
+  for (const auto& note : agree(Op::kAllGather, {x}, int(dim), site)) shapes.push_back(note.shape);
   ++state_->traffic.all_gathers;
-  return at::cat(transport_->all_gather(x.contiguous(), shapes), dim);
+  const auto all = transport_->all_gather(x.contiguous(), shapes);
+  return dim == 0 ? joined(all, shapes).x : at::cat(cut(all, shapes), dim);
 }
 
-std::vector<Tensor> Group::all_to_all(const std::vector<Tensor>& parts, Site site) const {
-  check(int(parts.size()) == size(), "all_to_all over ", size(), " ranks was given ", parts.size(),
-        " parts");
-  if (size() == 1) return parts;
+// What this rank receives, flat, and the shapes of its parts.
+Group::Received Group::trade(const std::vector<Tensor>& parts, const Site& site) const {
   const auto dims = parts.front().dim();
   auto shapes = at::zeros({size(), dims}, at::kLong);
   std::int64_t bytes = 0;
@@ -131,21 +186,38 @@ std::vector<Tensor> Group::all_to_all(const std::vector<Tensor>& parts, Site sit
     shapes[r].copy_(at::tensor(shape_of(part), at::kLong));
     bytes += part.numel() * part.element_size();
   }
-  const auto notes = agree(Op::kAllToAll, parts.front(), int(dims), site);
+  (void)agree(Op::kAllToAll, {parts.front()}, int(dims), site);
   const Shapes same(std::size_t(size()), {size(), dims});
-  const auto all_shapes = at::stack(transport_->all_gather(shapes, same));
+  const auto all_shapes = transport_->all_gather(shapes, same).view({size(), size(), dims});
   std::vector<Tensor> dense;
   for (const auto& part : parts) dense.push_back(part.contiguous());
   state_->traffic.bytes += bytes - parts.front().numel() * parts.front().element_size();
   ++state_->traffic.all_to_alls;
-  return transport_->all_to_all(
-      dense, shapes_to(rank(), all_shapes, std::vector(std::size_t(size()), dims)));
+  auto mine = shapes_to(rank(), all_shapes);
+  auto flat = transport_->all_to_all(dense, mine);
+  return {.flat = std::move(flat), .shapes = std::move(mine)};
+}
+
+std::vector<Tensor> Group::all_to_all(const std::vector<Tensor>& parts, Site site) const {
+  check(int(parts.size()) == size(), "all_to_all over ", size(), " ranks was given ", parts.size(),
+        " parts");
+  if (size() == 1) return parts;
+  const auto received = trade(parts, site);
+  return cut(received.flat, received.shapes);
+}
+
+JoinedParts Group::all_to_all_joined(const std::vector<Tensor>& parts, Site site) const {
+  check(int(parts.size()) == size(), "all_to_all over ", size(), " ranks was given ", parts.size(),
+        " parts");
+  if (size() == 1) return {.x = parts.front(), .sizes = {parts.front().size(0)}};
+  const auto received = trade(parts, site);
+  return joined(received.flat, received.shapes);
 }
 
 Tensor Group::broadcast(const Tensor& x, int root, Site site) const {
   check(root >= 0 && root < size(), "broadcast from rank ", root, " of ", size());
   if (size() == 1) return x;
-  const auto notes = agree(Op::kBroadcast, x, root, site);
+  const auto notes = agree(Op::kBroadcast, {x}, root, site);
   ++state_->traffic.broadcasts;
   return transport_->broadcast(x.contiguous(), root, notes[std::size_t(root)].shape);
 }
@@ -168,7 +240,7 @@ std::unique_ptr<Incoming> Group::ring_shift(const Tensor& x, Site site) const {
     Tensor x_;
   };
   if (size() == 1) return std::make_unique<Mine>(x);
-  const auto notes = agree(Op::kShift, x, 0, site);
+  const auto notes = agree(Op::kShift, {x}, 0, site);
   ++state_->traffic.shifts;
   const auto previous = std::size_t((rank() + size() - 1) % size());
   return transport_->shift(x.contiguous(), notes[previous].shape);

@@ -23,6 +23,12 @@ struct Traffic {
   bool operator==(const Traffic&) const = default;
 };
 
+// All ranks' parts, one behind another along dim 0, and the size of each there.
+struct JoinedParts {
+  Tensor x;
+  std::vector<std::int64_t> sizes;
+};
+
 using Site = std::source_location;
 
 class Group {
@@ -42,6 +48,10 @@ class Group {
 
   // The sum over all ranks, in rank order, in float32, rounded once.
   [[nodiscard]] Tensor all_reduce(const Tensor& x, Site site = Site::current()) const;
+  // Tensors of one dtype and device in one exchange; what becomes of their sums is up to `make`,
+  // which one rank calls for each element.
+  [[nodiscard]] std::vector<Tensor> all_reduce(const std::vector<Tensor>& xs, const MakeSum& make,
+                                               Site site = Site::current()) const;
   void all_reduce_(Tensor& x, Site site = Site::current()) const;
   void all_reduce_(Tensor&&, Site = Site::current()) const = delete;
 
@@ -51,6 +61,9 @@ class Group {
   // parts[r] goes to rank r; the result holds the parts from rank 0, 1, ... Shapes may differ.
   [[nodiscard]] std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
                                                Site site = Site::current()) const;
+  // The same for parts that differ in dim 0 alone, received as one tensor.
+  [[nodiscard]] JoinedParts all_to_all_joined(const std::vector<Tensor>& parts,
+                                              Site site = Site::current()) const;
   // Rank `root`'s `x`, on every rank. The in-place form requires equal shapes and dtypes
   // everywhere; the other takes the root's shape.
   [[nodiscard]] Tensor broadcast(const Tensor& x, int root, Site site = Site::current()) const;
@@ -82,8 +95,13 @@ class Group {
 
  private:
   struct State;
+  struct Received {
+    Tensor flat;
+    std::vector<std::vector<std::int64_t>> shapes;
+  };
+  Received trade(const std::vector<Tensor>& parts, const Site& site) const;
   std::uint64_t next_number() const;
-  std::vector<Note> agree(Op op, const Tensor& x, int detail, const Site& site,
+  std::vector<Note> agree(Op op, const std::vector<Tensor>& xs, int detail, const Site& site,
                           Patience patience = Patience::kDeadline) const;
 
   std::shared_ptr<Transport> transport_;

@@ -38,17 +38,18 @@ std::vector<Note> LinkedTransport::compare(const Note& mine, Patience patience) 
   return hosts_->compare(mine, patience);
 }
 
-Tensor LinkedTransport::all_reduce(const Tensor& x) {
-  return x.is_cpu() ? hosts_->all_reduce(x) : PairTransport::all_reduce(x);
+std::vector<Tensor> LinkedTransport::all_reduce(const std::vector<Tensor>& xs,
+                                                const MakeSum& make) {
+  return xs.front().is_cpu() ? hosts_->all_reduce(xs, make) : PairTransport::all_reduce(xs, make);
 }
 
-std::vector<Tensor> LinkedTransport::all_gather(
-    const Tensor& x, const std::vector<std::vector<std::int64_t>>& shapes) {
+Tensor LinkedTransport::all_gather(const Tensor& x,
+                                   const std::vector<std::vector<std::int64_t>>& shapes) {
   return x.is_cpu() ? hosts_->all_gather(x, shapes) : PairTransport::all_gather(x, shapes);
 }
 
-std::vector<Tensor> LinkedTransport::all_to_all(
-    const std::vector<Tensor>& parts, const std::vector<std::vector<std::int64_t>>& shapes) {
+Tensor LinkedTransport::all_to_all(const std::vector<Tensor>& parts,
+                                   const std::vector<std::vector<std::int64_t>>& shapes) {
   const bool is_on_host = parts.front().is_cpu();
   return is_on_host ? hosts_->all_to_all(parts, shapes) : PairTransport::all_to_all(parts, shapes);
 }

@@ -19,56 +19,97 @@ std::vector<PairTransport::Piece> PairTransport::to_others(const Tensor& x) cons
   return pieces;
 }
 
+namespace {
+
+// Each run's elements as every rank has them, one of them here.
+class Parts {
+ public:
+  Parts(const std::vector<SumRun>& runs, const std::vector<Tensor>& mine, int rank, int size)
+      : rank_(rank) {
+    for (const auto& run : runs) {
+      own_.push_back(elements_of(mine[run.tensor], run.elements));
+      received_.push_back(at::empty({size - 1, run.elements.count}, own_.back().options()));
+    }
+  }
+  // Those of run number `run` that rank `of` has; others' are written when they arrive.
+  Tensor at(std::size_t run, int of) const {
+    return of == rank_ ? own_[run] : received_[run][of < rank_ ? of : of - 1];
+  }
+
+ private:
+  int rank_;
+  std::vector<Tensor> own_, received_;
+};
+
+}  // namespace
+
 // Each rank sums one share of the elements and sends the result to all: every element is sent twice
 // and rounded once.
-Tensor PairTransport::all_reduce(const Tensor& x) {
-  const auto mine = staged(x).view({-1});
-  const auto share = [&](int r) { return share_of(mine.numel(), r, size()); };
-  const auto part = [&](const Tensor& whole, int r) {
-    return whole.narrow(0, share(r).begin, share(r).count);
-  };
-  const auto received = at::empty({size(), share(rank()).count}, mine.options());
-  std::vector<Piece> out, in;
-  std::vector<Tensor> parts;
-  for (int r = 0; r < size(); ++r) {
-    parts.push_back(r == rank() ? part(mine, r) : received[r]);
-    if (r == rank()) continue;
-    out.push_back({r, part(mine, r)});
-    in.push_back({r, received[r]});
+std::vector<Tensor> PairTransport::all_reduce(const std::vector<Tensor>& xs, const MakeSum& make) {
+  std::vector<Tensor> mine, results, here;
+  for (const auto& x : xs) mine.push_back(staged(x));
+  const auto runs = runs_of_rank(mine, rank(), size());
+  std::vector<Piece> out, in, sums_out, sums_in;
+  {
+    const Parts parts(runs, mine, rank(), size());
+    for (int r = 0; r < size(); ++r) {
+      if (r == rank()) continue;
+      for (const auto& run : runs_of_rank(mine, r, size()))
+        out.push_back({r, elements_of(mine[run.tensor], run.elements)});
+      for (std::size_t i = 0; i < runs.size(); ++i) in.push_back({r, parts.at(i, r)});
+    }
+    exchange(out, in);
+    for (const auto& x : mine) results.push_back(at::empty_like(x));
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      std::vector<Tensor> of_ranks;
+      for (int r = 0; r < size(); ++r) of_ranks.push_back(parts.at(i, r));
+      make(runs[i], of_ranks, elements_of(results[runs[i].tensor], runs[i].elements));
+    }
+    in.clear();  // what was received is no longer needed
   }
-  exchange(out, in);
-
-  const auto result = at::empty_like(mine);
-  part(result, rank()).copy_(sum_in_order(parts, std::size_t(rank())));
-  std::vector<Piece> sums;
-  for (int r = 0; r < size(); ++r)
-    if (r != rank()) sums.push_back({r, part(result, r)});
-  exchange(to_others(part(result, rank())), sums);
-  return result.view(x.sizes()).to(x.device());
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    for (const auto& run : runs)
+      sums_out.push_back({r, elements_of(results[run.tensor], run.elements)});
+    for (const auto& run : runs_of_rank(mine, r, size()))
+      sums_in.push_back({r, elements_of(results[run.tensor], run.elements)});
+  }
+  exchange(sums_out, sums_in);
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    here.push_back(results[i].view(xs[i].sizes()).to(xs[i].device()));
+  return here;
 }
 
-std::vector<Tensor> PairTransport::all_gather(
-    const Tensor& x, const std::vector<std::vector<std::int64_t>>& shapes) {
+Tensor PairTransport::all_gather(const Tensor& x,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) {
   return all_to_all(std::vector(std::size_t(size()), x), shapes);
 }
 
-std::vector<Tensor> PairTransport::all_to_all(
-    const std::vector<Tensor>& parts, const std::vector<std::vector<std::int64_t>>& shapes) {
-  const auto& first = parts.front();
+Tensor PairTransport::all_to_all(const std::vector<Tensor>& parts,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) {
+  const auto device = parts.front().device();
+  std::vector<std::int64_t> begins = {0};
+  for (const auto& shape : shapes) begins.push_back(begins.back() + c10::multiply_integers(shape));
+  const auto from = [&](const Tensor& all, int r) {
+    const auto begin = begins[std::size_t(r)];
+    return all.narrow(0, begin, begins[std::size_t(r) + 1] - begin);
+  };
   std::vector<Piece> out, in;
-  std::vector<Tensor> received;
+  Tensor received;
   for (int r = 0; r < size(); ++r) {
-    const auto index = std::size_t(r);
-    if (r == rank()) {
-      received.push_back(parts[index].clone());
-      continue;
-    }
-    received.push_back(at::empty(shapes[index], staged(first).options()));
-    out.push_back({r, staged(parts[index])});
-    in.push_back({r, received.back()});
+    if (r == rank()) continue;
+    out.push_back({r, staged(parts[std::size_t(r)])});
+    if (!received.defined()) received = at::empty({begins.back()}, out.back().x.options());
+    in.push_back({r, from(received, r)});
   }
-  exchange(out, in);
-  for (auto& x : received) x = x.to(first.device());
+  const auto wait = start(out, in, Patience::kDeadline);
+  const auto& own = parts[std::size_t(rank())];
+  const bool is_staged = received.device() != device;
+  if (!is_staged) from(received, rank()).copy_(own.view({-1}));
+  wait();
+  if (!is_staged) return received;
+  received = received.to(device);
+  from(received, rank()).copy_(own.view({-1}));
   return received;
 }
 

@@ -10,11 +10,10 @@ namespace braid {
 
 class PairTransport : public Transport {
  public:
-  Tensor all_reduce(const Tensor& x) override;
-  std::vector<Tensor> all_gather(const Tensor& x,
-                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
-  std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
-                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  std::vector<Tensor> all_reduce(const std::vector<Tensor>& xs, const MakeSum& make) override;
+  Tensor all_gather(const Tensor& x, const std::vector<std::vector<std::int64_t>>& shapes) override;
+  Tensor all_to_all(const std::vector<Tensor>& parts,
+                    const std::vector<std::vector<std::int64_t>>& shapes) override;
   Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) override;
   std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) override;
 

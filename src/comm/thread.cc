@@ -30,11 +30,10 @@ class ThreadTransport : public Transport {
     return notes;
   }
 
-  Tensor all_reduce(const Tensor& x) override;
-  std::vector<Tensor> all_gather(const Tensor& x,
-                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
-  std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
-                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  std::vector<Tensor> all_reduce(const std::vector<Tensor>& xs, const MakeSum& make) override;
+  Tensor all_gather(const Tensor& x, const std::vector<std::vector<std::int64_t>>& shapes) override;
+  Tensor all_to_all(const std::vector<Tensor>& parts,
+                    const std::vector<std::vector<std::int64_t>>& shapes) override;
   Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) override;
   std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) override;
   std::shared_ptr<Transport> subgroup(std::span<const int> ranks) override;
@@ -71,6 +70,24 @@ class ThreadTransport : public Transport {
     for (int i = 0; i < size(); ++i) read((rank_ + i) % size());
   }
 
+  // What each rank shows at `index`, flat, one behind another.
+  Tensor read_all(const at::TensorOptions& options,
+                  const std::vector<std::vector<std::int64_t>>& shapes, int index) {
+    std::vector<Share> places;
+    std::int64_t total = 0;
+    for (const auto& shape : shapes) {
+      places.push_back({.begin = total, .count = c10::multiply_integers(shape)});
+      total += places.back().count;
+    }
+    const auto all = at::empty({total}, options);
+    read_in_turn([&](int r) {
+      const auto place = elements_of(all, places[std::size_t(r)]);
+      const auto take = [&](const Tensor& theirs) { place.copy_(theirs.view({-1})); };
+      read_from(r, all.device(), take, index);
+    });
+    return all;
+  }
+
   std::shared_ptr<Board> board_;
   int rank_;
   std::shared_ptr<DeviceReads> reads_;
@@ -78,57 +95,54 @@ class ThreadTransport : public Transport {
 };
 
 // Each rank sums one share of the elements, in rank order, and all ranks read all shares.
-Tensor ThreadTransport::all_reduce(const Tensor& x) {
-  const auto share = share_of(x.numel(), rank_, size());
-  Tensor sum;
-  show({x}, [&] {
-    std::vector<Tensor> parts(board_->size());
-    read_in_turn([&](int r) {
-      read_from(r, x.device(), [&](const Tensor& theirs) {
-        parts[std::size_t(r)] =
-            theirs.view({-1}).narrow(0, share.begin, share.count).to(x.device());
+std::vector<Tensor> ThreadTransport::all_reduce(const std::vector<Tensor>& xs,
+                                                const MakeSum& make) {
+  const auto device = xs.front().device();
+  const auto runs = runs_of_rank(xs, rank_, size());
+  std::vector<Tensor> sums;
+  show(xs, [&] {
+    for (const auto& run : runs) {
+      std::vector<Tensor> parts(board_->size());
+      read_in_turn([&](int r) {
+        read_from(
+            r, device,
+            [&](const Tensor& theirs) {
+              parts[std::size_t(r)] = elements_of(theirs, run.elements).to(device);
+            },
+            int(run.tensor));
       });
-    });
-    sum = sum_in_order(parts, std::size_t(rank_));
+      sums.push_back(at::empty({run.elements.count}, xs.front().options()));
+      make(run, parts, sums.back());
+    }
   });
-  const auto result = at::empty_like(x);
-  show({sum}, [&] {
+  std::vector<Tensor> results;
+  for (const auto& x : xs) results.push_back(at::empty_like(x));
+  show(sums, [&] {
     read_in_turn([&](int r) {
-      const auto theirs = share_of(x.numel(), r, size());
-      read_from(r, x.device(), [&](const Tensor& part) {
-        result.view({-1}).narrow(0, theirs.begin, theirs.count).copy_(part);
-      });
+      const auto theirs = runs_of_rank(xs, r, size());
+      for (std::size_t i = 0; i < theirs.size(); ++i)
+        read_from(
+            r, device,
+            [&](const Tensor& sum) {
+              elements_of(results[theirs[i].tensor], theirs[i].elements).copy_(sum);
+            },
+            int(i));
     });
   });
-  return result;
+  return results;
 }
 
-std::vector<Tensor> ThreadTransport::all_gather(const Tensor& x,
-                                                const std::vector<std::vector<std::int64_t>>&) {
-  std::vector<Tensor> all(board_->size());
-  show({x}, [&] {
-    read_in_turn([&](int r) {
-      read_from(r, x.device(), [&](const Tensor& theirs) {
-        all[std::size_t(r)] = theirs.to(x.device(), false, /*copy=*/true);
-      });
-    });
-  });
+Tensor ThreadTransport::all_gather(const Tensor& x,
+                                   const std::vector<std::vector<std::int64_t>>& shapes) {
+  Tensor all;
+  show({x}, [&] { all = read_all(x.options(), shapes, /*index=*/0); });
   return all;
 }
 
-std::vector<Tensor> ThreadTransport::all_to_all(const std::vector<Tensor>& parts,
-                                                const std::vector<std::vector<std::int64_t>>&) {
-  const auto device = parts.front().device();
-  std::vector<Tensor> received(board_->size());
-  const auto take = [&](int r) {
-    read_from(
-        r, device,
-        [&](const Tensor& theirs) {
-          received[std::size_t(r)] = theirs.to(device, false, /*copy=*/true);
-        },
-        rank_);
-  };
-  show(parts, [&] { read_in_turn(take); });
+Tensor ThreadTransport::all_to_all(const std::vector<Tensor>& parts,
+                                   const std::vector<std::vector<std::int64_t>>& shapes) {
+  Tensor received;
+  show(parts, [&] { received = read_all(parts.front().options(), shapes, rank_); });
   return received;
 }
 

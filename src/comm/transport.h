@@ -8,6 +8,7 @@
 
 #include "comm/fate.h"
 #include "comm/note.h"
+#include "comm/reduce.h"
 
 namespace braid {
 
@@ -40,14 +41,15 @@ class Transport {
   // The notes of all ranks, in rank order.
   virtual std::vector<Note> compare(const Note& mine, Patience patience) = 0;
 
-  // The sum in float32 (integers in their own type, bool as `or`), in rank order, rounded once.
-  virtual Tensor all_reduce(const Tensor& x) = 0;
-  // Every rank's tensor; shapes[r] is rank r's.
-  virtual std::vector<Tensor> all_gather(const Tensor& x,
-                                         const std::vector<std::vector<std::int64_t>>& shapes) = 0;
-  // parts[r] goes to rank r; result[r] came from rank r and has shapes[r].
-  virtual std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
-                                         const std::vector<std::vector<std::int64_t>>& shapes) = 0;
+  // A result of the shape of each of `xs`, which have one dtype and device: each element made by
+  // one rank, of all ranks' parts, and sent to all.
+  virtual std::vector<Tensor> all_reduce(const std::vector<Tensor>& xs, const MakeSum& make) = 0;
+  // Every rank's tensor, flat, one behind another; shapes[r] is rank r's.
+  virtual Tensor all_gather(const Tensor& x,
+                            const std::vector<std::vector<std::int64_t>>& shapes) = 0;
+  // parts[r] goes to rank r; what came from each rank, with shapes[r], flat, one behind another.
+  virtual Tensor all_to_all(const std::vector<Tensor>& parts,
+                            const std::vector<std::vector<std::int64_t>>& shapes) = 0;
   // The root's tensor, of `shape`; `x` is only read on the root.
   virtual Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) = 0;
   // Sends to the next rank and receives from the previous one, a tensor of shape `incoming`, while

@@ -49,6 +49,10 @@ struct BlockCost {
   int layers = 0;                // of them: dense layers
   Widths traffic_elements = {};  // read and written by what is neither a dense layer nor attention
   Widths inputs = {};            // of dense layers: what is quantised where they multiply codes
+  // Sums of tensor parallel ranks that also add to a residual; and of the above, the kernels which
+  // they make superfluous, and what these move, elements per token.
+  int gated_sums = 0, gated_kernels = 0;
+  double gated_elements = 0;
   Widths activated = {};  // moved by activations which only layers of numbers apply themselves
   // Columns that its modulating layers return beyond their outputs, once applied to more than the
   // step's timestep.

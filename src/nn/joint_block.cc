@@ -126,6 +126,22 @@ JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations&
 // The same for both, whose sums over devices travel together.
 JointTokens JointBlock::finished_together(const JointTokens& x, const JointTokens& attended,
                                           const JointModulations& m) const {
+  if (m.references) return finished_by_run(x, attended, m);
+  const auto& [of_image, of_text] = sides_;
+  const auto [image, text] = gated_residual_norms(
+      {{of_image.proj, attended.image_BIC, x.image_BIC, m.image.attention.gate}, m.image.mlp},
+      {{of_text.proj, attended.text_BTC, x.text_BTC, m.text.attention.gate}, m.text.mlp});
+  auto [image_sum, text_sum] =
+      gated_residuals({of_image.mlp_out, widened(of_image, form_.mlp, image.normed_BLC),
+                       image.sum_BLC, m.image.mlp.gate},
+                      {of_text.mlp_out, widened(of_text, form_.mlp, text.normed_BLC), text.sum_BLC,
+                       m.text.mlp.gate});
+  return {.image_BIC = std::move(image_sum), .text_BTC = std::move(text_sum)};
+}
+
+// The same where references have gates of their own.
+JointTokens JointBlock::finished_by_run(const JointTokens& x, const JointTokens& attended,
+                                        const JointModulations& m) const {
   const auto& [of_image, of_text] = sides_;
   const auto [image_y, text_y] =
       apply_both(of_image.proj, attended.image_BIC, of_text.proj, attended.text_BTC);

@@ -58,6 +58,8 @@ class JointBlock {
                        const Attend& attend) const;
   JointTokens finished_together(const JointTokens& x, const JointTokens& attended,
                                 const JointModulations& m) const;
+  JointTokens finished_by_run(const JointTokens& x, const JointTokens& attended,
+                              const JointModulations& m) const;
 
   JointSides sides_;
   Form form_;

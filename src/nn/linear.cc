@@ -2,10 +2,38 @@
 
 #include <ATen/ATen.h>
 
+#include "ops/sums.h"
+
 namespace braid {
 namespace {
 
 bool are_summed(const Outputs& outputs) { return outputs.are == Outputs::Are::kSummed; }
+
+// A product of this device's share, and what becomes of the sum over all.
+struct Addend {
+  Tensor part;
+  ops::SumEnd end = {};
+};
+
+// The same, where the sum is taken: a transport through the hosts sums there.
+ops::SumEnd at_device(const ops::SumEnd& end, at::Device device) {
+  const auto there = [&](const Tensor& x) { return x.defined() ? x.to(device) : x; };
+  return {.bias_C = end.bias_C ? std::optional(there(*end.bias_C)) : std::nullopt,
+          .residual_BLC = there(end.residual_BLC),
+          .gate_B1C = there(end.gate_B1C)};
+}
+
+std::vector<Tensor> summed(const Group& group, const std::vector<Addend>& addends) {
+  std::vector<Tensor> parts;
+  for (const auto& addend : addends) parts.push_back(addend.part);
+  return group.all_reduce(parts, [&](const SumRun& run, std::span<const Tensor> of_ranks,
+                                     const Tensor& out) {
+    const auto& [part, end] = addends[run.tensor];
+    const auto tokens = part.dim() < 3 ? part.numel() / part.size(-1) : part.size(-2);
+    ops::add_parts(of_ranks, at_device(end, out.device()),
+                   {.tokens = tokens, .width = part.size(-1), .begin = run.elements.begin}, out);
+  });
+}
 
 }  // namespace
 
@@ -22,7 +50,8 @@ Linear::Linear(const Weights& w, const Weights& leaf, LinearShape shape)
 }
 
 Tensor Linear::operator()(const Tensor& x) const {
-  if (are_summed(outputs_)) return finish(outputs_.group.all_reduce(times_weight(x)));
+  if (are_summed(outputs_))
+    return summed(outputs_.group, {Addend{times_weight(x), {bias_}}}).front();
   const auto y = plus_bias(x);
   return outputs_.are == Outputs::Are::kGathered ? outputs_.group.all_gather(y, -1) : y;
 }
@@ -30,6 +59,13 @@ Tensor Linear::operator()(const Tensor& x) const {
 Tensor Linear::gelu(const Tensor& x) const {
   const auto in_use = page_.use();
   return ops::linear_gelu(x, weight_, bias_, *scratch_);
+}
+
+Tensor Linear::gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& x_BLC) const {
+  if (!are_summed(outputs_)) return ops::gated_residual(residual_BLC, gate_B1C, (*this)(x_BLC));
+  const Addend addend{times_weight(x_BLC), {bias_, residual_BLC, gate_B1C}};
+  return summed(outputs_.group, {addend}).front();
 }
 
 Tensor Linear::plus_bias(const Tensor& x) const {
@@ -51,21 +87,61 @@ bool Linear::may_run_concurrently(const Linear& other) const {
   return stays_on_its_stream() && other.stays_on_its_stream() && scratch_ != other.scratch_;
 }
 
-Tensor Linear::finish(const Tensor& sum) const { return bias_ ? sum + *bias_ : sum; }
+bool Linear::is_summed_with(const Linear& other) const {
+  return are_summed(outputs_) && are_summed(other.outputs_);
+}
 
 std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
                                      const Tensor& y) {
-  if (!are_summed(a.outputs_) || !are_summed(b.outputs_)) return {a(x), b(y)};
-  const auto partial = at::cat({a.times_weight(x), b.times_weight(y)}, 1);
-  const auto sums =
-      a.outputs_.group.all_reduce(partial).split_with_sizes({x.size(1), y.size(1)}, 1);
-  return {a.finish(sums[0]), b.finish(sums[1])};
+  if (!a.is_summed_with(b)) return {a(x), b(y)};
+  const auto sums = summed(a.outputs_.group, {Addend{a.times_weight(x), {a.bias_}},
+                                              Addend{b.times_weight(y), {b.bias_}}});
+  return {sums[0], sums[1]};
+}
+
+// Both layers' outputs are sums.
+std::pair<Tensor, Tensor> summed_residuals(const GatedLayer& a, const GatedLayer& b) {
+  const auto addend_of = [](const GatedLayer& gated) -> Addend {
+    return {gated.layer.times_weight(gated.x_BLC),
+            {gated.layer.bias_, gated.residual_BLC, gated.gate_B1C}};
+  };
+  const auto sums = summed(a.layer.outputs_.group, {addend_of(a), addend_of(b)});
+  return {sums[0], sums[1]};
+}
+
+std::pair<Tensor, Tensor> gated_residuals(const GatedLayer& a, const GatedLayer& b) {
+  if (a.layer.is_summed_with(b.layer)) return summed_residuals(a, b);
+  const auto of = [](const GatedLayer& gated) {
+    return gated.layer.gated_residual(gated.residual_BLC, gated.gate_B1C, gated.x_BLC);
+  };
+  auto first = of(a);
+  return {std::move(first), of(b)};
+}
+
+std::pair<ops::NormedSum, ops::NormedSum> gated_residual_norms(
+    const std::pair<GatedLayer, Modulation>& a, const std::pair<GatedLayer, Modulation>& b) {
+  const auto normed = [](const Tensor& sum, const Modulation& m) -> ops::NormedSum {
+    return {sum, ops::modulated_norm(sum, m)};
+  };
+  if (a.first.layer.is_summed_with(b.first.layer)) {
+    const auto sums = summed_residuals(a.first, b.first);
+    return {normed(sums.first, a.second), normed(sums.second, b.second)};
+  }
+  const auto of = [](const GatedLayer& gated, const Modulation& m) {
+    return ops::gated_residual_norm(gated.residual_BLC, gated.gate_B1C, gated.layer(gated.x_BLC),
+                                    m);
+  };
+  auto first = of(a.first, a.second);
+  return {std::move(first), of(b.first, b.second)};
 }
 
 Tensor apply_summed(const Linear& a, const Tensor& x, const Linear& b, const Tensor& y) {
-  if (!are_summed(a.outputs_) || !are_summed(b.outputs_)) return a(x) + b(y);
-  const auto partial = a.times_weight(x) + b.times_weight(y);
-  return b.finish(a.finish(a.outputs_.group.all_reduce(partial)));
+  if (!a.is_summed_with(b)) return a(x) + b(y);
+  const auto bias = a.bias_ && b.bias_ ? std::optional(*a.bias_ + *b.bias_)
+                    : a.bias_          ? a.bias_
+                                       : b.bias_;
+  const Addend addend{a.times_weight(x) + b.times_weight(y), {bias}};
+  return summed(a.outputs_.group, {addend}).front();
 }
 
 }  // namespace braid

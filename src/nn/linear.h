@@ -16,6 +16,15 @@ struct LinearShape {
   Bias bias = Bias::kYes;
 };
 
+class Linear;
+
+// A layer whose output is added, times a gate, to a residual stream.   [B L C], [B 1 C]
+struct GatedLayer {
+  const Linear& layer;
+  Tensor x_BLC;  // its input
+  Tensor residual_BLC, gate_B1C;
+};
+
 class Linear {
  public:
   // Pulls `weight` [out in] and, unless Bias::kNo, `bias` [out]. If devices share the weights,
@@ -24,6 +33,10 @@ class Linear {
 
   Tensor operator()(const Tensor& x) const;
   Tensor gelu(const Tensor& x) const;
+  // ops::gated_residual(residual, gate, (*this)(x)). A sum over devices is rounded once, behind the
+  // gate.
+  Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                        const Tensor& x_BLC) const;
 
   // Whether this layer and `other` may run at the same time on two streams: neither communicates,
   // whose order would differ between ranks, nor has a page of its own, whose order is kept for one
@@ -35,9 +48,13 @@ class Linear {
   friend std::pair<Tensor, Tensor> apply_both(const Linear&, const Tensor&, const Linear&,
                                               const Tensor&);
   friend Tensor apply_summed(const Linear&, const Tensor&, const Linear&, const Tensor&);
+  friend std::pair<Tensor, Tensor> gated_residuals(const GatedLayer&, const GatedLayer&);
+  friend std::pair<ops::NormedSum, ops::NormedSum> gated_residual_norms(
+      const std::pair<GatedLayer, Modulation>&, const std::pair<GatedLayer, Modulation>&);
+  friend std::pair<Tensor, Tensor> summed_residuals(const GatedLayer&, const GatedLayer&);
   Tensor plus_bias(const Tensor& x) const;
   Tensor times_weight(const Tensor& x) const;
-  Tensor finish(const Tensor& sum) const;
+  bool is_summed_with(const Linear& other) const;
   bool stays_on_its_stream() const;
 
   Matrix weight_;
@@ -47,10 +64,15 @@ class Linear {
   Outputs outputs_;
 };
 
-// {a(x), b(y)} for x and y [B L C] with the same B, and layers of the same output width. If both
-// outputs are sums over devices, one reduction serves both.
+// {a(x), b(y)}. If both outputs are sums over devices, one reduction serves both.
 std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
                                      const Tensor& y);
+
+// The gated residuals of two layers, and the norms of these. If both outputs are sums over devices,
+// one reduction serves both, and they are rounded once, behind the gate.
+std::pair<Tensor, Tensor> gated_residuals(const GatedLayer& a, const GatedLayer& b);
+std::pair<ops::NormedSum, ops::NormedSum> gated_residual_norms(
+    const std::pair<GatedLayer, Modulation>& a, const std::pair<GatedLayer, Modulation>& b);
 
 // a(x) + b(y). If both outputs are sums over devices, one reduction serves both.
 Tensor apply_summed(const Linear& a, const Tensor& x, const Linear& b, const Tensor& y);

@@ -103,6 +103,40 @@ void check_groups(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BG
 
 std::int64_t bytes_of(const Tensor& x) { return x.numel() * x.element_size(); }
 
+void check_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
+                 const Tensor& out) {
+  check(!parts.empty() && out.dim() == 1 && out.is_contiguous(), "a sum of ", parts.size(),
+        " parts into a tensor of shape ", out.sizes());
+  for (const auto& part : parts)
+    check(part.sizes() == out.sizes() && part.is_contiguous() &&
+              part.scalar_type() == out.scalar_type() && part.device() == out.device(),
+          "a sum of parts of shapes ", part.sizes(), " and ", out.sizes());
+  check(!end.bias_C || end.bias_C->numel() == run.width, "a bias for sums of width ", run.width);
+  if (!end.residual_BLC.defined()) return;
+  const auto& x = end.residual_BLC;
+  check_modulation(end.gate_B1C, x);
+  check(x.size(1) == run.tokens && x.size(2) == run.width && run.begin + out.numel() <= x.numel(),
+        "a residual of shape ", x.sizes(), " for a sum of ", run.tokens, " tokens of width ",
+        run.width);
+}
+
+// Whether `supports` holds of a sum's tensors, all of one dtype.
+template <class Supports>
+bool all_supported(const SumEnd& end, const Tensor& out, const Supports& supports) {
+  const auto fits = [&](const Tensor& x) {
+    return supports(x) && x.scalar_type() == out.scalar_type() && x.device() == out.device();
+  };
+  return fits(out.unsqueeze(0)) && (!end.bias_C || fits(end.bias_C->unsqueeze(0))) &&
+         (!end.residual_BLC.defined() || (fits(end.residual_BLC) && fits(end.gate_B1C)));
+}
+bool cpu_adds(const SumEnd& end, const Tensor& out) {
+  return all_supported(end, out, [](const Tensor& x) { return cpu::supports(x); });
+}
+bool gpu_adds(std::span<const Tensor> parts, const SumEnd& end, const Tensor& out) {
+  return gpu::adds(parts.size()) &&
+         all_supported(end, out, [](const Tensor& x) { return gpu::supports(x); });
+}
+
 }  // namespace
 
 Tensor gelu(const Tensor& x) {
@@ -144,6 +178,16 @@ NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C
   check_modulation(m.scale, residual_BLC);
   check_modulation(m.shift, residual_BLC);
   return gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
+}
+
+void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
+               const Tensor& out) {
+  const auto reads = std::int64_t(parts.size()) + end.residual_BLC.defined();
+  const Record record("braid::add_parts", {(reads + 1) * bytes_of(out)});
+  check_parts(parts, end, run, out);
+  if (cpu_adds(end, out)) return cpu::add_parts(parts, end, run, out);
+  gpu_adds(parts, end, out) ? gpu::add_parts(parts, end, run, out)
+                            : reference::add_parts(parts, end, run, out);
 }
 
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {

@@ -39,6 +39,49 @@ NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C
   return {sum, reference::modulated_norm(sum, m)};
 }
 
+namespace {
+
+// A tensor that is like [B L C], or [.. C], at the run's elements; flat, in `out`'s place and
+// dtype.
+class AtElements {
+ public:
+  AtElements(const ElementRun& run, const Tensor& out, at::ScalarType dtype)
+      : made_(out.options().dtype(dtype)),
+        index_(at::arange(run.begin, run.begin + out.numel(), at::kLong)),
+        column_(at::remainder(index_, run.width)),
+        batch_(at::floor_divide(index_, run.tokens * run.width)),
+        width_(run.width) {}
+  Tensor residual(const Tensor& x_BLC) const { return of(x_BLC, index_); }
+  Tensor gate(const Tensor& x_B1C) const {
+    return of(x_B1C, x_B1C.size(0) == 1 ? column_ : batch_ * width_ + column_);
+  }
+  Tensor bias(const Tensor& x_C) const { return of(x_C, column_); }
+
+ private:
+  Tensor of(const Tensor& x, const Tensor& index) const {
+    return x.flatten().index_select(0, index.to(x.device())).to(made_);
+  }
+  at::TensorOptions made_;
+  Tensor index_, column_, batch_;
+  std::int64_t width_;
+};
+
+}  // namespace
+
+void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
+               const Tensor& out) {
+  const auto wide = at::promote_types(out.scalar_type(), at::kFloat);
+  auto sum = parts.front().to(wide, /*non_blocking=*/false, /*copy=*/true);
+  for (const auto& part : parts.subspan(1)) sum.add_(part);
+  const AtElements at(run, out, wide);
+  if (end.bias_C) sum.add_(at.bias(*end.bias_C));
+  if (end.residual_BLC.defined()) {
+    sum.mul_(at.gate(end.gate_B1C)).add_(at.residual(end.residual_BLC));
+    if (out.scalar_type() == at::kHalf) sum.clamp_(-65504, 65504);
+  }
+  out.copy_(sum);
+}
+
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const auto wide = at::promote_types(x.scalar_type(), at::kFloat);
   const auto normed = at::rms_norm(x.to(wide), {x.size(-1)}, {}, eps);

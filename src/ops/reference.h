@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/ops.h"
+#include "ops/sums.h"
 
 namespace braid::ops::reference {
 
@@ -11,6 +12,8 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
 NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               const Tensor& y_BLC, const Modulation& m);
+void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
+               const Tensor& out);
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps);

@@ -75,6 +75,36 @@ TEST_P(Collectives, AllReduceSums) {
   });
 }
 
+// One rank makes each element, of all ranks' parts in their order.
+TEST_P(Collectives, AllReduceOfSeveralTensorsMakesWhatItIsTold) {
+  const std::vector<std::vector<std::int64_t>> shapes = {{2, 3, 4, 5}, {0, 1, 2, 2}, {7, 3, 1, 2}};
+  const auto number = [](const SumRun& run) { return std::int64_t(run.tensor) + 1; };
+  run([&](const Group& world) {
+    std::vector<Tensor> xs;
+    for (const auto& shape : shapes) xs.push_back(mine(world.rank(), shape));
+    const auto before = world.traffic();
+    const auto got = world.all_reduce(
+        xs, [&](const SumRun& run, std::span<const Tensor> parts, const Tensor& out) {
+          ASSERT_EQ(std::ssize(parts), kRanks);
+          out.fill_(number(run));  // 2^r times the part of rank r is added
+          for (int r = 0; r < kRanks; ++r)
+            for (int i = 0; i < 1 << r; ++i)
+              GetParam().dtype == at::kBool ? out.logical_or_(parts[std::size_t(r)])
+                                            : out.add_(parts[std::size_t(r)]);
+        });
+    EXPECT_EQ(world.traffic().all_reduces, before.all_reduces + 1);
+    const auto bytes = c10::elementSize(GetParam().dtype) * (120 + 42);
+    EXPECT_EQ(world.traffic().bytes - before.bytes, std::int64_t(bytes));
+    ASSERT_EQ(got.size(), shapes.size());
+    for (std::size_t t = 0; t < shapes.size(); ++t) {
+      auto want = at::full(shapes[t], std::int64_t(t) + 1, at::kLong);
+      for (int r = 0; r < kRanks; ++r)
+        want.add_(values_of(r, GetParam().dtype, shapes[t]).to(at::kLong), 1 << r);
+      EXPECT_TRUE(at::equal(got[t], want.to(GetParam().dtype))) << t;
+    }
+  });
+}
+
 TEST_P(Collectives, AllReduceInPlaceUpdatesTheCallersTensor) {
   run([&](const Group& world) {
     auto x = mine(world.rank());
@@ -107,6 +137,21 @@ TEST_P(Collectives, AllToAllTradesParts) {
       const auto theirs = values_of(r, GetParam().dtype, {2, 3, 4, 5});
       EXPECT_TRUE(at::equal(got[std::size_t(r)], parts_of(theirs)[std::size_t(world.rank())]));
     }
+  });
+}
+
+TEST_P(Collectives, AllToAllJoinsWhatItReceives) {
+  run([&](const Group& world) {
+    const auto parts_of = [&](const Tensor& x) {
+      return std::vector<Tensor>{x.narrow(0, 0, 1), x.narrow(0, 0, 0), x.narrow(0, 1, 1)};
+    };
+    const auto got = world.all_to_all_joined(parts_of(mine(world.rank())));
+    std::vector<Tensor> want;
+    for (int r = 0; r < kRanks; ++r)
+      want.push_back(
+          parts_of(values_of(r, GetParam().dtype, {2, 3, 4, 5}))[std::size_t(world.rank())]);
+    EXPECT_TRUE(at::equal(got.x, at::cat(want)));
+    EXPECT_EQ(got.sizes, std::vector(std::size_t(kRanks), want.front().size(0)));
   });
 }
 

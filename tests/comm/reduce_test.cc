@@ -72,8 +72,41 @@ TEST(Shares, CoverEverythingOnceInOrder) {
     }
 }
 
-// Counted by hand: 10 elements of two bytes over 3 ranks are shares of 4: 24 bytes received, 16 and
-// 8 for a share of the sum in float32 and rounded, 20 for the result.
-TEST(AllReduceBytes, AreThoseOfItsBuffers) { EXPECT_EQ(all_reduce_bytes(10, 2, 3), 68); }
+// Together the runs of all ranks are every element of every tensor, once; those of large tensors
+// begin at multiples of 16.
+TEST(RunsOfRank, CoverAllTensorsOnce) {
+  for (const int size : {1, 2, 3, 5, 8})
+    for (const auto& numels : {std::vector<std::int64_t>{7}, {0, 3, 0}, {96, 160}, {1000, 24, 1}}) {
+      std::vector<Tensor> xs, seen;
+      for (const auto numel : numels) {
+        xs.push_back(at::arange(numel));
+        seen.push_back(at::zeros({numel}, at::kLong));
+      }
+      std::int64_t most = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        std::int64_t mine = 0;
+        for (const auto& [tensor, elements] : runs_of_rank(xs, rank, size)) {
+          EXPECT_GT(elements.count, 0);
+          elements_of(seen[tensor], elements).add_(1);
+          mine += elements.count;
+          EXPECT_EQ(numels.front() == 96 ? elements.begin % 16 : 0, 0);
+        }
+        most = std::max(most, mine);
+      }
+      std::int64_t total = 0;
+      for (const auto& x : seen) {
+        EXPECT_TRUE(x.eq(1).all().item<bool>()) << size;
+        total += x.numel();
+      }
+      EXPECT_LE(most, (total + size - 1) / size + 16);
+    }
+}
+
+// Counted by hand: 10 elements of two bytes over 3 ranks are shares of 4: 16 bytes received, 20 for
+// the result. 1000 are 63 units of 16, of which a rank has 21: 1344 bytes and 2000.
+TEST(AllReduceBytes, AreThoseOfItsBuffers) {
+  EXPECT_EQ(all_reduce_bytes(10, 2, 3), 36);
+  EXPECT_EQ(all_reduce_bytes(1000, 2, 3), 3344);
+}
 
 }  // namespace braid::reduce_test

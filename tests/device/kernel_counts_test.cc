@@ -7,7 +7,7 @@
 
 #include "fake_gpu.h"
 #include "kernel_counter.h"
-#include "on_gpu.h"
+#include "on_gpus.h"
 #include "pipeline/devices.h"
 #include "pipeline/proofs/probe.h"
 
@@ -35,7 +35,12 @@ struct Step {
 class KernelsOfABlock : public OnGpu {
  protected:
   Step step_of(const std::filesystem::path& model, const Memory& memory = {},
-               std::int64_t batch = 1) const;
+               std::int64_t batch = 1) const {
+    return step_of(model, Mesh(), find_device("cuda:0"), memory, batch);
+  }
+  // As this rank evaluates it.
+  static Step step_of(const std::filesystem::path& model, const Mesh& mesh, at::Device device,
+                      const Memory& memory = {}, std::int64_t batch = 1);
   // The last of a kind: what precedes a first one may belong to the embedders.
   static void expect_costs(const Step& step, const BlockCost& kind, const std::string& place,
                            std::int64_t more_kernels = 0, std::int64_t more_bytes = 0) {
@@ -49,17 +54,15 @@ class KernelsOfABlock : public OnGpu {
   }
 };
 
-Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& memory,
-                              std::int64_t batch) const {
+Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Mesh& mesh,
+                              at::Device device, const Memory& memory, std::int64_t batch) {
   const c10::InferenceMode no_autograd;
   const fake_gpu::Attends cudnn(ops::AttentionKernel::kCudnn);
   auto deployment = deploy({.model = model, .dtype = Dtype::kBfloat16, .memory = memory});
-  const auto device = find_device("cuda:0");
   deployment.devices = {device};
   const auto probe =
       probe_of({.width = 64, .height = 64, .max_sequence_length = kTextTokens}, deployment);
-  const Mesh alone;
-  const auto denoisers = denoisers_of(alone, deployment);
+  const auto denoisers = denoisers_of(mesh, deployment);
   std::vector<DenoiserInput> branches = {inputs_of(probe, 3, device)};
   modulate_controls(branches, denoisers->controls());
   const OncePerPicture once(
@@ -154,6 +157,32 @@ TEST_F(KernelsOfABlock, OfSeveralPicturesCopyTheirAttendedTokensOnce) {
   const auto step = step_of(kDemo, {}, 2);
   const auto& block = step.blocks.at("double_blocks.1");
   EXPECT_EQ(block.kernels, kind_named(step, "double").kernels + 2) << block.names;
+}
+
+// A sum of tensor parallel ranks is one kernel, which takes the gated residual's place; here each
+// rank's share is one side. What NCCL starts is not counted.
+TEST_F(KernelsOfABlock, OfTensorParallelRanksSumOnce) {
+  constexpr int kRanks = 2;
+  std::vector<Step> steps(kRanks);
+  run_on_gpus(kRanks, [&](const World&, const Group& world, int gpu) {
+    const at::Device device(at::kCUDA, at::DeviceIndex(gpu));
+    const c10::DeviceGuard on(device);
+    steps[std::size_t(world.rank())] = step_of(kDemo, make_mesh(world, {.tp = kRanks}), device);
+  });
+  for (const auto& step : steps)
+    for (const auto& [name, place] :
+         {std::pair("double", "double_blocks.1"), std::pair("single", "single_blocks.5")}) {
+      const auto& kind = kind_named(step, name);
+      const auto& block = step.blocks.at(place);
+      const auto started = kind.kernels + kind.all_reduces - kind.gated_kernels;
+      EXPECT_EQ(block.kernels, started) << block.names;
+      // the parts of both ranks are read, and the residual's share; half of the sum is written
+      const double sums = kind.all_reduces * (kRanks + 1) + kind.gated_sums;
+      const double widths = (sums / kRanks * double(step.family->shape().hidden) +
+                             kind.traffic_elements.of_heads(1, kRanks) - kind.gated_elements);
+      const auto tokens = double(step.image_tokens + step.text_tokens);
+      EXPECT_EQ(double(block.bytes), widths * tokens * 2) << block.names;
+    }
 }
 
 }  // namespace braid::kernel_counts_test

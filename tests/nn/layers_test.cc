@@ -161,6 +161,79 @@ TEST_F(Layers, ReduceTwoSumsAtOnce) {
   });
 }
 
+// In bfloat16, which counts by twos from 256 on: 256 + 1 + 1 is 258 if it is rounded once, and so
+// is 2 + 258.
+TEST_F(Layers, RoundTheirSumOnceBehindBiasAndGate) {
+  const auto ones = [](at::IntArrayRef shape) { return at::ones(shape, at::kBFloat16); };
+  const std::map<std::string, Tensor> stored = {
+      {"a.weight", at::tensor({256., 1.}).view({1, 2}).to(at::kBFloat16)}, {"a.bias", ones({1})}};
+  (void)open(stored);
+  run_ranks({.size = 2}, [&](const Group& ranks) {
+    const Weights w(Checkpoint::open(folder_.path(), "m"), {},
+                    {.dtype = at::kBFloat16, .tensor_parallel = ranks}, {{"*", row_parallel()}});
+    const Linear a(w / "a", {.in = 2, .out = 1});
+    const auto x = ones({1, 3, 1}), residual = 2 * ones({1, 3, 1}), gate = ones({1, 1, 1});
+    const auto before = ranks.traffic().all_reduces;
+    EXPECT_TRUE(a(x).eq(258).all().item<bool>());
+    EXPECT_TRUE(a.gated_residual(residual, gate, x).eq(260).all().item<bool>());
+    const GatedLayer gated{a, x, residual, gate};
+    for (const auto& sum :
+         {gated_residuals(gated, gated).first, gated_residuals(gated, gated).second})
+      EXPECT_TRUE(sum.eq(260).all().item<bool>());
+    EXPECT_EQ(ranks.traffic().all_reduces, before + 4);
+  });
+}
+
+// On one device and on two, against the formula.
+TEST_F(Layers, AddTheirOutputsToResiduals) {
+  const std::map<std::string, Tensor> stored = {
+      {"a.weight", at::randn({6, 8})}, {"a.bias", at::randn({6})}, {"b.weight", at::randn({6, 8})}};
+  (void)open(stored);
+  struct Side {
+    Tensor x, residual, product;
+    Modulation attention, mlp;
+  };
+  const auto draw = [&](std::int64_t tokens, const Tensor& bias, const char* weight) {
+    const auto one = [] { return at::randn({2, 1, 6}); };
+    const auto x = at::randn({2, tokens, 8});
+    return Side{.x = x,
+                .residual = at::randn({2, tokens, 6}),
+                .product = at::matmul(x, stored.at(weight).t()) + bias,
+                .attention = {one(), one(), one()},
+                .mlp = {one(), one(), one()}};
+  };
+  const auto first = draw(4, stored.at("a.bias"), "a.weight"),
+             second = draw(3, at::zeros({6}), "b.weight");
+  const auto sum = [](const Side& s) { return s.residual + s.attention.gate * s.product; };
+  const auto norm = [&](const Side& s) {
+    return at::layer_norm(sum(s), {6}, {}, {}, 1e-6) * (1 + s.mlp.scale) + s.mlp.shift;
+  };
+  for (const int size : {1, 2})
+    run_ranks({.size = size}, [&](const Group& ranks) {
+      const Weights w(Checkpoint::open(folder_.path(), "m"), {}, {.tensor_parallel = ranks},
+                      {{"*", row_parallel()}});
+      const Linear a(w / "a", {.in = 8, .out = 6}),
+          b(w / "b", {.in = 8, .out = 6, .bias = Bias::kNo});
+      const auto gated = [&](const Linear& layer, const Side& s) {
+        return GatedLayer{layer, take_share(s.x, -1, ranks), s.residual, s.attention.gate};
+      };
+      const auto one =
+          a.gated_residual(first.residual, first.attention.gate, take_share(first.x, -1, ranks));
+      EXPECT_LT(largest_difference(one, sum(first)), 1e-5);
+      const auto before = ranks.traffic().all_reduces;
+      const auto sums = gated_residuals(gated(a, first), gated(b, second));
+      const auto norms =
+          gated_residual_norms({gated(a, first), first.mlp}, {gated(b, second), second.mlp});
+      EXPECT_EQ(ranks.traffic().all_reduces, before + (size > 1 ? 2 : 0));
+      EXPECT_LT(largest_difference(sums.first, sum(first)), 1e-5);
+      EXPECT_LT(largest_difference(sums.second, sum(second)), 1e-5);
+      EXPECT_TRUE(at::equal(norms.first.sum_BLC, sums.first));
+      EXPECT_TRUE(at::equal(norms.second.sum_BLC, sums.second));
+      EXPECT_LT(largest_difference(norms.first.normed_BLC, norm(first)), 1e-4);
+      EXPECT_LT(largest_difference(norms.second.normed_BLC, norm(second)), 1e-4);
+    });
+}
+
 TEST_F(Layers, AddTwoSumsBeforeOneReduction) {
   const std::map<std::string, Tensor> stored = {
       {"a.weight", at::randn({3, 8})}, {"a.bias", at::randn({3})}, {"b.weight", at::randn({3, 4})}};

@@ -63,8 +63,7 @@ Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulation
   const auto q = ops::normed_rotated(heads(parts[0], q_norm_), kQkNormEps, rope);
   const auto k = ops::normed_rotated(heads(parts[1], k_norm_), kQkNormEps, rope);
   const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
-  const auto y = out_(ops::joined_gelu(attended, parts[3]));
-  return ops::gated_residual(x_BLC, mod.gate, y);
+  return out_.gated_residual(x_BLC, mod.gate, ops::joined_gelu(attended, parts[3]));
 }
 
 FluxDoubleModulator::FluxDoubleModulator(const Weights& w, const FluxConfig& c)

@@ -43,6 +43,9 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .layers = 8,
                       .traffic_elements = kMovedByDouble * h,
                       .inputs = {.whole = 2 * h, .shared = h + m},
+                      .gated_sums = 2,
+                      .gated_kernels = 2,       // behind the MLP; behind attention they are norms
+                      .gated_elements = 5 * h,  // there 2 of 4 widths
                       .activated = {.whole = 0, .shared = 2 * m},
                       .has_sides = true},
                      {.name = "single",
@@ -54,7 +57,10 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .kernels = 8,
                       .layers = 2,
                       .traffic_elements = kMovedBySingle * h,
-                      .inputs = {.whole = h, .shared = h + m}}}};
+                      .inputs = {.whole = h, .shared = h + m},
+                      .gated_sums = 1,
+                      .gated_kernels = 1,
+                      .gated_elements = 3 * h}}};
 }
 
 }  // namespace braid

@@ -50,8 +50,7 @@ Tensor Flux2SingleBlock::operator()(const Tensor& x_BLC, const Modulation& m, co
   const auto q = ops::normed_rotated(heads(parts[0], q_norm_), kQkNormEps, rope);
   const auto k = ops::normed_rotated(heads(parts[1], k_norm_), kQkNormEps, rope);
   const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
-  const auto y = out_(ops::joined_swiglu(attended, parts[3], parts[4]));
-  return ops::gated_residual(x_BLC, m.gate, y);
+  return out_.gated_residual(x_BLC, m.gate, ops::joined_swiglu(attended, parts[3], parts[4]));
 }
 
 }  // namespace braid

@@ -23,6 +23,9 @@ BlockCost double_block(const Flux2Config& c) {
           // normed and rotated 4, v of text and image joined 2, SwiGLU in two passes
           .traffic_elements = {.whole = 9 * h, .shared = 6 * h + 5 * m},
           .inputs = {.whole = 2 * h, .shared = h + m},
+          .gated_sums = 2,
+          .gated_kernels = 2,       // behind the MLP; behind attention they are norms
+          .gated_elements = 5 * h,  // there 2 of 4 widths
           .has_sides = true};
 }
 
@@ -41,7 +44,10 @@ BlockCost single_block(const Flux2Config& c) {
           // whole: a norm 2, a gated residual 3; shared: q and k, normed and rotated 4, attention
           // beside the MLP 2, SwiGLU in two passes
           .traffic_elements = {.whole = 5 * h, .shared = 6 * h + 5 * m},
-          .inputs = {.whole = h, .shared = h + m}};
+          .inputs = {.whole = h, .shared = h + m},
+          .gated_sums = 1,
+          .gated_kernels = 1,
+          .gated_elements = 3 * h};
 }
 
 }  // namespace

@@ -25,25 +25,22 @@ Tensor Krea2Attention::normed(const Tensor& x_BLHD, const Tensor& weight_D,
   return ops::normed_rotated(std::array{ops::NormedHeads{x_BLHD, weight_D + 1}}, norm_eps_, *rope);
 }
 
-Tensor Krea2Attention::operator()(const Tensor& x_BLC, const Rope* rope,
-                                  const Attend& attend) const {
+Tensor Krea2Attention::attended(const Tensor& x_BLC, const Rope* rope, const Attend& attend) const {
   const auto qg = qg_(x_BLC).chunk(2, -1), kv = kv_(x_BLC).chunk(2, -1);
   const auto q = normed(split_heads(qg[0], head_width_), q_norm_D_, rope);
   const auto k = normed(split_heads(kv[0], head_width_), k_norm_D_, rope);
   const auto attended = attend_tokens(attend, q, k, split_heads(kv[1], head_width_));
-  return out_(ops::sigmoid_gated(attended, qg[1]));
+  return ops::sigmoid_gated(attended, qg[1]);
 }
 
 Krea2Mlp::Krea2Mlp(const Weights& w, const Krea2Widths& c)
     : gate_up_(w / "gate_up", {.in = c.hidden, .out = 2 * c.mlp_hidden, .bias = Bias::kNo}),
-      down_(w / "down", {.in = c.mlp_hidden, .out = c.hidden, .bias = Bias::kNo}) {}
+      out_(w / "down", {.in = c.mlp_hidden, .out = c.hidden, .bias = Bias::kNo}) {}
 
 Tensor Krea2Mlp::activated(const Tensor& x_BLC) const {
   const auto halves = gate_up_(x_BLC).chunk(2, -1);
   return ops::swiglu(halves[0], halves[1]);
 }
-
-Tensor Krea2Mlp::operator()(const Tensor& x_BLC) const { return down_(activated(x_BLC)); }
 
 Krea2TextBlock::Krea2TextBlock(const Weights& w, const Krea2Config& c)
     : norm1_C_(load_krea2_norm(w / "norm1", c.text.hidden)),
@@ -53,9 +50,9 @@ Krea2TextBlock::Krea2TextBlock(const Weights& w, const Krea2Config& c)
       norm_eps_(c.norm_eps) {}
 
 Tensor Krea2TextBlock::operator()(const Tensor& x_BLC, const Attend& attend) const {
-  const auto x =
-      x_BLC + attention_(ops::zero_centred_rms_norm(x_BLC, norm1_C_, norm_eps_), nullptr, attend);
-  return x + mlp_(ops::zero_centred_rms_norm(x, norm2_C_, norm_eps_));
+  const auto normed = ops::zero_centred_rms_norm(x_BLC, norm1_C_, norm_eps_);
+  const auto x = x_BLC + attention_.out()(attention_.attended(normed, nullptr, attend));
+  return x + mlp_.out()(mlp_.activated(ops::zero_centred_rms_norm(x, norm2_C_, norm_eps_)));
 }
 
 Krea2Block::Krea2Block(const Weights& w, const Krea2Config& c)
@@ -72,12 +69,13 @@ Tensor Krea2Block::operator()(const Tensor& x_BLC, const Tensor& vectors_BVC, co
   const Modulation before_attention{.shift = parts[1], .scale = parts[0], .gate = parts[2]},
       before_mlp{.shift = parts[4], .scale = parts[3], .gate = parts[5]};
   // Nothing that attention made is alive in the MLP, the widest place.
-  const auto x = ops::gated_residual(
+  const auto x = attention_.out().gated_residual(
       x_BLC, before_attention.gate,
-      attention_(ops::modulated_rms_norm(x_BLC, norm1_C_, before_attention, norm_eps_), &rope,
-                 attend));
-  return ops::gated_residual(x, before_mlp.gate,
-                             mlp_(ops::modulated_rms_norm(x, norm2_C_, before_mlp, norm_eps_)));
+      attention_.attended(ops::modulated_rms_norm(x_BLC, norm1_C_, before_attention, norm_eps_),
+                          &rope, attend));
+  return mlp_.out().gated_residual(
+      x, before_mlp.gate,
+      mlp_.activated(ops::modulated_rms_norm(x, norm2_C_, before_mlp, norm_eps_)));
 }
 
 }  // namespace braid

@@ -17,8 +17,9 @@ Tensor load_krea2_norm(const Weights& w, std::int64_t width);
 class Krea2Attention {
  public:
   Krea2Attention(const Weights& w, const Krea2Widths& widths, double norm_eps);
-  // Without `rope`, positions do not matter.
-  Tensor operator()(const Tensor& x_BLC, const Rope* rope, const Attend& attend) const;
+  // What the layer out() projects. Without `rope`, positions do not matter.
+  Tensor attended(const Tensor& x_BLC, const Rope* rope, const Attend& attend) const;
+  const Linear& out() const { return out_; }
 
  private:
   Tensor normed(const Tensor& x_BLHD, const Tensor& weight_D, const Rope* rope) const;
@@ -33,12 +34,12 @@ class Krea2Attention {
 class Krea2Mlp {
  public:
   Krea2Mlp(const Weights& w, const Krea2Widths& widths);
-  Tensor operator()(const Tensor& x_BLC) const;
+  // What the layer out() projects.
+  Tensor activated(const Tensor& x_BLC) const;
+  const Linear& out() const { return out_; }
 
  private:
-  Tensor activated(const Tensor& x_BLC) const;
-
-  Linear gate_up_, down_;
+  Linear gate_up_, out_;
 };
 
 // A block of the text alone. It knows neither timestep nor positions.

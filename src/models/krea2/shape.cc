@@ -26,7 +26,10 @@ BlockCost blocks_of(const Krea2Config& config) {
       // whole: two modulated norms, as ATen spells them in float32, 14 each, two gated residuals
       // 3 each; shared: the gate 5, q and k normed and rotated 36, SwiGLU in two passes 5
       .traffic_elements = {.whole = 34 * h, .shared = 41 * h + 36 * kv + 5 * m},
-      .inputs = {.whole = 3 * h, .shared = h + m}};
+      .inputs = {.whole = 3 * h, .shared = h + m},
+      .gated_sums = 2,
+      .gated_kernels = 2,
+      .gated_elements = 6 * h};
 }
 
 // Once per picture. All taps of a token live at once; a block's MLP is its widest place.

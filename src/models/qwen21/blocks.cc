@@ -28,7 +28,12 @@ Tensor normed_runs(const Tensor& x_BLC, const Qwen21Runs& runs, OfRun layer, dou
                 });
 }
 
-Tensor plus_gated(const Tensor& x_BLC, const Tensor& y_BLC, const Qwen21Runs& runs, OfRun layer) {
+Tensor plus_gated(const Tensor& x_BLC, const Linear& out, const Tensor& y_BLM,
+                  const Qwen21Runs& runs, OfRun layer) {
+  const auto prefix = runs.num_prefix;
+  if (prefix == 0) return out.gated_residual(x_BLC, (runs.image.*layer).gate, y_BLM);
+  if (prefix == x_BLC.size(1)) return out.gated_residual(x_BLC, (runs.prefix.*layer).gate, y_BLM);
+  const auto y_BLC = out(y_BLM);
   return by_run(x_BLC, runs, layer,
                 [&](std::int64_t begin, std::int64_t count, const Modulation& m) {
                   return ops::gated_residual(x_BLC.narrow(1, begin, count), m.gate,
@@ -46,15 +51,15 @@ Qwen21Attention::Qwen21Attention(const Weights& w, const Qwen21Config& c)
       head_width_(c.head_width()),
       norm_eps_(c.norm_eps) {}
 
-Tensor Qwen21Attention::operator()(const Tensor& x_BLC, const Rope& rope, const Tensor& span_P2,
-                                   const Attend& attend) const {
+Tensor Qwen21Attention::attended(const Tensor& x_BLC, const Rope& rope, const Tensor& span_P2,
+                                 const Attend& attend) const {
   const auto parts = qkv_(x_BLC).chunk(3, -1);
   const auto normed = [&](const Tensor& part, const Tensor& weight_D) {
     return ops::normed_rotated(
         std::array{ops::NormedHeads{split_heads(part, head_width_), weight_D}}, norm_eps_, rope);
   };
   const auto q = normed(parts[0], q_norm_D_), k = normed(parts[1], k_norm_D_);
-  return out_(attend_behind_prefix(attend, q, k, split_heads(parts[2], head_width_), span_P2));
+  return attend_behind_prefix(attend, q, k, split_heads(parts[2], head_width_), span_P2);
 }
 
 Qwen21Block::Qwen21Block(const Weights& w, const Qwen21Config& c)
@@ -67,12 +72,12 @@ Qwen21Block::Qwen21Block(const Weights& w, const Qwen21Config& c)
 Tensor Qwen21Block::operator()(const Tensor& x_BLC, const Qwen21Runs& runs, const Rope& rope,
                                const Tensor& span_P2, const Attend& attend) const {
   // Nothing that attention made is alive in the MLP, the widest place.
-  const auto x =
-      plus_gated(x_BLC,
-                 attention_(normed_runs(x_BLC, runs, &Qwen21Modulation::attention, norm_eps_), rope,
-                            span_P2, attend),
-                 runs, &Qwen21Modulation::attention);
-  return plus_gated(x, out_(activated(x, runs)), runs, &Qwen21Modulation::mlp);
+  const auto x = plus_gated(
+      x_BLC, attention_.out(),
+      attention_.attended(normed_runs(x_BLC, runs, &Qwen21Modulation::attention, norm_eps_), rope,
+                          span_P2, attend),
+      runs, &Qwen21Modulation::attention);
+  return plus_gated(x, out_, activated(x, runs), runs, &Qwen21Modulation::mlp);
 }
 
 Tensor Qwen21Block::activated(const Tensor& x_BLC, const Qwen21Runs& runs) const {

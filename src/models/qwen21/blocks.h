@@ -24,8 +24,10 @@ struct Qwen21Runs {
 class Qwen21Attention {
  public:
   Qwen21Attention(const Weights& w, const Qwen21Config& config);
-  Tensor operator()(const Tensor& x_BLC, const Rope& rope, const Tensor& span_P2,
-                    const Attend& attend) const;
+  // What the layer out() projects.
+  Tensor attended(const Tensor& x_BLC, const Rope& rope, const Tensor& span_P2,
+                  const Attend& attend) const;
+  const Linear& out() const { return out_; }
 
  private:
   Linear qkv_;

@@ -19,7 +19,10 @@ DenoiserShape qwen21_shape(const Qwen21Config& c) {
                          // and k normed and rotated 2 each, k and v copied behind the prefix's 2
                          // each, SwiGLU in two passes
                          .traffic_elements = {.whole = 10 * h, .shared = 8 * h + 5 * m},
-                         .inputs = {.whole = 2 * h, .shared = h + m}};
+                         .inputs = {.whole = 2 * h, .shared = h + m},
+                         .gated_sums = 2,
+                         .gated_kernels = 2,
+                         .gated_elements = 6 * h};
   return {.hidden = c.hidden,
           .num_heads = c.num_heads,
           .num_kv_heads = c.num_heads,

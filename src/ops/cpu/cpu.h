@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/ops.h"
+#include "ops/sums.h"
 
 namespace braid::ops::cpu {
 
@@ -12,6 +13,9 @@ bool supports(const Tensor& x);
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+// Bit-identical to ops::reference and to the GPU's kernel.
+void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
+               const Tensor& out);
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps);

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/gpu/launch_shape.h"
 
@@ -138,6 +140,39 @@ NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C
                            .norm = norm_of(sum, m, normed)},
          launch_over_rows(number, vector, shape_of(sum), sum.device()));
   return {sum, normed};
+}
+
+bool adds(std::size_t num_parts) { return num_parts <= AddParts::kMostParts; }
+
+void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
+               const Tensor& out) {
+  if (out.numel() == 0) return;
+  const auto number = number_of(out);
+  const auto bias = end.bias_C ? end.bias_C->contiguous() : Tensor();
+  const bool is_gated = end.residual_BLC.defined();
+  const int full = full_vector(number);
+  const auto moves = [&](const Tensor& x) {
+    return !x.defined() || vector_for(number, 1, {x}) == full;
+  };
+  const bool all_move = run.width % full == 0 && run.begin % full == 0 && moves(out) &&
+                        moves(bias) && moves(end.residual_BLC) && moves(end.gate_B1C) &&
+                        std::all_of(parts.begin(), parts.end(), moves);
+  const int vector = all_move ? full : kNarrowVector<AddParts>;
+  check((run.begin + out.numel()) / vector <= UINT32_MAX, "a sum of more numbers than a kernel ",
+        "counts");
+  AddParts work{.parts = {},
+                .num_parts = std::int64_t(parts.size()),
+                .bias = bias.defined() ? bias.const_data_ptr() : nullptr,
+                .residual = is_gated ? rows_of(end.residual_BLC) : Rows{},
+                .gate = is_gated ? rows_of(end.gate_B1C) : Rows{},
+                .y = out.mutable_data_ptr(),
+                .tokens = run.tokens,
+                .width = run.width,
+                .begin = run.begin,
+                .count = out.numel()};
+  for (std::size_t p = 0; p < parts.size(); ++p) work.parts[p] = parts[p].const_data_ptr();
+  const c10::DeviceGuard on(out.device());
+  launch(work, launch_over_numbers(number, vector, out.numel(), out.device()));
 }
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {

@@ -16,6 +16,7 @@
 #include "ops/gpu/blocks.h"
 #include "ops/gpu/codes.h"
 #include "ops/gpu/heads.h"
+#include "ops/gpu/sums.h"
 #include "ops/gpu/tokens.h"
 #include "ops/gpu/types.h"
 
@@ -81,6 +82,7 @@ void start(const Work& work, const Launch& how) {
 void launch(const ModulatedNorm& work, const Launch& how) { start(work, how); }
 void launch(const GatedResidual& work, const Launch& how) { start(work, how); }
 void launch(const GatedResidualNorm& work, const Launch& how) { start(work, how); }
+void launch(const AddParts& work, const Launch& how) { start(work, how); }
 void launch(const JoinedGelu& work, const Launch& how) { start(work, how); }
 void launch(const NormRotate& work, const Launch& how) { start(work, how); }
 void launch(const QuantizeRows& work, const Launch& how) { start(work, how); }

@@ -6,6 +6,7 @@
 
 #include "ops/cpu/int8.h"
 #include "ops/ops.h"
+#include "ops/sums.h"
 
 namespace braid::ops::gpu {
 
@@ -23,6 +24,10 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 // are aligned alike.
 NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               const Tensor& y_BLC, const Modulation& m);
+// Whether one kernel adds so many parts. Then it equals ops::reference bit for bit.
+bool adds(std::size_t num_parts);
+void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
+               const Tensor& out);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);

@@ -27,6 +27,10 @@ Tensor gated_residual(const Tensor&, const Tensor&, const Tensor&) { refuse(); }
 NormedSum gated_residual_norm(const Tensor&, const Tensor&, const Tensor&, const Modulation&) {
   refuse();
 }
+bool adds(std::size_t) { return false; }
+void add_parts(std::span<const Tensor>, const SumEnd&, const ElementRun&, const Tensor&) {
+  refuse();
+}
 Tensor joined_gelu(const Tensor&, const Tensor&) { refuse(); }
 Tensor normed_rotated(std::span<const NormedHeads>, double, const Rope&) { refuse(); }
 Tensor euler_step(const Tensor&, const Tensor&, double) { refuse(); }

@@ -33,6 +33,18 @@ struct GatedResidualNorm {
   ModulatedNorm norm;
 };
 
+// y = part 0 + part 1 + ... + bias, or residual + gate * that, float16 clipped: `count` elements of
+// [B L C], from element `begin` on.
+struct AddParts {
+  static constexpr int kMostParts = 16;
+  const void* parts[kMostParts];
+  std::int64_t num_parts;
+  const void* bias;     // may be nullptr
+  Rows residual, gate;  // their data may be nullptr
+  void* y;
+  std::int64_t tokens, width, begin, count;
+};
+
 // y = [left | gelu(right)]
 struct JoinedGelu {
   Rows left, right, y;

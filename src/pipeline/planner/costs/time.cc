@@ -147,19 +147,18 @@ double Step::merges() const {
          double(share_.attended.q.count * job_.shape().head_width) * double(job_.element_bytes());
 }
 
-// Sums of tensor parallel ranks, in rank order in float32 (comm/reduce.h), one share on each: the
-// first part widened, the others added, the sum rounded and copied into the result; then the bias.
-// Image and text of a block with sides are joined before.
+// Sums of tensor parallel ranks, one share on each: its part of every rank, and of the residual
+// where the sum is gated, is read, and the result is written (ops::add_parts). Gated residuals of
+// their own are then left out.
 double Step::sums() const {
   const double ranks = grid_.tp;
   if (grid_.tp == 1) return 0;
-  double joined = 0;
+  double gated = 0;
   for (const auto& kind : blocks_)
-    if (kind.has_sides)
-      joined += 2.0 * kind.all_reduces * double(kind.count) * double(share_.tokens.of(kind)) *
-                hidden() * double(job_.element_bytes());
-  return ((5 * ranks + 1) / ranks + 3) * double(reduced_bytes(job_, grid_, 0)) +
-         evaluations() * joined;
+    gated += double(kind.count) * double(share_.tokens.of(kind)) *
+             (kind.gated_sums * hidden() / ranks - kind.gated_elements);
+  return (ranks + 1) / ranks * double(reduced_bytes(job_, grid_, 0)) +
+         evaluations() * gated * double(job_.element_bytes());
 }
 
 // What parallel/ulysses.cc joins and cuts: q, k and v by receiving rank and again by token, the
@@ -177,7 +176,8 @@ double Step::kernels(const Blocks& blocks) const {
     if (quantises_tokens_) of_block += kind.layers;
     if (job_.memory.quantize != Quantize::kNone && kind.activated.shared > 0)
       of_block += kind.has_sides ? 2 : 1;
-    if (grid_.tp > 1) of_block += kind.all_reduces * (grid_.tp + 5);
+    // two exchanges and a sum, or one of each side
+    if (grid_.tp > 1) of_block += kind.all_reduces * (kind.has_sides ? 4 : 3) - kind.gated_kernels;
     if (grid_.ulysses > 1) of_block += 2 * grid_.ulysses + 2;
     if (grid_.ring > 1) of_block += 8 * grid_.ring;
     count += double(kind.count) * of_block;
