@@ -7,10 +7,17 @@ namespace {
 
 constexpr std::int64_t kHeads = 1, kTokens = 2;  // dims of [B H L D]
 
-std::vector<std::int64_t> sizes_along(const std::vector<Tensor>& parts, std::int64_t dim) {
-  std::vector<std::int64_t> sizes;
-  for (const auto& part : parts) sizes.push_back(part.size(dim));
-  return sizes;
+// [B H L D] <-> [L B H D]: the tokens of a rank lie one behind another, so that what ranks send is
+// a run of memory, and what they receive needs no joining.
+Tensor tokens_outermost(const Tensor& x_BHLD) { return x_BHLD.permute({2, 0, 1, 3}); }
+Tensor heads_outermost(const Tensor& x_LBHD) { return x_LBHD.permute({1, 2, 0, 3}); }
+
+// The heads of R ranks that have as many each.   [B H L D] -> [R L B H/R*D]
+Tensor of_each_rank(const Tensor& x_BHLD, int ranks) {
+  return x_BHLD.transpose(kHeads, kTokens)
+      .unflatten(2, {ranks, -1})
+      .flatten(3)
+      .permute({2, 1, 0, 3});
 }
 
 // Repeats key or value heads, one per query head of the rank.
@@ -47,17 +54,20 @@ class Trade {
 
   // My heads of all ranks' tokens.
   AttentionInput there(const AttentionInput& in) {
-    const auto received = ranks_.all_to_all(by_heads(in.q, in.k, in.v));
-    tokens_ = sizes_along(received, kTokens);
+    const auto received = ranks_.all_to_all_joined(
+        by_rank({{Of::kQueries, in.q}, {Of::kKeys, in.k}, {Of::kKeys, in.v}}));
+    tokens_ = received.sizes;
     const auto parts =
-        at::cat(received, kTokens)
+        heads_outermost(received.x)
             .split_with_sizes({mine_.q.count, mine_.kv.count, mine_.kv.count}, kHeads);
     AttentionInput traded{
         .q = parts[0], .k = repeated_here(parts[1]), .v = repeated_here(parts[2])};
     if (in.span_L2.defined()) traded.span_L2 = ranks_.all_gather(in.span_L2, 0);
     if (!in.before_k.defined()) return traded;
-    const auto before = at::cat(ranks_.all_to_all(by_heads({}, in.before_k, in.before_v)), kTokens)
-                            .split_with_sizes({mine_.kv.count, mine_.kv.count}, kHeads);
+    const auto keys =
+        ranks_.all_to_all_joined(by_rank({{Of::kKeys, in.before_k}, {Of::kKeys, in.before_v}}));
+    const auto before =
+        heads_outermost(keys.x).split_with_sizes({mine_.kv.count, mine_.kv.count}, kHeads);
     traded.before_k = repeated_here(before[0]);
     traded.before_v = repeated_here(before[1]);
     return traded;
@@ -65,23 +75,45 @@ class Trade {
 
   // All heads of my tokens.
   Tensor back(const Tensor& attended_BHLD) const {
-    return at::cat(ranks_.all_to_all(attended_BHLD.split_with_sizes(tokens_, kTokens)), kHeads);
+    const auto by_token = tokens_outermost(attended_BHLD).contiguous();  // as attention left it
+    std::vector<Tensor> of_ranks;
+    for (const auto& part : ranks_.all_to_all(by_token.split_with_sizes(tokens_, 0)))
+      of_ranks.push_back(part.transpose(0, 1));
+    return at::cat(of_ranks, 2).contiguous().transpose(kHeads, kTokens);
   }
 
  private:
+  enum class Of { kQueries, kKeys };  // keys, or values
+  using Heads = std::vector<std::pair<Of, Tensor>>;
+
   TradedHeads heads_of(int rank) const {
     return traded_heads(num_q_, num_kv_, rank, ranks_.shares());
   }
-  // Cuts out each rank's heads; there may be no queries.
-  std::vector<Tensor> by_heads(const Tensor& q, const Tensor& k, const Tensor& v) const {
-    std::vector<Tensor> parts;
+  // Whether all ranks have as many heads, and none the same as another.
+  bool is_even() const {
     for (int r = 0; r < ranks_.size(); ++r) {
       const auto heads = heads_of(r);
+      if (heads.q.count != mine_.q.count || heads.kv != Share{r * mine_.kv.count, mine_.kv.count})
+        return false;
+    }
+    return mine_.q.count > 0;
+  }
+  // Each rank's heads [L B H D], one copy for all of them where they are even.
+  std::vector<Tensor> by_rank(const Heads& heads) const {
+    std::vector<Tensor> parts;
+    if (is_even()) {
+      for (const auto& [of, x] : heads) parts.push_back(of_each_rank(x, ranks_.size()));
+      const auto all = at::cat(parts, 3).contiguous();
+      return all.unflatten(3, {-1, heads.front().second.size(3)}).unbind();
+    }
+    for (int r = 0; r < ranks_.size(); ++r) {
+      const auto own = heads_of(r);
       std::vector<Tensor> of_rank;
-      if (q.defined()) of_rank.push_back(q.narrow(kHeads, heads.q.begin, heads.q.count));
-      for (const auto& x : {k, v})
-        of_rank.push_back(x.narrow(kHeads, heads.kv.begin, heads.kv.count));
-      parts.push_back(at::cat(of_rank, kHeads));
+      for (const auto& [of, x] : heads) {
+        const auto& share = of == Of::kQueries ? own.q : own.kv;
+        of_rank.push_back(tokens_outermost(x.narrow(kHeads, share.begin, share.count)));
+      }
+      parts.push_back(at::cat(of_rank, 2));
     }
     return parts;
   }

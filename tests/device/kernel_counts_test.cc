@@ -8,6 +8,7 @@
 #include "fake_gpu.h"
 #include "kernel_counter.h"
 #include "on_gpus.h"
+#include "parallel/ulysses.h"
 #include "pipeline/devices.h"
 #include "pipeline/proofs/probe.h"
 
@@ -183,6 +184,35 @@ TEST_F(KernelsOfABlock, OfTensorParallelRanksSumOnce) {
       const auto tokens = double(step.image_tokens + step.text_tokens);
       EXPECT_EQ(double(block.bytes), widths * tokens * 2) << block.names;
     }
+}
+
+// q, k and v are copied once, the result once, and of both this rank's own part again, for any
+// number of ranks: 8 widths of a token and 8 more over the ranks.
+TEST_F(KernelsOfABlock, OfUlyssesAreFourForAnyNumberOfRanks) {
+  constexpr std::int64_t kTokens = 10, kHeads = 8, kWidth = 16;
+  for (const int ranks : {2, 4})
+    run_on_gpus(ranks, [&](const World&, const Group& world, int gpu) {
+      const at::Device device(at::kCUDA, at::DeviceIndex(gpu));
+      const c10::DeviceGuard on(device);
+      const fake_gpu::Attends cudnn(ops::AttentionKernel::kCudnn);
+      const auto qkv =
+          at::randn({1, kTokens, 3 * kHeads * kWidth}).to(at::kBFloat16).to(device).chunk(3, -1);
+      const auto heads = [&](const Tensor& x) { return split_heads(x, kWidth); };
+      const auto attend = ulysses(world, ops::attention);
+      const CountsKernels counts;
+      (void)attend_tokens(attend, heads(qkv[0]), heads(qkv[1]), heads(qkv[2]));
+      std::vector<std::string> names;
+      std::int64_t bytes = 0;
+      for (const auto& kernel : counts.kernels()) {
+        names.push_back(kernel.name);
+        bytes += kernel.bytes;
+      }
+      EXPECT_EQ(names, (std::vector<std::string>{"aten::cat", "aten::copy_",
+                                                 "aten::_scaled_dot_product_cudnn_attention",
+                                                 "aten::copy_", "aten::cat"}))
+          << ranks;
+      EXPECT_EQ(bytes, 8 * kTokens * kHeads * kWidth * 2) << ranks << ", without the two copies";
+    });
 }
 
 }  // namespace braid::kernel_counts_test

@@ -15,6 +15,9 @@ namespace {
 constexpr double kEndKernels = 50, kGapsOfEnd = 2;
 constexpr double kEndMoves = 8;  // hidden widths per token
 
+// Kernels of parallel/ulysses.cc in a block besides two exchanges, if heads divide evenly.
+constexpr int kUlyssesCopies = 4;
+
 // What the host takes to start a kernel of a step that is not recorded.
 constexpr double kHostCall = 6e-6;
 
@@ -161,11 +164,11 @@ double Step::sums() const {
          evaluations() * gated * double(job_.element_bytes());
 }
 
-// What parallel/ulysses.cc joins and cuts: q, k and v by receiving rank and again by token, the
-// result by token and again by head.
+// What parallel/ulysses.cc copies: q, k and v by receiving rank, the result by head, and what a
+// rank keeps of both once more.
 double Step::packing() const {
   if (grid_.ulysses == 1) return 0;
-  return 16.0 * double(num_blocks()) * double(share_.tokens.all()) *
+  return (8 + 8.0 / grid_.ulysses) * double(num_blocks()) * double(share_.tokens.all()) *
          double(share_.heads * job_.shape().head_width) * double(job_.element_bytes());
 }
 
@@ -178,7 +181,7 @@ double Step::kernels(const Blocks& blocks) const {
       of_block += kind.has_sides ? 2 : 1;
     // two exchanges and a sum, or one of each side
     if (grid_.tp > 1) of_block += kind.all_reduces * (kind.has_sides ? 4 : 3) - kind.gated_kernels;
-    if (grid_.ulysses > 1) of_block += 2 * grid_.ulysses + 2;
+    if (grid_.ulysses > 1) of_block += 2 + kUlyssesCopies;
     if (grid_.ring > 1) of_block += 8 * grid_.ring;
     count += double(kind.count) * of_block;
   }
