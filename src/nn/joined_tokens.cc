@@ -20,4 +20,15 @@ Tensor joined_tokens(Tensor& text_BTC, Tensor& image_BIC) {
   return tokens;
 }
 
+Tensor one_behind_other(const Tensor& first_BLHD, const Tensor& second_BLHD) {
+  const auto &a = first_BLHD, &b = second_BLHD;
+  const bool adjoin = a.size(0) == 1 && b.size(0) == 1 && a.is_alias_of(b) &&
+                      a.strides().slice(1) == b.strides().slice(1) &&
+                      b.storage_offset() == a.storage_offset() + a.size(1) * a.stride(1);
+  if (!adjoin) return at::cat({a, b}, 1);
+  auto shape = a.sizes().vec();
+  shape[1] += b.size(1);
+  return a.as_strided(shape, a.strides());
+}
+
 }  // namespace braid

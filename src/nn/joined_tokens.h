@@ -12,4 +12,8 @@ using at::Tensor;
 // add to the peak, 0.2 GB for FLUX.1 in float32 at 512x512.
 Tensor joined_tokens(Tensor& text_BTC, Tensor& image_BIC);
 
+// Two runs of tokens as one: where they lie, if the second lies behind the first, otherwise a copy.
+//   [B L1 H D] [B L2 H D] -> [B L1+L2 H D]
+Tensor one_behind_other(const Tensor& first_BLHD, const Tensor& second_BLHD);
+
 }  // namespace braid

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "nn/joined_tokens.h"
+
 namespace braid {
 namespace {
 
@@ -48,15 +50,17 @@ ops::NormedSum with_attended(const Tensor& x_BLC, const Tensor& y_BLC, const Sid
 }
 
 struct Projected {
-  ops::NormedHeads q, k;  // not yet normalised, with the norms' weights
+  ops::QueriesKeys heads;  // not yet normalised, with the norms' weights
   Tensor v_BLHD;
 };
 
-Projected projected(const JointSide& side, const Tensor& x_BLC, const SideTokens& m) {
-  const auto parts = side.qkv(normed(x_BLC, m, &SideModulations::attention)).chunk(3, -1);
+// `room` is for the projection.
+Projected projected(const JointSide& side, const Tensor& x_BLC, const SideTokens& m,
+                    const Tensor& room) {
+  const auto parts = side.qkv(normed(x_BLC, m, &SideModulations::attention), room).chunk(3, -1);
   const auto head_width = side.q_norm.weight().size(0);
-  return {.q = {split_heads(parts[0], head_width), side.q_norm.weight()},
-          .k = {split_heads(parts[1], head_width), side.k_norm.weight()},
+  return {.heads = {{split_heads(parts[0], head_width), side.q_norm.weight()},
+                    {split_heads(parts[1], head_width), side.k_norm.weight()}},
           .v_BLHD = split_heads(parts[2], head_width)};
 }
 
@@ -93,18 +97,31 @@ JointBlock::JointBlock(JointSides sides, Form form, const std::optional<c10::Str
   if (may_run_concurrently(sides_.image, sides_.text)) image_and_text_ = TwoStreams(second_stream);
 }
 
+// One piece of a GPU's memory for the queries, keys and values of both sides, so that values need
+// no joining. Several pictures' would not lie one behind the other.
+JointTokens JointBlock::room_for_qkv(const JointTokens& x) const {
+  if (!x.image_BIC.is_cuda() || x.image_BIC.size(0) > 1) return {};
+  const bool is_text_first = form_.first == First::kText;
+  const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
+  const auto all =
+      at::empty({1, num_text + num_image, sides_.image.qkv.outputs()}, x.image_BIC.options());
+  return {.image_BIC = all.narrow(1, is_text_first ? num_text : 0, num_image),
+          .text_BTC = all.narrow(1, is_text_first ? 0 : num_image, num_text)};
+}
+
 // The attended tokens of both sides, before the output projection.
 JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                                  const Attend& attend) const {
-  const auto [image, text] =
-      image_and_text_([&] { return projected(sides_.image, x.image_BIC, image_side(m)); },
-                      [&] { return projected(sides_.text, x.text_BTC, text_side(m)); });
   const bool is_text_first = form_.first == First::kText;
-  const auto &first = is_text_first ? text : image, &second = is_text_first ? image : text;
-  const auto q = ops::normed_rotated(std::array{first.q, second.q}, form_.norm_eps, rope);
-  const auto k = ops::normed_rotated(std::array{first.k, second.k}, form_.norm_eps, rope);
-  const auto y = attend_tokens(attend, q, k, at::cat({first.v_BLHD, second.v_BLHD}, 1));
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
+  const auto room = room_for_qkv(x);
+  const auto [image, text] = image_and_text_(
+      [&] { return projected(sides_.image, x.image_BIC, image_side(m), room.image_BIC); },
+      [&] { return projected(sides_.text, x.text_BTC, text_side(m), room.text_BTC); });
+  const auto &first = is_text_first ? text : image, &second = is_text_first ? image : text;
+  const auto [q, k] =
+      ops::normed_rotated(std::array{first.heads, second.heads}, form_.norm_eps, rope);
+  const auto y = attend_tokens(attend, q, k, one_behind_other(first.v_BLHD, second.v_BLHD));
   return {.image_BIC = y.narrow(1, is_text_first ? num_text : 0, num_image),
           .text_BTC = y.narrow(1, is_text_first ? 0 : num_image, num_text)};
 }

@@ -54,6 +54,7 @@ class JointBlock {
                          const Attend& attend) const;
 
  private:
+  JointTokens room_for_qkv(const JointTokens& x) const;
   JointTokens attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                        const Attend& attend) const;
   JointTokens finished_together(const JointTokens& x, const JointTokens& attended,

@@ -49,11 +49,11 @@ Linear::Linear(const Weights& w, const Weights& leaf, LinearShape shape)
   if (shape.bias == Bias::kYes) bias_ = w.tensor("bias", {shape.out});
 }
 
-Tensor Linear::operator()(const Tensor& x) const {
+Tensor Linear::operator()(const Tensor& x, const Tensor& room) const {
   if (are_summed(outputs_))
     return summed(outputs_.group, {Addend{times_weight(x), {bias_}}}).front();
-  const auto y = plus_bias(x);
-  return outputs_.are == Outputs::Are::kGathered ? outputs_.group.all_gather(y, -1) : y;
+  if (outputs_.are != Outputs::Are::kGathered) return plus_bias(x, room);
+  return outputs_.group.all_gather(plus_bias(x, {}), -1);
 }
 
 Tensor Linear::gelu(const Tensor& x) const {
@@ -68,9 +68,9 @@ Tensor Linear::gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C
   return summed(outputs_.group, {addend}).front();
 }
 
-Tensor Linear::plus_bias(const Tensor& x) const {
+Tensor Linear::plus_bias(const Tensor& x, const Tensor& room) const {
   const auto in_use = page_.use();
-  return ops::linear(x, weight_, bias_, *scratch_);
+  return ops::linear(x, weight_, bias_, *scratch_, room);
 }
 
 Tensor Linear::times_weight(const Tensor& x) const {
@@ -82,6 +82,8 @@ bool Linear::stays_on_its_stream() const {
   const bool communicates = are_summed(outputs_) || outputs_.are == Outputs::Are::kGathered;
   return !communicates && page_.pages() == nullptr;
 }
+
+std::int64_t Linear::outputs() const { return weight_.values_NC.size(0); }
 
 bool Linear::may_run_concurrently(const Linear& other) const {
   return stays_on_its_stream() && other.stays_on_its_stream() && scratch_ != other.scratch_;

@@ -31,12 +31,15 @@ class Linear {
   // outputs are made whole as the plan says; the bias is added once.
   Linear(const Weights& w, LinearShape shape);
 
-  Tensor operator()(const Tensor& x) const;
+  // `room` as in ops::linear(); layers whose outputs devices put together leave it alone.
+  Tensor operator()(const Tensor& x, const Tensor& room = {}) const;
   Tensor gelu(const Tensor& x) const;
   // ops::gated_residual(residual, gate, (*this)(x)). A sum over devices is rounded once, behind the
   // gate.
   Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
                         const Tensor& x_BLC) const;
+
+  std::int64_t outputs() const;  // of this device
 
   // Whether this layer and `other` may run at the same time on two streams: neither communicates,
   // whose order would differ between ranks, nor has a page of its own, whose order is kept for one
@@ -52,7 +55,7 @@ class Linear {
   friend std::pair<ops::NormedSum, ops::NormedSum> gated_residual_norms(
       const std::pair<GatedLayer, Modulation>&, const std::pair<GatedLayer, Modulation>&);
   friend std::pair<Tensor, Tensor> summed_residuals(const GatedLayer&, const GatedLayer&);
-  Tensor plus_bias(const Tensor& x) const;
+  Tensor plus_bias(const Tensor& x, const Tensor& room) const;
   Tensor times_weight(const Tensor& x) const;
   bool is_summed_with(const Linear& other) const;
   bool stays_on_its_stream() const;

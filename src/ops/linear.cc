@@ -121,15 +121,16 @@ Matrix quantized_on_gpu(const Tensor& x_MC, const Matrix& weight_NC) {
   return gpu::quantize_rows(rotated(whole.to(at::kFloat), together), Quantize::kInt8);
 }
 
-Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
-                      const std::optional<Tensor>& bias_N) {
+Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+                      const Tensor& room) {
   const auto x_MC = x.reshape({-1, x.size(-1)});
   const bool on_gpu = gpu::supports(x_MC) && gpu::keeps_rows(x_MC);
   const auto tokens = on_gpu ? quantized_on_gpu(x_MC, weight_NC)
                              : quantize_rows(as_weight_is(x_MC, weight_NC), Quantize::kInt8);
   const auto y = multiply_codes(tokens, weight_NC, bias_N);
   if (!on_gpu && !has_loops_for(x)) return with_rows(x, scaled(y, x.scalar_type()));
-  const auto out = at::empty(y.sums_MN.sizes(), x.options());
+  const auto out = on_gpu && room.defined() ? room.view(y.sums_MN.sizes())
+                                            : at::empty(y.sums_MN.sizes(), x.options());
   on_gpu ? gpu::scale(y, out) : scale_on_cpu(y, out);
   return with_rows(x, out);
 }
@@ -160,8 +161,18 @@ Tensor smoothed(const Tensor& x, const Matrix& weight_NC) {
 // adds the bias in a pass of its own.
 Tensor dense_on_gpu(const Tensor& x) { return x.is_cuda() ? x.contiguous() : x; }
 
+Tensor dense_product(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N,
+                     const Tensor& room) {
+  if (!x.is_cuda() || !room.defined()) return at::linear(dense_on_gpu(x), weight_NC, bias_N);
+  const auto x_MC = x.reshape({-1, x.size(-1)});
+  auto y_MN = room.view({-1, room.size(-1)});
+  bias_N ? at::addmm_out(y_MN, *bias_N, x_MC, weight_NC.t())
+         : at::mm_out(y_MN, x_MC, weight_NC.t());
+  return room;
+}
+
 Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-                      Scratch& scratch) {
+                      Scratch& scratch, const Tensor& room) {
   if (cpu::supports_product(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
@@ -169,19 +180,19 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
         return with_rows(
             x, gpu::linear_of_stored(x.reshape({-1, x.size(-1)}), weight_NC, bias_N, scratch));
       if (weight_NC.coding) break;
-      return at::linear(dense_on_gpu(x), weight_NC.values_NC, bias_N);
+      return dense_product(x, weight_NC.values_NC, bias_N, room);
     case Quantize::kInt8Dynamic:
       if (weight_NC.is_rotated() && !gpu::multiplies_codes(x)) break;  // codes that a file brought
-      return linear_dynamic(x, weight_NC, bias_N);
+      return linear_dynamic(x, weight_NC, bias_N, room);
     case Quantize::kFloat8:
       if (const auto x_MC = x.reshape({-1, x.size(-1)}); gpu::multiplies_float8(x_MC, weight_NC))
-        return with_rows(x, gpu::linear_float8(x_MC, weight_NC, bias_N));
+        return with_rows(x, gpu::linear_float8(x_MC, weight_NC, bias_N, room));
       break;
     case Quantize::kInt8:
     case Quantize::kInt8V1:
       break;
   }
-  return at::linear(dense_on_gpu(x), widened(weight_NC, x, scratch), bias_N);
+  return dense_product(x, widened(weight_NC, x, scratch), bias_N, room);
 }
 
 Tensor reference_product(const Tensor& x, const Matrix& weight_NC,
@@ -205,10 +216,10 @@ Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
 }
 
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-              Scratch& scratch) {
+              Scratch& scratch, const Tensor& room) {
   const auto record = recorded("braid::linear", x, weight_NC);
   const auto t = smoothed(x, weight_NC);
-  const auto y = weight_product(t, weight_NC, bias_N, scratch);
+  const auto y = weight_product(t, weight_NC, bias_N, scratch, room);
   return plus_low_rank(plus_own(y, t, weight_NC), x, weight_NC);
 }
 

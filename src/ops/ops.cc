@@ -268,10 +268,24 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
   return gpu_supports(x, v) ? gpu::euler_step(x, v, dt) : reference::euler_step(x, v, dt);
 }
 
-Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
+namespace {
+
+bool gpu_supports_all(std::span<const NormedHeads> parts) {
+  return std::all_of(parts.begin(), parts.end(), [&](const NormedHeads& part) {
+    return gpu::supports(part) && gpu_supports(parts.front().x_BLHD, part.x_BLHD);
+  });
+}
+
+std::int64_t bytes_of_heads(std::span<const NormedHeads> parts) {
   std::int64_t bytes = 0;
   for (const auto& part : parts) bytes += 2 * bytes_of(part.x_BLHD);
-  const Record record("braid::normed_rotated", {bytes});
+  return bytes;
+}
+
+}  // namespace
+
+Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
+  const Record record("braid::normed_rotated", {bytes_of_heads(parts)});
   check_heads(parts, rope);
   const auto& first = parts.front().x_BLHD;
   const auto on_cpu = [&](const NormedHeads& part) {
@@ -280,13 +294,28 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
            (part.weight_D.scalar_type() == first.scalar_type() ||
             part.weight_D.scalar_type() == at::kFloat);
   };
-  const auto on_gpu = [&](const NormedHeads& part) {
-    return gpu::supports(part) && gpu_supports(first, part.x_BLHD);
-  };
   if (std::all_of(parts.begin(), parts.end(), on_cpu)) return cpu::normed_rotated(parts, eps, rope);
-  return std::all_of(parts.begin(), parts.end(), on_gpu)
-             ? gpu::normed_rotated(parts, eps, rope)
-             : reference::normed_rotated(parts, eps, rope);
+  return gpu_supports_all(parts) ? gpu::normed_rotated(parts, eps, rope)
+                                 : reference::normed_rotated(parts, eps, rope);
+}
+
+RotatedHeads normed_rotated(std::span<const QueriesKeys> parts, double eps, const Rope& rope) {
+  std::vector<NormedHeads> q, k;
+  for (const auto& part : parts) {
+    q.push_back(part.q);
+    k.push_back(part.k);
+  }
+  const bool is_one_kernel = gpu_supports_all(q) && gpu_supports_all(k) &&
+                             gpu_supports(q.front().x_BLHD, k.front().x_BLHD) &&
+                             q.front().x_BLHD.size(3) == k.front().x_BLHD.size(3);
+  if (!is_one_kernel) {
+    const auto rotated_q = normed_rotated(q, eps, rope);
+    return {rotated_q, normed_rotated(k, eps, rope)};
+  }
+  const Record record("braid::normed_rotated", {bytes_of_heads(q) + bytes_of_heads(k)});
+  check_heads(q, rope);
+  check_heads(k, rope);
+  return gpu::normed_rotated(q, k, eps, rope);
 }
 
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {

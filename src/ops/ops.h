@@ -39,9 +39,10 @@ namespace ops {
 // x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes, 8-bit or as a file stores them,
 // are multiplied by their scales and rounded to x's dtype in `scratch`. The dynamic form also
 // rounds x to 8 bits, one scale per token, and sums in int32; codes of rotated numbers multiply x
-// rotated alike.
+// rotated alike. `room`, if defined, is dense memory of the result's shape and dtype on x's device,
+// into which products of GPUs put it; others leave it alone.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-              Scratch& scratch);
+              Scratch& scratch, const Tensor& room = {});
 
 // The tanh approximation (Hendrycks and Gimpel, 2016).
 Tensor gelu(const Tensor& x);
@@ -110,6 +111,15 @@ struct NormedHeads {
 };
 // The parts, RMS-normed by their weights, concatenated along the tokens and rotated.
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
+
+// Queries and keys of the same tokens, normed and rotated as NormedHeads are.
+struct QueriesKeys {
+  NormedHeads q, k;
+};
+struct RotatedHeads {
+  Tensor q_BLHD, k_BLGD;
+};
+RotatedHeads normed_rotated(std::span<const QueriesKeys> parts, double eps, const Rope& rope);
 
 // softmax(q k^T / sqrt(D)) v, softmax in float32.   q [B H L D], k v [B G L D] -> [B H L D]
 // G divides H: query head h sees key and value head h / (H / G), which is not copied (grouped-query

@@ -166,6 +166,15 @@ Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const 
   return sums.to(*dtype).to(a.device());
 }
 
+Tensor& scaled_mm_into(const Tensor& a, const Tensor& b, const Tensor& scale_a,
+                       const Tensor& scale_b, const std::optional<Tensor>& bias,
+                       const std::optional<Tensor>& scale, std::optional<at::ScalarType> dtype,
+                       bool is_fast, Tensor& y) {
+  const auto made = scaled_mm(a, b, scale_a, scale_b, bias, scale, dtype, is_fast);
+  const Kernel kernel(a.device());
+  return y.copy_(made);
+}
+
 // As cuBLASLt does for a bias of one row: rounded once, behind the tanh approximation of GELU.
 Tensor addmm_activation(const Tensor& bias, const Tensor& a, const Tensor& b, const at::Scalar&,
                         const at::Scalar&, bool is_gelu) {
@@ -358,6 +367,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("_fused_rms_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
   m.impl("_int_mm", int_mm);
   m.impl("_scaled_mm", scaled_mm);
+  m.impl("_scaled_mm.out", scaled_mm_into);
   m.impl("_addmm_activation", addmm_activation);
   m.impl("_fused_sdp_choice", choose_attention);
   m.impl("_scaled_dot_product_cudnn_attention", cudnn_attention);

@@ -104,10 +104,10 @@ const BlockCost& kind_named(const Step& step, const std::string& name) {
   return *std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.name == name; });
 }
 
-TEST_F(KernelsOfABlock, OfFlux1Are20And8) {
+TEST_F(KernelsOfABlock, OfFlux1Are16And7) {
   const auto step = step_of(kDemo);
-  EXPECT_EQ(kind_named(step, "double").kernels, 20);
-  EXPECT_EQ(kind_named(step, "single").kernels, 8);
+  EXPECT_EQ(kind_named(step, "double").kernels, 16);
+  EXPECT_EQ(kind_named(step, "single").kernels, 7);
   expect_costs(step, kind_named(step, "double"), "double_blocks.1");
   expect_costs(step, kind_named(step, "single"), "single_blocks.5");
 }

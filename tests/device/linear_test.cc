@@ -69,6 +69,23 @@ TEST_P(LinearOnGpu, EqualsItsDefinition) {
   }
 }
 
+// The same bits as without it.
+TEST_P(LinearOnGpu, PutsItsResultIntoTheRoomItIsGiven) {
+  const auto& c = GetParam();
+  const auto x = draw({1, c.tokens, c.in}).to(gpu()), bias = draw({c.out}).to(gpu());
+  const auto w = on_gpu(weight());
+  Scratch scratch;
+  for (const auto& b : {std::optional(bias), std::optional<Tensor>()}) {
+    const auto wide = at::zeros({1, c.tokens + 3, c.out}, x.options());
+    const auto room = wide.narrow(1, 2, c.tokens);
+    const auto got = ops::linear(x, w, b, scratch, room);
+    EXPECT_TRUE(got.is_alias_of(wide));
+    EXPECT_TRUE(at::equal(room.cpu(), ops::linear(x, w, b, scratch).cpu()));
+    EXPECT_TRUE(wide.narrow(1, 0, 2).eq(0).all().cpu().item<bool>());
+    EXPECT_TRUE(wide.narrow(1, c.tokens + 2, 1).eq(0).all().cpu().item<bool>());
+  }
+}
+
 TEST_P(LinearOnGpu, TakesSharesOfAWeight) {
   const auto& c = GetParam();
   if (c.in < 17 || c.out < 6) return;

@@ -20,6 +20,24 @@ TEST(JoinedTokens, HaveTextFirstAndLetGoOfBoth) {
   EXPECT_FALSE(image.defined());
 }
 
+// Runs of one tensor are seen as one; others, and those of several pictures, are copied.
+TEST(OneBehindOther, CopiesOnlyWhatDoesNotLieSo) {
+  const auto all = at::randn({1, 7, 3 * 2 * 4});
+  const auto heads = [&](std::int64_t begin, std::int64_t count) {
+    return all.narrow(1, begin, count).narrow(2, 16, 8).unflatten(-1, {2, 4});
+  };
+  const auto a = heads(0, 3), b = heads(3, 4);
+  const auto joined = one_behind_other(a, b);
+  EXPECT_TRUE(joined.is_alias_of(all));
+  EXPECT_TRUE(at::equal(joined, heads(0, 7)));
+  for (const auto& [x, y] : {std::pair(b, a), std::pair(heads(0, 2), b), std::pair(a, b.clone()),
+                             std::pair(a.expand({2, 3, 2, 4}), b.expand({2, 4, 2, 4}))}) {
+    const auto copy = one_behind_other(x, y);
+    EXPECT_FALSE(copy.is_alias_of(all));
+    EXPECT_TRUE(at::equal(copy, at::cat({x, y}, 1)));
+  }
+}
+
 std::int64_t resident(MemoryMeter& meter) {
   meter.take();  // resets the peak to what is resident
   return std::int64_t(meter.take());

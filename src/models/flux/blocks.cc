@@ -57,11 +57,9 @@ Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulation
   // [q | k | v | mlp], where the mlp is four times as wide as each of the others
   const auto width = fused.size(-1) / 7;
   const auto parts = fused.split_with_sizes({width, width, width, 4 * width}, -1);
-  const auto heads = [&](const Tensor& part, const RmsNorm& norm) {
-    return std::array{ops::NormedHeads{split_heads(part, head_width_), norm.weight()}};
-  };
-  const auto q = ops::normed_rotated(heads(parts[0], q_norm_), kQkNormEps, rope);
-  const auto k = ops::normed_rotated(heads(parts[1], k_norm_), kQkNormEps, rope);
+  const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_.weight()},
+                               {split_heads(parts[1], head_width_), k_norm_.weight()}};
+  const auto [q, k] = ops::normed_rotated(std::array{heads}, kQkNormEps, rope);
   const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
   return out_.gated_residual(x_BLC, mod.gate, ops::joined_gelu(attended, parts[3]));
 }

@@ -6,8 +6,8 @@ namespace {
 
 // Reads and writes per token in hidden widths. At the whole width: a modulated norm 2, a gated
 // residual with a norm 4 and one without 3. Over a device's heads and share of the MLP: q and k,
-// normed and rotated 4; v of text and image joined 2, or attention and MLP joined behind GELU 10.
-constexpr Widths kMovedByDouble{9, 6}, kMovedBySingle{5, 14};
+// normed and rotated 4; in a single block attention and MLP joined behind GELU 10.
+constexpr Widths kMovedByDouble{9, 4}, kMovedBySingle{5, 14};
 
 // The widest place holds for each token the residual and the result (2), plus the device's share.
 // In a double block's MLP that is the hidden activations before and after GELU (8). Before a single
@@ -39,7 +39,7 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .all_reduces = 2,  // shared by image and text
                       .peak_elements = kLiveInDouble * h,
                       .widest_output = m,
-                      .kernels = 20,
+                      .kernels = 16,
                       .layers = 8,
                       .traffic_elements = kMovedByDouble * h,
                       .inputs = {.whole = 2 * h, .shared = h + m},
@@ -54,7 +54,7 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .all_reduces = 1,
                       .peak_elements = kLiveInSingle * h,
                       .widest_output = 3 * h + m,
-                      .kernels = 8,
+                      .kernels = 7,
                       .layers = 2,
                       .traffic_elements = kMovedBySingle * h,
                       .inputs = {.whole = h, .shared = h + m},

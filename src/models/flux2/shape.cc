@@ -17,11 +17,11 @@ BlockCost double_block(const Flux2Config& c) {
           .all_reduces = 2,
           .peak_elements = {.whole = 3 * h, .shared = 3 * m},
           .widest_output = 2 * m,
-          .kernels = 24,
+          .kernels = 20,
           .layers = 8,
           // whole: a norm 2, a gated residual with a norm 4 and one without 3; shared: q and k,
-          // normed and rotated 4, v of text and image joined 2, SwiGLU in two passes
-          .traffic_elements = {.whole = 9 * h, .shared = 6 * h + 5 * m},
+          // normed and rotated 4, SwiGLU in two passes
+          .traffic_elements = {.whole = 9 * h, .shared = 4 * h + 5 * m},
           .inputs = {.whole = 2 * h, .shared = h + m},
           .gated_sums = 2,
           .gated_kernels = 2,       // behind the MLP; behind attention they are norms
@@ -39,7 +39,7 @@ BlockCost single_block(const Flux2Config& c) {
           .all_reduces = 1,
           .peak_elements = {.whole = 2 * h, .shared = 5 * h + 3 * m},
           .widest_output = 3 * h + 2 * m,
-          .kernels = 10,
+          .kernels = 9,
           .layers = 2,
           // whole: a norm 2, a gated residual 3; shared: q and k, normed and rotated 4, attention
           // beside the MLP 2, SwiGLU in two passes

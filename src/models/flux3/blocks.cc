@@ -43,12 +43,10 @@ Flux3Block::Sides Flux3Block::sides(const Tensor& normed_BLC, const Rope& rope,
   const auto width = fused.size(-1) * hidden_ / (3 * hidden_ + 2 * mlp_hidden_);
   const auto mlp = (fused.size(-1) - 3 * width) / 2;
   const auto parts = fused.split_with_sizes({width, width, width, mlp, mlp}, -1);
-  const auto rotated = [&](const Tensor& part, const Tensor& norm_D) {
-    const std::array heads{ops::NormedHeads{split_heads(part, head_width_), norm_D}};
-    return ops::normed_rotated(heads, norm_eps_, rope);
-  };
-  auto attended = attend_tokens(attend, rotated(parts[0], q_norm_D_), rotated(parts[1], k_norm_D_),
-                                split_heads(parts[2], head_width_));
+  const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_D_},
+                               {split_heads(parts[1], head_width_), k_norm_D_}};
+  const auto [q, k] = ops::normed_rotated(std::array{heads}, norm_eps_, rope);
+  auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
   return {.attended_BLC = std::move(attended), .activated_BLM = ops::swiglu(parts[3], parts[4])};
 }
 

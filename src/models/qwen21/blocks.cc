@@ -54,11 +54,9 @@ Qwen21Attention::Qwen21Attention(const Weights& w, const Qwen21Config& c)
 Tensor Qwen21Attention::attended(const Tensor& x_BLC, const Rope& rope, const Tensor& span_P2,
                                  const Attend& attend) const {
   const auto parts = qkv_(x_BLC).chunk(3, -1);
-  const auto normed = [&](const Tensor& part, const Tensor& weight_D) {
-    return ops::normed_rotated(
-        std::array{ops::NormedHeads{split_heads(part, head_width_), weight_D}}, norm_eps_, rope);
-  };
-  const auto q = normed(parts[0], q_norm_D_), k = normed(parts[1], k_norm_D_);
+  const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_D_},
+                               {split_heads(parts[1], head_width_), k_norm_D_}};
+  const auto [q, k] = ops::normed_rotated(std::array{heads}, norm_eps_, rope);
   return attend_behind_prefix(attend, q, k, split_heads(parts[2], head_width_), span_P2);
 }
 

@@ -13,7 +13,7 @@ DenoiserShape qwen21_shape(const Qwen21Config& c) {
                          .all_reduces = 2,
                          .peak_elements = {.whole = 2 * h, .shared = 3 * m},
                          .widest_output = 2 * m,
-                         .kernels = 15,
+                         .kernels = 14,
                          .layers = 4,
                          // whole: two modulated norms 2 each, two gated residuals 3 each; shared: q
                          // and k normed and rotated 2 each, k and v copied behind the prefix's 2

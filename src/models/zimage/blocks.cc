@@ -49,14 +49,14 @@ ZImageBlock::Gains ZImageBlock::gains(const Tensor& x_BLC, const Tensor& modulat
 
 Tensor ZImageBlock::attended(const Tensor& x_BLC, const Rope& rope, const Attend& attend) const {
   const auto parts = qkv_(x_BLC).chunk(3, -1);
-  const auto rotated = [&](const Tensor& part, const std::optional<RmsNorm>& norm) {
-    const auto heads = split_heads(part, head_width_);
-    if (!norm) return ops::rotate(heads, rope);
-    return ops::normed_rotated(std::array{ops::NormedHeads{heads, norm->weight()}}, kQkNormEps,
-                               rope);
+  const auto heads = [&](std::size_t part) { return split_heads(parts[part], head_width_); };
+  const auto rotated = [&]() -> ops::RotatedHeads {
+    if (!q_norm_) return {ops::rotate(heads(0), rope), ops::rotate(heads(1), rope)};
+    const ops::QueriesKeys both{{heads(0), q_norm_->weight()}, {heads(1), k_norm_->weight()}};
+    return ops::normed_rotated(std::array{both}, kQkNormEps, rope);
   };
-  const auto q = rotated(parts[0], q_norm_), k = rotated(parts[1], k_norm_);
-  return out_(attend_tokens(attend, q, k, split_heads(parts[2], head_width_)));
+  const auto [q, k] = rotated();
+  return out_(attend_tokens(attend, q, k, heads(2)));
 }
 
 Tensor ZImageBlock::activated(const Tensor& x_BLC) const {

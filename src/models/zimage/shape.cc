@@ -15,7 +15,7 @@ BlockCost blocks_of(const char* name, std::int64_t count, TokenScope scope, cons
           .all_reduces = 2,
           .peak_elements = {.whole = 3 * h, .shared = 3 * m},
           .widest_output = 2 * m,
-          .kernels = 33,  // four of them for the modulations alone
+          .kernels = 32,  // four of them for the modulations alone
           .layers = 4,
           // whole: four norms 12 each, as LlamaRMSNorm is spelled with ATen, in float32; two scales
           // 2, two gated residuals 3; shared: q and k, normed and rotated 4, SwiGLU in two passes

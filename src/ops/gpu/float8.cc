@@ -22,13 +22,17 @@ bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC) {
 }
 
 Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
-                     const std::optional<Tensor>& bias_N) {
+                     const std::optional<Tensor>& bias_N, const Tensor& room) {
   const auto tokens = quantize_rows(x_MC, Quantize::kFloat8);
   std::optional<Tensor> bias;
   if (bias_N) bias = bias_N->to(x_MC.scalar_type()).contiguous();
-  return at::_scaled_mm(as_float8(tokens.values_NC), as_float8(weight_NC.values_NC).t(),
-                        tokens.scales_N1, weight_NC.scales_N1.contiguous().t(), bias, {},
-                        x_MC.scalar_type(), /*use_fast_accum=*/true);
+  auto y_MN = room.defined()
+                  ? room.view({x_MC.size(0), -1})
+                  : at::empty({x_MC.size(0), weight_NC.values_NC.size(0)}, x_MC.options());
+  at::_scaled_mm_out(y_MN, as_float8(tokens.values_NC), as_float8(weight_NC.values_NC).t(),
+                     tokens.scales_N1, weight_NC.scales_N1.contiguous().t(), bias, {},
+                     x_MC.scalar_type(), /*use_fast_accum=*/true);
+  return y_MN;
 }
 
 }  // namespace braid::ops::gpu

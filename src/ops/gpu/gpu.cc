@@ -59,28 +59,75 @@ GatedResidual gated_of(const Tensor& residual_BLC, const Tensor& gate_B1C, const
           .width = sum_BLC.size(2)};
 }
 
-void norm_rotate(const NormedHeads& part, float eps, const Rope& rope, const Tensor& y_BLHD) {
-  const auto& x = part.x_BLHD;
-  if (x.numel() == 0) return;
-  const auto number = number_of(x);
-  const auto weight = part.weight_D.contiguous();
-  const auto width = x.size(3);
-  int vector = vector_for(number, kNarrowVector<NormRotate>, {x, weight, rope.cos, rope.sin});
-  if (width > kLanes * vector) vector = kNarrowVector<NormRotate>;
-  const NormRotate work{.x = rows_of(x),
-                        .y = rows_of(y_BLHD),
-                        .x_head = x.stride(2),
-                        .y_head = width,
-                        .weight = weight.const_data_ptr(),
-                        .cos = rope.cos.const_data_ptr<float>(),
-                        .sin = rope.sin.const_data_ptr<float>(),
-                        .tokens = x.size(1),
-                        .heads = x.size(2),
-                        .count = x.size(0) * x.size(1) * x.size(2),
-                        .width = width,
-                        .lanes = lanes_for(width, vector),
-                        .eps = eps};
-  launch(work, launch_over_heads(number, vector, work, x.device()));
+// Some heads, where the result goes, and the rows of the rotary tables that are theirs.
+struct HeadsInto {
+  NormedHeads from;
+  Tensor y_BLHD;
+  Rope rope;
+};
+
+HeadsPart part_of(const HeadsInto& into) {
+  const auto& x = into.from.x_BLHD;
+  return {.x = rows_of(x),
+          .y = rows_of(into.y_BLHD),
+          .x_head = x.stride(2),
+          .y_head = x.size(3),
+          .weight = into.from.weight_D.const_data_ptr(),
+          .cos = into.rope.cos.const_data_ptr<float>(),
+          .sin = into.rope.sin.const_data_ptr<float>(),
+          .tokens = x.size(1),
+          .heads = x.size(2),
+          .count = x.size(0) * x.size(1) * x.size(2),
+          .first_block = 0};
+}
+
+// One kernel for at most kMostParts parts with dense weights, none of them empty.
+void norm_rotate(std::span<const HeadsInto> parts, double eps) {
+  const auto& first = parts.front().from.x_BLHD;
+  const auto number = number_of(first);
+  const auto width = first.size(3);
+  constexpr int kNarrow = kNarrowVector<NormRotate>;
+  int vector = width > kLanes * full_vector(number) ? kNarrow : full_vector(number);
+  for (const auto& [from, y, rope] : parts)
+    vector = std::min(
+        vector, vector_for(number, kNarrow, {from.x_BLHD, from.weight_D, rope.cos, rope.sin}));
+  NormRotate work{.parts = {},
+                  .num_parts = std::int64_t(parts.size()),
+                  .num_blocks = 0,
+                  .width = width,
+                  .lanes = lanes_for(width, vector),
+                  .eps = float(eps)};
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    work.parts[p] = part_of(parts[p]);
+    work.parts[p].first_block = work.num_blocks;
+    work.num_blocks += blocks_of_heads(work.parts[p].count, work.lanes);
+  }
+  launch(work, launch_over_heads(number, vector, work, first.device()));
+}
+
+void norm_rotate_all(std::span<const HeadsInto> parts, double eps) {
+  constexpr auto kMost = std::size_t(NormRotate::kMostParts);
+  for (std::size_t begin = 0; begin < parts.size(); begin += kMost)
+    norm_rotate(parts.subspan(begin, std::min(kMost, parts.size() - begin)), eps);
+}
+
+// A tensor for the parts' results; `places` gets them with their places in it.
+Tensor add_places(std::span<const NormedHeads> parts, const Rope& dense,
+                  std::vector<HeadsInto>& places) {
+  const auto& first = parts.front().x_BLHD;
+  std::int64_t tokens = 0, done = 0;
+  for (const auto& part : parts) tokens += part.x_BLHD.size(1);
+  const auto y = at::empty({first.size(0), tokens, first.size(2), first.size(3)}, first.options());
+  for (const auto& part : parts) {
+    const auto count = part.x_BLHD.size(1);
+    if (part.x_BLHD.numel() > 0)
+      places.push_back({.from = {part.x_BLHD, part.weight_D.contiguous()},
+                        .y_BLHD = y.narrow(1, done, count),
+                        .rope = {.cos = dense.cos.narrow(0, done, count),
+                                 .sin = dense.sin.narrow(0, done, count)}});
+    done += count;
+  }
+  return y;
 }
 
 }  // namespace
@@ -176,22 +223,22 @@ void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRu
 }
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
-  const auto& first = parts.front().x_BLHD;
-  std::int64_t tokens = 0;
-  for (const auto& part : parts) tokens += part.x_BLHD.size(1);
-  const auto heads = first.size(2), width = first.size(3);
   const Rope dense{.cos = rope.cos.contiguous(), .sin = rope.sin.contiguous()};
-  const auto y = at::empty({first.size(0), tokens, heads, width}, first.options());
+  std::vector<HeadsInto> places;
+  const auto y = add_places(parts, dense, places);
   const c10::DeviceGuard on(y.device());
-  std::int64_t done = 0;
-  for (const auto& part : parts) {
-    const auto count = part.x_BLHD.size(1);
-    norm_rotate(part, float(eps),
-                {.cos = dense.cos.narrow(0, done, count), .sin = dense.sin.narrow(0, done, count)},
-                y.narrow(1, done, count));
-    done += count;
-  }
+  norm_rotate_all(places, eps);
   return y;
+}
+
+RotatedHeads normed_rotated(std::span<const NormedHeads> q, std::span<const NormedHeads> k,
+                            double eps, const Rope& rope) {
+  const Rope dense{.cos = rope.cos.contiguous(), .sin = rope.sin.contiguous()};
+  std::vector<HeadsInto> places;
+  const RotatedHeads rotated{add_places(q, dense, places), add_places(k, dense, places)};
+  const c10::DeviceGuard on(rotated.q_BLHD.device());
+  norm_rotate_all(places, eps);
+  return rotated;
 }
 
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {

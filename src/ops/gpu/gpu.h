@@ -30,6 +30,9 @@ void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRu
                const Tensor& out);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
+// The same of queries and of keys, whose heads are as wide, by one kernel for up to 4 parts.
+RotatedHeads normed_rotated(std::span<const NormedHeads> q, std::span<const NormedHeads> k,
+                            double eps, const Rope& rope);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
 // Bit-identical to braid::quantize_rows() on a CPU, for kInt8 or kFloat8. `rotated_together`
@@ -54,9 +57,9 @@ Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const Tensor& bias_
 // Whether the device multiplies float8: on NVIDIA from compute capability 8.9 on, bfloat16 by a
 // kFloat8 weight, with widths that are multiples of 16.
 bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC);
-// Also quantises the tokens; sums are those of the tensor cores.
+// Also quantises the tokens; sums are those of the tensor cores. Into `room` as ops::linear().
 Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
-                     const std::optional<Tensor>& bias_N);
+                     const std::optional<Tensor>& bias_N, const Tensor& room = {});
 
 // Whether x is float32, bfloat16 or float16 in GPU memory and the weight as its file
 // has it, in blocks or float8.

@@ -17,30 +17,41 @@ struct HeadIndex {
   bool is_extra;
 };
 
+// The part of a block. All threads of a block take the same branches.
 template <class Block>
-BRAID_DEVICE HeadIndex head_of_thread(const NormRotate& work, const Block& block) {
-  const int heads_per_block = block.size() / work.lanes;
-  const auto requested = std::int64_t(block.row()) * heads_per_block + block.thread() / work.lanes;
-  const auto index = std::uint32_t(requested < work.count ? requested : work.count - 1);
-  const auto token = index / std::uint32_t(work.heads);
-  return {token_at(token, work.tokens), index - token * std::uint32_t(work.heads),
-          block.thread() % work.lanes, requested >= work.count};
+BRAID_DEVICE HeadsPart part_of_block(const NormRotate& work, const Block& block) {
+  HeadsPart mine = work.parts[0];
+  for (int p = 1; p < NormRotate::kMostParts; ++p)
+    if (p < work.num_parts && block.row() >= work.parts[p].first_block) mine = work.parts[p];
+  return mine;
+}
+
+template <class Block>
+BRAID_DEVICE HeadIndex head_of_thread(const HeadsPart& part, int lanes, const Block& block) {
+  const int heads_per_block = block.size() / lanes;
+  const auto block_of_part = std::int64_t(block.row()) - part.first_block;
+  const auto requested = block_of_part * heads_per_block + block.thread() / lanes;
+  const auto index = std::uint32_t(requested < part.count ? requested : part.count - 1);
+  const auto token = index / std::uint32_t(part.heads);
+  return {token_at(token, part.tokens), index - token * std::uint32_t(part.heads),
+          block.thread() % lanes, requested >= part.count};
 }
 
 template <class T, int N, class Block>
 BRAID_DEVICE void run(const NormRotate& work, Block& block) {
-  const auto mine = head_of_thread(work, block);
-  const T* const x = row_at<T>(work.x, mine.at) + mine.head * work.x_head;
+  const auto part = part_of_block(work, block);
+  const auto mine = head_of_thread(part, work.lanes, block);
+  const T* const x = row_at<T>(part.x, mine.at) + mine.head * part.x_head;
   KeptRow<N, kVectorsOfHead<N>> row;
   row.read({mine.lane, work.lanes}, x, work.width);
   const float squares = over_lanes(block, work.lanes, row.sum_of_squares(0), Plus());
   const float factor = 1 / sqrtf(squares / float(work.width) + work.eps);
   if (mine.is_extra) return;
-  const float* const cos = work.cos + mine.at.token * work.width;
-  const float* const sin = work.sin + mine.at.token * work.width;
-  T* const y = row_at<T>(work.y, mine.at) + mine.head * work.y_head;
+  const float* const cos = part.cos + mine.at.token * work.width;
+  const float* const sin = part.sin + mine.at.token * work.width;
+  T* const y = row_at<T>(part.y, mine.at) + mine.head * part.y_head;
   row.for_each([&](std::int64_t i, const Floats<N>& kept) {
-    const auto weight = load_floats<T, N>(static_cast<const T*>(work.weight), i);
+    const auto weight = load_floats<T, N>(static_cast<const T*>(part.weight), i);
     const auto c = load_floats<float, N>(cos, i), s = load_floats<float, N>(sin, i);
     Floats<N> out;
     for (int k = 0; k < N; k += 2) {

@@ -95,14 +95,17 @@ Launch launch_over_rows(Number number, int vector, Shape shape, at::Device devic
        .stream = current_stream(device)});
 }
 
+std::int64_t blocks_of_heads(std::int64_t count, int lanes) {
+  check(count <= kMostRows, "a kernel for ", count, " heads is beyond a GPU's grid");
+  return blocks_for(count, kMostThreads<NormRotate> / lanes);
+}
+
 Launch launch_over_heads(Number number, int vector, const NormRotate& work, at::Device device) {
-  const int threads = kMostThreads<NormRotate>;
-  check(work.count <= kMostRows, "a kernel for ", work.count, " heads is beyond a GPU's grid");
   return checked({.number = number,
                   .vector = vector,
-                  .rows = blocks_for(work.count, threads / work.lanes),
+                  .rows = work.num_blocks,
                   .parts = 1,
-                  .threads = threads,
+                  .threads = kMostThreads<NormRotate>,
                   .stream = current_stream(device)});
 }
 

@@ -27,7 +27,9 @@ Launch launch_over_vectors(Number number, int vector, Shape shape, at::Device de
 Launch launch_over_numbers(Number number, int vector, std::int64_t count, at::Device device);
 // The threads of a block share a row.
 Launch launch_over_rows(Number number, int vector, Shape shape, at::Device device);
-// Some lanes share a head and a block has several heads, as given by work.lanes and work.count.
+// Some lanes share a head and a block has several heads of one part: the blocks of `count` heads,
+// and the launch for work.num_blocks.
+std::int64_t blocks_of_heads(std::int64_t count, int lanes);
 Launch launch_over_heads(Number number, int vector, const NormRotate& work, at::Device device);
 // The lanes that share a head: one per vector of the head, at most kLanes.
 int lanes_for(std::int64_t width, int vector);

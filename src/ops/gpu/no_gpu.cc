@@ -33,12 +33,18 @@ void add_parts(std::span<const Tensor>, const SumEnd&, const ElementRun&, const 
 }
 Tensor joined_gelu(const Tensor&, const Tensor&) { refuse(); }
 Tensor normed_rotated(std::span<const NormedHeads>, double, const Rope&) { refuse(); }
+RotatedHeads normed_rotated(std::span<const NormedHeads>, std::span<const NormedHeads>, double,
+                            const Rope&) {
+  refuse();
+}
 Tensor euler_step(const Tensor&, const Tensor&, double) { refuse(); }
 Matrix quantize_rows(const Tensor&, Quantize, std::int64_t) { refuse(); }
 void widen(const Matrix&, const Tensor&) { refuse(); }
 void scale(const ScaledSums&, const Tensor&) { refuse(); }
 Tensor linear_gelu(const Tensor&, const Matrix&, const Tensor&) { refuse(); }
-Tensor linear_float8(const Tensor&, const Matrix&, const std::optional<Tensor>&) { refuse(); }
+Tensor linear_float8(const Tensor&, const Matrix&, const std::optional<Tensor>&, const Tensor&) {
+  refuse();
+}
 void decode(const Matrix&, const Tensor&) { refuse(); }
 Tensor linear_of_stored(const Tensor&, const Matrix&, const std::optional<Tensor>&, Scratch&) {
   refuse();

@@ -51,14 +51,22 @@ struct JoinedGelu {
   std::int64_t tokens, left_width, right_width;
 };
 
-// y = x / rms(x) * weight, then pairs rotated by the angles. `lanes`, a power of two, share a head;
-// a block has threads / lanes heads.
-struct NormRotate {
+// The heads of some tokens, and where the result goes.
+struct HeadsPart {
   Rows x, y;
   std::int64_t x_head, y_head;  // strides
   const void* weight;
-  const float *cos, *sin;                    // [L D], each value twice
-  std::int64_t tokens, heads, count, width;  // count: heads of all tokens
+  const float *cos, *sin;             // [L D], each value twice
+  std::int64_t tokens, heads, count;  // count: heads of all tokens
+  std::int64_t first_block;
+};
+
+// y = x / rms(x) * weight, then pairs rotated by the angles, of each part. `lanes`, a power of two,
+// share a head; a block has threads / lanes heads of one part.
+struct NormRotate {
+  static constexpr int kMostParts = 4;
+  HeadsPart parts[kMostParts];
+  std::int64_t num_parts, num_blocks, width;
   int lanes;
   float eps;
 };

@@ -64,6 +64,25 @@ TEST_P(GpuHeads, AreNormedAndRotated) {
   EXPECT_TRUE((got.to(at::kDouble) - want).abs().le(allowed).all().item<bool>());
 }
 
+// Queries and keys together, of which keys may have fewer heads, are what they are apart. More
+// parts than a kernel takes are shared among several.
+TEST_P(GpuHeads, OfQueriesAndKeysAreWhatTheyAreApart) {
+  const auto& c = GetParam();
+  std::vector<ops::NormedHeads> q, k;
+  std::int64_t length = 0;
+  for (const auto tokens : c.tokens) {
+    q.push_back({draw({c.batch, tokens, 2 * c.heads, c.width}), draw({c.width})});
+    k.push_back({draw({c.batch, tokens, c.heads, c.width}), draw({c.width})});
+    length += tokens;
+  }
+  const auto angles = at::randn({length, c.width / 2}, generator_, at::kFloat);
+  const auto there = [](const Tensor& x) { return x.repeat_interleave(2, 1).to(*kernel_device()); };
+  const Rope rope{.cos = there(angles.cos()), .sin = there(angles.sin())};
+  const auto got = gpu::normed_rotated(q, k, 1e-6, rope);
+  EXPECT_TRUE(at::equal(got.q_BLHD, gpu::normed_rotated(q, 1e-6, rope)));
+  EXPECT_TRUE(at::equal(got.k_BLGD, gpu::normed_rotated(k, 1e-6, rope)));
+}
+
 // FLUX's heads, the narrowest, one not divisible by a power of two, and the widest accepted.
 std::vector<HeadCase> head_cases() {
   std::vector<HeadCase> cases;

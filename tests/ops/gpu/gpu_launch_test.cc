@@ -56,14 +56,14 @@ TEST(LaunchShape, OfHeadsCoversPicturesOf4K) {
   for (const auto number : kNumbers)
     for (const std::int64_t width : {64, 128, 256})
       for (const int vector : {2, full_vector(number)}) {
+        const auto count = kMostBatch * kTokens * (6144 / width);
         NormRotate work{};
-        work.heads = 6144 / width;
-        work.count = kMostBatch * kTokens * work.heads;
         work.lanes = lanes_for(width, vector);
+        work.num_blocks = blocks_of_heads(count, work.lanes);
         const auto how = launch_over_heads(number, vector, work, at::kCPU);
         const auto heads_per_block = how.threads / work.lanes;
-        EXPECT_GE(how.rows * heads_per_block, work.count);
-        EXPECT_LT((how.rows - 1) * heads_per_block, work.count);
+        EXPECT_GE(how.rows * heads_per_block, count);
+        EXPECT_LT((how.rows - 1) * heads_per_block, count);
         EXPECT_LE(how.threads, kMostThreads<NormRotate>);
       }
 }
