@@ -42,9 +42,18 @@ Tensor plus_gated(const Tensor& x_BLC, const Tensor& y_BLC, const SideTokens& m,
   });
 }
 
+// In the form in which a layer reads it, but as numbers where runs have their own.
+ops::LayerInput normed(const Tensor& x_BLC, const SideTokens& m, Modulation SideModulations::*layer,
+                       ops::InputForm form) {
+  if (m.references) return normed(x_BLC, m, layer);
+  return ops::modulated_norm(x_BLC, m.all.*layer, form);
+}
+
 // The residual with attention's result, and its norm before the MLP.
-ops::NormedSum with_attended(const Tensor& x_BLC, const Tensor& y_BLC, const SideTokens& m) {
-  if (!m.references) return ops::gated_residual_norm(x_BLC, m.all.attention.gate, y_BLC, m.all.mlp);
+ops::SumAndInput with_attended(const Tensor& x_BLC, const Tensor& y_BLC, const SideTokens& m,
+                               ops::InputForm form) {
+  if (!m.references)
+    return ops::gated_residual_norm(x_BLC, m.all.attention.gate, y_BLC, m.all.mlp, form);
   const auto sum = plus_gated(x_BLC, y_BLC, m, &SideModulations::attention);
   return {sum, normed(sum, m, &SideModulations::mlp)};
 }
@@ -57,17 +66,20 @@ struct Projected {
 // `room` is for the projection.
 Projected projected(const JointSide& side, const Tensor& x_BLC, const SideTokens& m,
                     const Tensor& room) {
-  const auto parts = side.qkv(normed(x_BLC, m, &SideModulations::attention), room).chunk(3, -1);
+  const auto form = side.qkv.input_form(x_BLC);
+  const auto parts =
+      side.qkv(normed(x_BLC, m, &SideModulations::attention, form), room).chunk(3, -1);
   const auto head_width = side.q_norm.weight().size(0);
   return {.heads = {{split_heads(parts[0], head_width), side.q_norm.weight()},
                     {split_heads(parts[1], head_width), side.k_norm.weight()}},
           .v_BLHD = split_heads(parts[2], head_width)};
 }
 
-// The MLP's hidden activations.
-Tensor widened(const JointSide& side, JointBlock::Mlp mlp, const Tensor& normed_BLC) {
-  if (mlp == JointBlock::Mlp::kGelu) return side.mlp_in.gelu(normed_BLC);
-  const auto halves = side.mlp_in(normed_BLC).chunk(2, -1);
+// The MLP's hidden activations, of the norm of `sum_BLC`.
+ops::LayerInput widened(const JointSide& side, JointBlock::Mlp mlp, const ops::SumAndInput& h) {
+  if (mlp == JointBlock::Mlp::kGelu)
+    return side.mlp_in.gelu(h.normed, side.mlp_out.input_form(h.sum_BLC));
+  const auto halves = side.mlp_in(h.normed).chunk(2, -1);
   return ops::swiglu(halves[0], halves[1]);
 }
 
@@ -75,8 +87,8 @@ Tensor widened(const JointSide& side, JointBlock::Mlp mlp, const Tensor& normed_
 Tensor finished(const JointSide& side, JointBlock::Mlp mlp, const Tensor& x_BLC,
                 const Tensor& attended_BLC, const SideTokens& m) {
   const auto y = side.proj(attended_BLC);
-  const auto h = with_attended(x_BLC, y, m);
-  const auto z = side.mlp_out(widened(side, mlp, h.normed_BLC));
+  const auto h = with_attended(x_BLC, y, m, side.mlp_in.input_form(x_BLC));
+  const auto z = side.mlp_out(widened(side, mlp, h));
   return plus_gated(h.sum_BLC, z, m, &SideModulations::mlp);
 }
 
@@ -146,13 +158,15 @@ JointTokens JointBlock::finished_together(const JointTokens& x, const JointToken
   if (m.references) return finished_by_run(x, attended, m);
   const auto& [of_image, of_text] = sides_;
   const auto [image, text] = gated_residual_norms(
-      {{of_image.proj, attended.image_BIC, x.image_BIC, m.image.attention.gate}, m.image.mlp},
-      {{of_text.proj, attended.text_BTC, x.text_BTC, m.text.attention.gate}, m.text.mlp});
-  auto [image_sum, text_sum] =
-      gated_residuals({of_image.mlp_out, widened(of_image, form_.mlp, image.normed_BLC),
-                       image.sum_BLC, m.image.mlp.gate},
-                      {of_text.mlp_out, widened(of_text, form_.mlp, text.normed_BLC), text.sum_BLC,
-                       m.text.mlp.gate});
+      {{of_image.proj, attended.image_BIC, x.image_BIC, m.image.attention.gate},
+       m.image.mlp,
+       of_image.mlp_in.input_form(x.image_BIC)},
+      {{of_text.proj, attended.text_BTC, x.text_BTC, m.text.attention.gate},
+       m.text.mlp,
+       of_text.mlp_in.input_form(x.text_BTC)});
+  auto [image_sum, text_sum] = gated_residuals(
+      {of_image.mlp_out, widened(of_image, form_.mlp, image), image.sum_BLC, m.image.mlp.gate},
+      {of_text.mlp_out, widened(of_text, form_.mlp, text), text.sum_BLC, m.text.mlp.gate});
   return {.image_BIC = std::move(image_sum), .text_BTC = std::move(text_sum)};
 }
 
@@ -162,11 +176,11 @@ JointTokens JointBlock::finished_by_run(const JointTokens& x, const JointTokens&
   const auto& [of_image, of_text] = sides_;
   const auto [image_y, text_y] =
       apply_both(of_image.proj, attended.image_BIC, of_text.proj, attended.text_BTC);
-  const auto image = with_attended(x.image_BIC, image_y, image_side(m));
-  const auto text = with_attended(x.text_BTC, text_y, text_side(m));
-  const auto [image_z, text_z] =
-      apply_both(of_image.mlp_out, widened(of_image, form_.mlp, image.normed_BLC), of_text.mlp_out,
-                 widened(of_text, form_.mlp, text.normed_BLC));
+  const auto numbers = ops::InputForm::kNumbers;
+  const auto image = with_attended(x.image_BIC, image_y, image_side(m), numbers);
+  const auto text = with_attended(x.text_BTC, text_y, text_side(m), numbers);
+  const auto [image_z, text_z] = apply_both(of_image.mlp_out, widened(of_image, form_.mlp, image),
+                                            of_text.mlp_out, widened(of_text, form_.mlp, text));
   return {.image_BIC = plus_gated(image.sum_BLC, image_z, image_side(m), &SideModulations::mlp),
           .text_BTC = plus_gated(text.sum_BLC, text_z, text_side(m), &SideModulations::mlp)};
 }

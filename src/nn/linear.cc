@@ -49,31 +49,35 @@ Linear::Linear(const Weights& w, const Weights& leaf, LinearShape shape)
   if (shape.bias == Bias::kYes) bias_ = w.tensor("bias", {shape.out});
 }
 
-Tensor Linear::operator()(const Tensor& x, const Tensor& room) const {
+Tensor Linear::operator()(const ops::LayerInput& x, const Tensor& room) const {
   if (are_summed(outputs_))
     return summed(outputs_.group, {Addend{times_weight(x), {bias_}}}).front();
   if (outputs_.are != Outputs::Are::kGathered) return plus_bias(x, room);
   return outputs_.group.all_gather(plus_bias(x, {}), -1);
 }
 
-Tensor Linear::gelu(const Tensor& x) const {
+Tensor Linear::gelu(const ops::LayerInput& x) const {
   const auto in_use = page_.use();
   return ops::linear_gelu(x, weight_, bias_, *scratch_);
 }
 
+ops::LayerInput Linear::gelu(const ops::LayerInput& x, ops::InputForm form) const {
+  return x.is_coded() ? ops::gelu((*this)(x), form) : gelu(x);
+}
+
 Tensor Linear::gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& x_BLC) const {
-  if (!are_summed(outputs_)) return ops::gated_residual(residual_BLC, gate_B1C, (*this)(x_BLC));
-  const Addend addend{times_weight(x_BLC), {bias_, residual_BLC, gate_B1C}};
+                              const ops::LayerInput& x) const {
+  if (!are_summed(outputs_)) return ops::gated_residual(residual_BLC, gate_B1C, (*this)(x));
+  const Addend addend{times_weight(x), {bias_, residual_BLC, gate_B1C}};
   return summed(outputs_.group, {addend}).front();
 }
 
-Tensor Linear::plus_bias(const Tensor& x, const Tensor& room) const {
+Tensor Linear::plus_bias(const ops::LayerInput& x, const Tensor& room) const {
   const auto in_use = page_.use();
   return ops::linear(x, weight_, bias_, *scratch_, room);
 }
 
-Tensor Linear::times_weight(const Tensor& x) const {
+Tensor Linear::times_weight(const ops::LayerInput& x) const {
   const auto in_use = page_.use();
   return ops::linear(x, weight_, std::nullopt, *scratch_);
 }
@@ -93,8 +97,8 @@ bool Linear::is_summed_with(const Linear& other) const {
   return are_summed(outputs_) && are_summed(other.outputs_);
 }
 
-std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
-                                     const Tensor& y) {
+std::pair<Tensor, Tensor> apply_both(const Linear& a, const ops::LayerInput& x, const Linear& b,
+                                     const ops::LayerInput& y) {
   if (!a.is_summed_with(b)) return {a(x), b(y)};
   const auto sums = summed(a.outputs_.group, {Addend{a.times_weight(x), {a.bias_}},
                                               Addend{b.times_weight(y), {b.bias_}}});
@@ -104,7 +108,7 @@ std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Lin
 // Both layers' outputs are sums.
 std::pair<Tensor, Tensor> summed_residuals(const GatedLayer& a, const GatedLayer& b) {
   const auto addend_of = [](const GatedLayer& gated) -> Addend {
-    return {gated.layer.times_weight(gated.x_BLC),
+    return {gated.layer.times_weight(gated.x),
             {gated.layer.bias_, gated.residual_BLC, gated.gate_B1C}};
   };
   const auto sums = summed(a.layer.outputs_.group, {addend_of(a), addend_of(b)});
@@ -114,27 +118,25 @@ std::pair<Tensor, Tensor> summed_residuals(const GatedLayer& a, const GatedLayer
 std::pair<Tensor, Tensor> gated_residuals(const GatedLayer& a, const GatedLayer& b) {
   if (a.layer.is_summed_with(b.layer)) return summed_residuals(a, b);
   const auto of = [](const GatedLayer& gated) {
-    return gated.layer.gated_residual(gated.residual_BLC, gated.gate_B1C, gated.x_BLC);
+    return gated.layer.gated_residual(gated.residual_BLC, gated.gate_B1C, gated.x);
   };
   auto first = of(a);
   return {std::move(first), of(b)};
 }
 
-std::pair<ops::NormedSum, ops::NormedSum> gated_residual_norms(
-    const std::pair<GatedLayer, Modulation>& a, const std::pair<GatedLayer, Modulation>& b) {
-  const auto normed = [](const Tensor& sum, const Modulation& m) -> ops::NormedSum {
-    return {sum, ops::modulated_norm(sum, m)};
-  };
-  if (a.first.layer.is_summed_with(b.first.layer)) {
-    const auto sums = summed_residuals(a.first, b.first);
-    return {normed(sums.first, a.second), normed(sums.second, b.second)};
+std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(const NormedLayer& a,
+                                                                   const NormedLayer& b) {
+  if (a.gated.layer.is_summed_with(b.gated.layer)) {
+    const auto [sum_a, sum_b] = summed_residuals(a.gated, b.gated);
+    return {{sum_a, ops::modulated_norm(sum_a, a.norm, a.form)},
+            {sum_b, ops::modulated_norm(sum_b, b.norm, b.form)}};
   }
-  const auto of = [](const GatedLayer& gated, const Modulation& m) {
-    return ops::gated_residual_norm(gated.residual_BLC, gated.gate_B1C, gated.layer(gated.x_BLC),
-                                    m);
+  const auto of = [](const NormedLayer& side) {
+    const auto& [layer, x, residual, gate] = side.gated;
+    return ops::gated_residual_norm(residual, gate, layer(x), side.norm, side.form);
   };
-  auto first = of(a.first, a.second);
-  return {std::move(first), of(b.first, b.second)};
+  auto first = of(a);
+  return {std::move(first), of(b)};
 }
 
 Tensor apply_summed(const Linear& a, const Tensor& x, const Linear& b, const Tensor& y) {

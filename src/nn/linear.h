@@ -21,8 +21,15 @@ class Linear;
 // A layer whose output is added, times a gate, to a residual stream.   [B L C], [B 1 C]
 struct GatedLayer {
   const Linear& layer;
-  Tensor x_BLC;  // its input
+  ops::LayerInput x;  // [B L ..]
   Tensor residual_BLC, gate_B1C;
+};
+
+// The same, with the norm of that residual stream, in the form in which the next layer reads it.
+struct NormedLayer {
+  GatedLayer gated;
+  Modulation norm;
+  ops::InputForm form = ops::InputForm::kNumbers;
 };
 
 class Linear {
@@ -32,12 +39,15 @@ class Linear {
   Linear(const Weights& w, LinearShape shape);
 
   // `room` as in ops::linear(); layers whose outputs devices put together leave it alone.
-  Tensor operator()(const Tensor& x, const Tensor& room = {}) const;
-  Tensor gelu(const Tensor& x) const;
+  Tensor operator()(const ops::LayerInput& x, const Tensor& room = {}) const;
+  Tensor gelu(const ops::LayerInput& x) const;
+  ops::LayerInput gelu(const ops::LayerInput& x, ops::InputForm form) const;
+  // How this layer reads tokens like `x`, whatever their width.
+  ops::InputForm input_form(const Tensor& x) const { return ops::input_form(x, weight_); }
   // ops::gated_residual(residual, gate, (*this)(x)). A sum over devices is rounded once, behind the
   // gate.
   Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                        const Tensor& x_BLC) const;
+                        const ops::LayerInput& x) const;
 
   std::int64_t outputs() const;  // of this device
 
@@ -48,15 +58,15 @@ class Linear {
 
  private:
   Linear(const Weights& w, const Weights& leaf, LinearShape shape);
-  friend std::pair<Tensor, Tensor> apply_both(const Linear&, const Tensor&, const Linear&,
-                                              const Tensor&);
+  friend std::pair<Tensor, Tensor> apply_both(const Linear&, const ops::LayerInput&, const Linear&,
+                                              const ops::LayerInput&);
   friend Tensor apply_summed(const Linear&, const Tensor&, const Linear&, const Tensor&);
   friend std::pair<Tensor, Tensor> gated_residuals(const GatedLayer&, const GatedLayer&);
-  friend std::pair<ops::NormedSum, ops::NormedSum> gated_residual_norms(
-      const std::pair<GatedLayer, Modulation>&, const std::pair<GatedLayer, Modulation>&);
+  friend std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(const NormedLayer&,
+                                                                            const NormedLayer&);
   friend std::pair<Tensor, Tensor> summed_residuals(const GatedLayer&, const GatedLayer&);
-  Tensor plus_bias(const Tensor& x, const Tensor& room) const;
-  Tensor times_weight(const Tensor& x) const;
+  Tensor plus_bias(const ops::LayerInput& x, const Tensor& room) const;
+  Tensor times_weight(const ops::LayerInput& x) const;
   bool is_summed_with(const Linear& other) const;
   bool stays_on_its_stream() const;
 
@@ -68,14 +78,14 @@ class Linear {
 };
 
 // {a(x), b(y)}. If both outputs are sums over devices, one reduction serves both.
-std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
-                                     const Tensor& y);
+std::pair<Tensor, Tensor> apply_both(const Linear& a, const ops::LayerInput& x, const Linear& b,
+                                     const ops::LayerInput& y);
 
 // The gated residuals of two layers, and the norms of these. If both outputs are sums over devices,
 // one reduction serves both, and they are rounded once, behind the gate.
 std::pair<Tensor, Tensor> gated_residuals(const GatedLayer& a, const GatedLayer& b);
-std::pair<ops::NormedSum, ops::NormedSum> gated_residual_norms(
-    const std::pair<GatedLayer, Modulation>& a, const std::pair<GatedLayer, Modulation>& b);
+std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(const NormedLayer& a,
+                                                                   const NormedLayer& b);
 
 // a(x) + b(y). If both outputs are sums over devices, one reduction serves both.
 Tensor apply_summed(const Linear& a, const Tensor& x, const Linear& b, const Tensor& y);

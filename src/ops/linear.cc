@@ -185,8 +185,8 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
       if (weight_NC.is_rotated() && !gpu::multiplies_codes(x)) break;  // codes that a file brought
       return linear_dynamic(x, weight_NC, bias_N, room);
     case Quantize::kFloat8:
-      if (const auto x_MC = x.reshape({-1, x.size(-1)}); gpu::multiplies_float8(x_MC, weight_NC))
-        return with_rows(x, gpu::linear_float8(x_MC, weight_NC, bias_N, room));
+      if (gpu::multiplies_float8(x, weight_NC))
+        return with_rows(x, gpu::linear_float8(x, weight_NC, bias_N, room));
       break;
     case Quantize::kInt8:
     case Quantize::kInt8V1:
@@ -215,17 +215,27 @@ Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
                        weight_NC);
 }
 
-Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-              Scratch& scratch, const Tensor& room) {
-  const auto record = recorded("braid::linear", x, weight_NC);
-  const auto t = smoothed(x, weight_NC);
-  const auto y = weight_product(t, weight_NC, bias_N, scratch, room);
-  return plus_low_rank(plus_own(y, t, weight_NC), x, weight_NC);
+InputForm input_form(const Tensor& x, const Matrix& weight_NC) {
+  const bool is_plain =
+      !weight_NC.has_low_rank() && !weight_NC.smoothing_1C.defined() && !weight_NC.up_NR.defined();
+  return is_plain && gpu::multiplies_float8(x, weight_NC) ? InputForm::kFloat8
+                                                          : InputForm::kNumbers;
 }
 
-Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-                   Scratch& scratch) {
+Tensor linear(const LayerInput& in, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+              Scratch& scratch, const Tensor& room) {
+  const auto record = recorded("braid::linear", in.x, weight_NC);
+  if (in.is_coded()) return with_rows(in.x, gpu::linear_float8(in, weight_NC, bias_N, room));
+  const auto t = smoothed(in.x, weight_NC);
+  const auto y = weight_product(t, weight_NC, bias_N, scratch, room);
+  return plus_low_rank(plus_own(y, t, weight_NC), in.x, weight_NC);
+}
+
+Tensor linear_gelu(const LayerInput& in, const Matrix& weight_NC,
+                   const std::optional<Tensor>& bias_N, Scratch& scratch) {
+  const auto& x = in.x;
   const auto record = recorded("braid::linear_gelu", x, weight_NC);
+  if (in.is_coded()) return ops::gelu(ops::linear(in, weight_NC, bias_N, scratch));
   const bool is_one_loop = cpu::supports_product(x, weight_NC) && !weight_NC.has_low_rank() &&
                            weight_NC.form != Quantize::kInt8Dynamic;
   if (is_one_loop) return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);

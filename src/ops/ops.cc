@@ -145,6 +145,23 @@ Tensor gelu(const Tensor& x) {
   return gpu_supports(x) ? gpu::gelu(x) : reference::gelu(x);
 }
 
+// Codes are a byte.
+LayerInput gelu(const Tensor& x, InputForm form) {
+  if (form == InputForm::kNumbers || !gpu_supports(x) || !gpu::keeps_rows(x)) return ops::gelu(x);
+  const Record record("braid::gelu", {bytes_of(x) + x.numel()});
+  return gpu::gelu_codes(x);
+}
+
+LayerInput modulated_norm(const Tensor& x_BLC, const Modulation& m, InputForm form) {
+  const bool is_one_kernel =
+      form == InputForm::kFloat8 && gpu_supports(x_BLC, m.scale, m.shift) && gpu::keeps_rows(x_BLC);
+  if (!is_one_kernel) return modulated_norm(x_BLC, m);
+  const Record record("braid::modulated_norm", {bytes_of(x_BLC) + x_BLC.numel()});
+  check_modulation(m.scale, x_BLC);
+  check_modulation(m.shift, x_BLC);
+  return gpu::modulated_norm_codes(x_BLC, m);
+}
+
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
   const Record record("braid::modulated_norm", {2 * bytes_of(x_BLC)});
   check_modulation(m.scale, x_BLC);
@@ -165,19 +182,29 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
              : reference::gated_residual(residual_BLC, gate_B1C, y_BLC);
 }
 
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m) {
+SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                const Tensor& y_BLC, const Modulation& m, InputForm form) {
   const bool is_one_kernel =
       gpu_supports(residual_BLC, gate_B1C, y_BLC, m.scale, m.shift) && gpu::keeps_rows(y_BLC);
   if (!is_one_kernel) {
     const auto sum = gated_residual(residual_BLC, gate_B1C, y_BLC);
-    return {sum, modulated_norm(sum, m)};
+    return {sum, modulated_norm(sum, m, form)};
   }
-  const Record record("braid::gated_residual_norm", {4 * bytes_of(y_BLC)});
+  const bool is_coded = form == InputForm::kFloat8;
+  const auto written = is_coded ? y_BLC.numel() : bytes_of(y_BLC);
+  const Record record("braid::gated_residual_norm", {3 * bytes_of(y_BLC) + written});
   check_gated(residual_BLC, gate_B1C, y_BLC);
   check_modulation(m.scale, residual_BLC);
   check_modulation(m.shift, residual_BLC);
-  return gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
+  if (is_coded) return gpu::gated_residual_norm_codes(residual_BLC, gate_B1C, y_BLC, m);
+  auto made = gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
+  return {std::move(made.sum_BLC), std::move(made.normed_BLC)};
+}
+
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m) {
+  auto made = gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m, InputForm::kNumbers);
+  return {std::move(made.sum_BLC), std::move(made.normed.x)};
 }
 
 void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
@@ -196,6 +223,16 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   if (cpu_supports(x_BLC, y_BLC)) return cpu::joined_gelu(x_BLC, y_BLC);
   return gpu_supports(x_BLC, y_BLC) ? gpu::joined_gelu(x_BLC, y_BLC)
                                     : reference::joined_gelu(x_BLC, y_BLC);
+}
+
+LayerInput joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC, InputForm form) {
+  const bool is_one_kernel = form == InputForm::kFloat8 && gpu_supports(x_BLC, y_BLC) &&
+                             gpu::keeps_rows(x_BLC.size(-1) + y_BLC.size(-1));
+  if (!is_one_kernel) return joined_gelu(x_BLC, y_BLC);
+  const auto count = x_BLC.numel() + y_BLC.numel();
+  const Record record("braid::joined_gelu", {bytes_of(x_BLC) + bytes_of(y_BLC) + count});
+  check_joined(x_BLC, y_BLC);
+  return gpu::joined_gelu_codes(x_BLC, y_BLC);
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {

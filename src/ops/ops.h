@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 
+#include "ops/layer_input.h"
 #include "weights/matrix.h"
 #include "weights/scratch.h"
 
@@ -39,20 +40,26 @@ namespace ops {
 // x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes, 8-bit or as a file stores them,
 // are multiplied by their scales and rounded to x's dtype in `scratch`. The dynamic form also
 // rounds x to 8 bits, one scale per token, and sums in int32; codes of rotated numbers multiply x
-// rotated alike. `room`, if defined, is dense memory of the result's shape and dtype on x's device,
-// into which products of GPUs put it; others leave it alone.
-Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+// rotated alike. `room`, if defined, is dense memory for the result: GPUs' products put it there.
+Tensor linear(const LayerInput& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch, const Tensor& room = {});
+// In which form the product reads tokens like `x`, whatever their width.
+InputForm input_form(const Tensor& x, const Matrix& weight_NC);
 
 // The tanh approximation (Hendrycks and Gimpel, 2016).
 Tensor gelu(const Tensor& x);
 
 // gelu(linear(...))
-Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-                   Scratch& scratch);
+Tensor linear_gelu(const LayerInput& x, const Matrix& weight_NC,
+                   const std::optional<Tensor>& bias_N, Scratch& scratch);
+
+// Operations with a form make what the next layer reads: codes only if one kernel does it all.
+LayerInput gelu(const Tensor& x, InputForm form);
 
 // LayerNorm without weights (eps 1e-6), then * (1 + scale) + shift.   x_BLC -> [B L C]
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
+
+LayerInput modulated_norm(const Tensor& x_BLC, const Modulation& m, InputForm form);
 
 // residual + gate * y; float16 is clipped to its largest finite value, 65504.
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
@@ -63,6 +70,12 @@ struct NormedSum {
 };
 NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               const Tensor& y_BLC, const Modulation& m);
+struct SumAndInput {
+  Tensor sum_BLC;
+  LayerInput normed;
+};
+SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                const Tensor& y_BLC, const Modulation& m, InputForm form);
 
 // x / sqrt(mean(x^2) + eps) * weight over the last dim; the mean in float32, the result in the
 // weight's dtype (Zhang and Sennrich, 2019).
@@ -96,6 +109,7 @@ Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC);
 
 // [x | gelu(y)]   x_BLC y_BLC' -> [B L C+C']
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
+LayerInput joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC, InputForm form);
 
 // [x | swiglu(gate, up)]   x_BLC gate_BLC' up_BLC' -> [B L C+C']
 Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC);

@@ -229,8 +229,8 @@ TEST_F(Layers, AddTheirOutputsToResiduals) {
       EXPECT_LT(largest_difference(sums.second, sum(second)), 1e-5);
       EXPECT_TRUE(at::equal(norms.first.sum_BLC, sums.first));
       EXPECT_TRUE(at::equal(norms.second.sum_BLC, sums.second));
-      EXPECT_LT(largest_difference(norms.first.normed_BLC, norm(first)), 1e-4);
-      EXPECT_LT(largest_difference(norms.second.normed_BLC, norm(second)), 1e-4);
+      EXPECT_LT(largest_difference(norms.first.normed.x, norm(first)), 1e-4);
+      EXPECT_LT(largest_difference(norms.second.normed.x, norm(second)), 1e-4);
     });
 }
 

@@ -53,7 +53,7 @@ FluxSingleBlock::FluxSingleBlock(const Weights& w, const FluxConfig& c)
 Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulations_BM,
                                    const Rope& rope, const Attend& attend) const {
   const auto mod = split_modulations(modulations_BM, 1).front();
-  const auto fused = in_(ops::modulated_norm(x_BLC, mod));
+  const auto fused = in_(ops::modulated_norm(x_BLC, mod, in_.input_form(x_BLC)));
   // [q | k | v | mlp], where the mlp is four times as wide as each of the others
   const auto width = fused.size(-1) / 7;
   const auto parts = fused.split_with_sizes({width, width, width, 4 * width}, -1);
@@ -61,7 +61,8 @@ Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulation
                                {split_heads(parts[1], head_width_), k_norm_.weight()}};
   const auto [q, k] = ops::normed_rotated(std::array{heads}, kQkNormEps, rope);
   const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
-  return out_.gated_residual(x_BLC, mod.gate, ops::joined_gelu(attended, parts[3]));
+  return out_.gated_residual(x_BLC, mod.gate,
+                             ops::joined_gelu(attended, parts[3], out_.input_form(x_BLC)));
 }
 
 FluxDoubleModulator::FluxDoubleModulator(const Weights& w, const FluxConfig& c)

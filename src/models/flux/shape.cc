@@ -43,6 +43,8 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .layers = 8,
                       .traffic_elements = kMovedByDouble * h,
                       .inputs = {.whole = 2 * h, .shared = h + m},
+                      .coded = {.whole = 2 * h, .shared = m},  // all but what attention returns
+                      .coded_layers = 6,
                       .gated_sums = 2,
                       .gated_kernels = 2,       // behind the MLP; behind attention they are norms
                       .gated_elements = 5 * h,  // there 2 of 4 widths
@@ -58,6 +60,8 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .layers = 2,
                       .traffic_elements = kMovedBySingle * h,
                       .inputs = {.whole = h, .shared = h + m},
+                      .coded = {.whole = h, .shared = h + m},
+                      .coded_layers = 2,
                       .gated_sums = 1,
                       .gated_kernels = 1,
                       .gated_elements = 3 * h}}};

@@ -39,7 +39,7 @@ Flux2SingleBlock::Flux2SingleBlock(const Weights& w, const Flux2Config& c)
 
 Tensor Flux2SingleBlock::operator()(const Tensor& x_BLC, const Modulation& m, const Rope& rope,
                                     const Attend& attend) const {
-  const auto fused = in_(ops::modulated_norm(x_BLC, m));
+  const auto fused = in_(ops::modulated_norm(x_BLC, m, in_.input_form(x_BLC)));
   // [q | k | v | gate | value], whole or a share
   const auto width = fused.size(-1) * hidden_ / (3 * hidden_ + 2 * mlp_hidden_);
   const auto mlp = (fused.size(-1) - 3 * width) / 2;

@@ -23,6 +23,8 @@ BlockCost double_block(const Flux2Config& c) {
           // normed and rotated 4, SwiGLU in two passes
           .traffic_elements = {.whole = 9 * h, .shared = 4 * h + 5 * m},
           .inputs = {.whole = 2 * h, .shared = h + m},
+          .coded = {.whole = 2 * h},  // the norms
+          .coded_layers = 4,
           .gated_sums = 2,
           .gated_kernels = 2,       // behind the MLP; behind attention they are norms
           .gated_elements = 5 * h,  // there 2 of 4 widths
@@ -45,6 +47,8 @@ BlockCost single_block(const Flux2Config& c) {
           // beside the MLP 2, SwiGLU in two passes
           .traffic_elements = {.whole = 5 * h, .shared = 6 * h + 5 * m},
           .inputs = {.whole = h, .shared = h + m},
+          .coded = {.whole = h},
+          .coded_layers = 1,
           .gated_sums = 1,
           .gated_kernels = 1,
           .gated_elements = 3 * h};

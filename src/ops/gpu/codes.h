@@ -54,25 +54,33 @@ BRAID_DEVICE Floats<N> rotated(Block& block, Floats<N> x, int together) {
   return x;
 }
 
+// The float8 codes of row `number`, which the threads of a block keep, and its scale.
+template <int N, int kVectors, class Block>
+BRAID_DEVICE void write_float8(const RowCodes& to, std::int64_t number, std::int64_t width,
+                               const KeptRow<N, kVectors>& row, Block& block) {
+  const float largest = over_block(block, row.largest(), Larger());
+  const float scale = scale_of<float>(Codes::kFloat8, largest);
+  if (block.thread() == 0) to.scales[number] = scale;
+  auto* const codes = static_cast<Float8*>(to.codes) + number * width;
+  row.for_each([&](std::int64_t i, Floats<N> x) {
+    for (int k = 0; k < N; ++k) x.values[k] /= scale;
+    store(codes, i, x);
+  });
+}
+
 template <class T, int N, class Block>
 BRAID_DEVICE void run(const QuantizeRows& work, Block& block) {
   const std::int64_t row_index = block.row();
   KeptRow<N, kVectorsOfRow<N>> row;
   row.read(whole_block(block), row_at<T>(work.x, {0, row_index}), work.width);
+  if (work.form == Codes::kFloat8)
+    return write_float8({work.codes, work.scales}, row_index, work.width, row, block);
   const int together = work.rotated_together;
   if (together > 0) row.change_all([&](const Floats<N>& x) { return rotated(block, x, together); });
   const float largest = over_block(block, row.largest(), Larger());
   const float scale =
       together > 0 ? scale_of<float>(work.form, largest) : scale_of<T>(work.form, largest);
   if (block.thread() == 0) work.scales[row_index] = scale;
-  if (work.form == Codes::kFloat8) {
-    auto* const codes = static_cast<Float8*>(work.codes) + row_index * work.width;
-    row.for_each([&](std::int64_t i, Floats<N> x) {
-      for (int k = 0; k < N; ++k) x.values[k] /= scale;
-      store(codes, i, x);
-    });
-    return;
-  }
   const float inverse = 1 / scale;
   auto* const codes = static_cast<std::int8_t*>(work.codes) + row_index * work.width;
   row.for_each([&](std::int64_t i, const Floats<N>& x) {

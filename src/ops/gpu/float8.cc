@@ -14,24 +14,28 @@ Tensor as_float8(const Tensor& bytes) { return bytes.contiguous().view(at::kFloa
 
 }  // namespace
 
-bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC) {
-  return supports(x_MC) && x_MC.scalar_type() == at::kBFloat16 && keeps_rows(x_MC) &&
-         x_MC.size(0) > 0 && x_MC.size(1) % kWidths == 0 &&
+bool multiplies_float8(const Tensor& x, const Matrix& weight_NC) {
+  const auto inputs = weight_NC.inputs();
+  return weight_NC.form == Quantize::kFloat8 && supports(x) && x.scalar_type() == at::kBFloat16 &&
+         x.numel() > 0 && keeps_rows(inputs) && inputs % kWidths == 0 &&
          weight_NC.values_NC.size(0) % kWidths == 0 &&
-         gpu_runtime::compute_capability(x_MC.get_device()) >= kFirstWithFloat8;
+         gpu_runtime::compute_capability(x.get_device()) >= kFirstWithFloat8;
 }
 
-Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
+Tensor linear_float8(const LayerInput& x, const Matrix& weight_NC,
                      const std::optional<Tensor>& bias_N, const Tensor& room) {
-  const auto tokens = quantize_rows(x_MC, Quantize::kFloat8);
+  const auto x_MC = x.x.reshape({-1, x.x.size(-1)});
+  const auto tokens =
+      x.is_coded() ? Matrix{.form = Quantize::kFloat8, .values_NC = x_MC, .scales_N1 = x.scales_M1}
+                   : quantize_rows(x_MC, Quantize::kFloat8);
   std::optional<Tensor> bias;
-  if (bias_N) bias = bias_N->to(x_MC.scalar_type()).contiguous();
-  auto y_MN = room.defined()
-                  ? room.view({x_MC.size(0), -1})
-                  : at::empty({x_MC.size(0), weight_NC.values_NC.size(0)}, x_MC.options());
+  if (bias_N) bias = bias_N->to(at::kBFloat16).contiguous();
+  const std::vector<std::int64_t> shape = {x_MC.size(0), weight_NC.values_NC.size(0)};
+  auto y_MN =
+      room.defined() ? room.view(shape) : at::empty(shape, x_MC.options().dtype(at::kBFloat16));
   at::_scaled_mm_out(y_MN, as_float8(tokens.values_NC), as_float8(weight_NC.values_NC).t(),
                      tokens.scales_N1, weight_NC.scales_N1.contiguous().t(), bias, {},
-                     x_MC.scalar_type(), /*use_fast_accum=*/true);
+                     at::kBFloat16, /*use_fast_accum=*/true);
   return y_MN;
 }
 

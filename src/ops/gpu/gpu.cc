@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ops/gpu/launch_shape.h"
+#include "weights/codes/float8.h"
 
 namespace braid::ops::gpu {
 namespace {
@@ -21,32 +22,72 @@ Shape shape_of(const Tensor& x) {
 // A tensor of any dims as [1 rows C].
 Tensor as_rows(const Tensor& x) { return x.contiguous().view({1, -1, x.size(-1)}); }
 
+JoinedGelu joined_of(const Tensor& left_BLC, const Tensor& right_BLC, const Rows& y) {
+  return {.left = rows_of(left_BLC),
+          .right = rows_of(right_BLC),
+          .y = y,
+          .tokens = right_BLC.size(1),
+          .left_width = left_BLC.size(2),
+          .right_width = right_BLC.size(2)};
+}
+
+std::vector<std::int64_t> joined_shape(const Tensor& left_BLC, const Tensor& right_BLC) {
+  return {right_BLC.size(0), right_BLC.size(1), left_BLC.size(2) + right_BLC.size(2)};
+}
+
 // [left | gelu(right)]; either may have width 0
 Tensor join(const Tensor& left_BLC, const Tensor& right_BLC) {
-  const auto width = left_BLC.size(2) + right_BLC.size(2);
-  const auto y = at::empty({right_BLC.size(0), right_BLC.size(1), width}, right_BLC.options());
+  const auto y = at::empty(joined_shape(left_BLC, right_BLC), right_BLC.options());
   if (y.numel() == 0) return y;
   const auto number = number_of(y);
   const int vector = vector_for(number, kNarrowVector<JoinedGelu>, {left_BLC, right_BLC, y});
   const c10::DeviceGuard on(y.device());
-  launch(JoinedGelu{.left = rows_of(left_BLC),
-                    .right = rows_of(right_BLC),
-                    .y = rows_of(y),
-                    .tokens = y.size(1),
-                    .left_width = left_BLC.size(2),
-                    .right_width = right_BLC.size(2)},
+  launch(joined_of(left_BLC, right_BLC, rows_of(y)),
          launch_over_vectors(number, vector, shape_of(y), y.device()));
   return y;
 }
 
-ModulatedNorm norm_of(const Tensor& x_BLC, const Modulation& m, const Tensor& y_BLC) {
+// Room for the codes of rows of numbers like `x`.
+LayerInput room_for_codes(at::IntArrayRef shape, const Tensor& x) {
+  const auto rows = c10::multiply_integers(shape) / std::max<std::int64_t>(1, shape.back());
+  return {at::empty(shape, x.options().dtype(type_of_codes(Quantize::kFloat8))),
+          at::empty({rows, 1}, x.options().dtype(at::kFloat))};
+}
+RowCodes codes_of(const LayerInput& room) {
+  return {.codes = room.x.mutable_data_ptr(), .scales = room.scales_M1.mutable_data_ptr<float>()};
+}
+
+LayerInput join_codes(const Tensor& left_BLC, const Tensor& right_BLC) {
+  const auto room = room_for_codes(joined_shape(left_BLC, right_BLC), right_BLC);
+  if (room.x.numel() == 0) return room;
+  const auto number = number_of(right_BLC);
+  const int vector =
+      vector_for(number, kNarrowVector<JoinedGeluCodes>, {left_BLC, right_BLC, room.x});
+  const c10::DeviceGuard on(right_BLC.device());
+  launch(JoinedGeluCodes{.joined = joined_of(left_BLC, right_BLC, {}), .coded = codes_of(room)},
+         launch_over_rows(number, vector, shape_of(room.x), right_BLC.device()));
+  return room;
+}
+
+ModulatedNorm norm_of(const Tensor& x_BLC, const Modulation& m, const LayerInput& y) {
   return {.x = rows_of(x_BLC),
           .scale = rows_of(m.scale),
           .shift = rows_of(m.shift),
-          .y = rows_of(y_BLC),
-          .tokens = y_BLC.size(1),
-          .width = y_BLC.size(2),
+          .y = y.is_coded() ? Rows{} : rows_of(y.x),
+          .coded = y.is_coded() ? codes_of(y) : RowCodes{},
+          .tokens = x_BLC.size(1),
+          .width = x_BLC.size(2),
           .eps = kNormEps};
+}
+
+// Into `y`, numbers or codes.
+void norm_into(const Tensor& x_BLC, const Modulation& m, const LayerInput& y) {
+  if (x_BLC.numel() == 0) return;
+  const auto number = number_of(x_BLC);
+  const int vector =
+      vector_for(number, kNarrowVector<ModulatedNorm>, {x_BLC, m.scale, m.shift, y.x});
+  const c10::DeviceGuard on(x_BLC.device());
+  launch(norm_of(x_BLC, m, y), launch_over_rows(number, vector, shape_of(y.x), x_BLC.device()));
 }
 
 GatedResidual gated_of(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC,
@@ -58,6 +99,10 @@ GatedResidual gated_of(const Tensor& residual_BLC, const Tensor& gate_B1C, const
           .tokens = sum_BLC.size(1),
           .width = sum_BLC.size(2)};
 }
+
+struct GatedTensors {
+  Tensor residual_BLC, gate_B1C, y_BLC;
+};
 
 // Some heads, where the result goes, and the rows of the rotary tables that are theirs.
 struct HeadsInto {
@@ -138,7 +183,8 @@ bool supports(const Tensor& x) {
          x.dim() >= 2 && (x.stride(-1) == 1 || x.size(-1) == 1);
 }
 
-bool keeps_rows(const Tensor& x) { return x.size(-1) <= kWidestRow; }
+bool keeps_rows(std::int64_t width) { return width <= kWidestRow; }
+bool keeps_rows(const Tensor& x) { return keeps_rows(x.size(-1)); }
 
 bool supports(const NormedHeads& part) {
   const auto& x = part.x_BLHD;
@@ -151,16 +197,27 @@ Tensor gelu(const Tensor& x) {
   return join(rows.narrow(2, 0, 0), rows).view(x.sizes());
 }
 
+LayerInput gelu_codes(const Tensor& x) {
+  const auto rows = as_rows(x);
+  const auto made = join_codes(rows.narrow(2, 0, 0), rows);
+  return {made.x.view(x.sizes()), made.scales_M1};
+}
+
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) { return join(x_BLC, y_BLC); }
+LayerInput joined_gelu_codes(const Tensor& x_BLC, const Tensor& y_BLC) {
+  return join_codes(x_BLC, y_BLC);
+}
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
   const auto y = at::empty(x_BLC.sizes(), x_BLC.options());
-  if (y.numel() == 0) return y;
-  const auto number = number_of(y);
-  const int vector = vector_for(number, kNarrowVector<ModulatedNorm>, {x_BLC, m.scale, m.shift, y});
-  const c10::DeviceGuard on(y.device());
-  launch(norm_of(x_BLC, m, y), launch_over_rows(number, vector, shape_of(y), y.device()));
+  norm_into(x_BLC, m, y);
   return y;
+}
+
+LayerInput modulated_norm_codes(const Tensor& x_BLC, const Modulation& m) {
+  const auto room = room_for_codes(x_BLC.sizes(), x_BLC);
+  norm_into(x_BLC, m, room);
+  return room;
 }
 
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
@@ -175,18 +232,35 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
   return sum;
 }
 
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m) {
-  const auto sum = at::empty(y_BLC.sizes(), y_BLC.options()), normed = at::empty_like(sum);
-  if (sum.numel() == 0) return {sum, normed};
+namespace {
+
+// The norm goes into `normed`, numbers or codes; returns the sum.
+Tensor gated_norm_into(const GatedTensors& gated, const Modulation& m, const LayerInput& normed) {
+  const auto& [residual, gate, y] = gated;
+  const auto sum = at::empty(y.sizes(), y.options());
+  if (sum.numel() == 0) return sum;
   const auto number = number_of(sum);
   const int vector = vector_for(number, kNarrowVector<GatedResidualNorm>,
-                                {residual_BLC, gate_B1C, y_BLC, sum, m.scale, m.shift, normed});
+                                {residual, gate, y, sum, m.scale, m.shift, normed.x});
   const c10::DeviceGuard on(sum.device());
-  launch(GatedResidualNorm{.gated = gated_of(residual_BLC, gate_B1C, y_BLC, sum),
-                           .norm = norm_of(sum, m, normed)},
-         launch_over_rows(number, vector, shape_of(sum), sum.device()));
-  return {sum, normed};
+  launch(
+      GatedResidualNorm{.gated = gated_of(residual, gate, y, sum), .norm = norm_of(sum, m, normed)},
+      launch_over_rows(number, vector, shape_of(sum), sum.device()));
+  return sum;
+}
+
+}  // namespace
+
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m) {
+  const auto normed = at::empty(y_BLC.sizes(), y_BLC.options());
+  return {gated_norm_into({residual_BLC, gate_B1C, y_BLC}, m, normed), normed};
+}
+
+SumAndInput gated_residual_norm_codes(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                      const Tensor& y_BLC, const Modulation& m) {
+  const auto room = room_for_codes(y_BLC.sizes(), y_BLC);
+  return {gated_norm_into({residual_BLC, gate_B1C, y_BLC}, m, room), room};
 }
 
 bool adds(std::size_t num_parts) { return num_parts <= AddParts::kMostParts; }

@@ -84,6 +84,7 @@ void launch(const GatedResidual& work, const Launch& how) { start(work, how); }
 void launch(const GatedResidualNorm& work, const Launch& how) { start(work, how); }
 void launch(const AddParts& work, const Launch& how) { start(work, how); }
 void launch(const JoinedGelu& work, const Launch& how) { start(work, how); }
+void launch(const JoinedGeluCodes& work, const Launch& how) { start(work, how); }
 void launch(const NormRotate& work, const Launch& how) { start(work, how); }
 void launch(const QuantizeRows& work, const Launch& how) { start(work, how); }
 void launch(const Widen& work, const Launch& how) { start(work, how); }

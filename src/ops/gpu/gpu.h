@@ -13,22 +13,29 @@ namespace braid::ops::gpu {
 // float32, bfloat16 or float16 in GPU memory with dense rows.
 bool supports(const Tensor& x);
 // Rows of up to 16384 numbers, which norms and quantize_rows() keep in registers.
+bool keeps_rows(std::int64_t width);
 bool keeps_rows(const Tensor& x);
 // Heads of an even width up to 512, with a weight of their dtype.
 bool supports(const NormedHeads& part);
 
+// The `_codes` are float8, bit-identical to quantize_rows() of what is made without.
 Tensor gelu(const Tensor& x);
+LayerInput gelu_codes(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
+LayerInput modulated_norm_codes(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
 // Rows as keeps_rows() says. Equal to the two one after the other, bit for bit where all operands
 // are aligned alike.
 NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               const Tensor& y_BLC, const Modulation& m);
+SumAndInput gated_residual_norm_codes(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                      const Tensor& y_BLC, const Modulation& m);
 // Whether one kernel adds so many parts. Then it equals ops::reference bit for bit.
 bool adds(std::size_t num_parts);
 void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
                const Tensor& out);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
+LayerInput joined_gelu_codes(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 // The same of queries and of keys, whose heads are as wide, by one kernel for up to 4 parts.
 RotatedHeads normed_rotated(std::span<const NormedHeads> q, std::span<const NormedHeads> k,
@@ -55,10 +62,11 @@ bool multiplies_with_gelu(const Tensor& x, const Matrix& weight_NC,
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const Tensor& bias_N);
 
 // Whether the device multiplies float8: on NVIDIA from compute capability 8.9 on, bfloat16 by a
-// kFloat8 weight, with widths that are multiples of 16.
-bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC);
-// Also quantises the tokens; sums are those of the tensor cores. Into `room` as ops::linear().
-Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
+// kFloat8 weight, with widths that are multiples of 16. `x` may have another width than the weight.
+bool multiplies_float8(const Tensor& x, const Matrix& weight_NC);
+// Quantises tokens that are numbers; sums are those of the tensor cores. Into `room` as
+// ops::linear().   x [.. C] -> [M N]
+Tensor linear_float8(const LayerInput& x, const Matrix& weight_NC,
                      const std::optional<Tensor>& bias_N, const Tensor& room = {});
 
 // Whether x is float32, bfloat16 or float16 in GPU memory and the weight as its file

@@ -49,6 +49,13 @@ class KeptRow {
     }
   }
 
+  // Vector i becomes make(i, vector i).
+  template <class Make>
+  BRAID_DEVICE void replace(Make make) {
+    for (int j = 0; j < kVectors; ++j)
+      if (index(j) < vectors_) kept_[j] = make(index(j), kept_[j]);
+  }
+
   BRAID_DEVICE float sum() const {
     float sum = 0;
     for_each([&](std::int64_t, const Floats<N>& x) {

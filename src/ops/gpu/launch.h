@@ -61,12 +61,15 @@ template <>
 inline constexpr int kMostThreads<GatedResidualNorm> = 1024;
 template <>
 inline constexpr int kMostThreads<QuantizeRows> = 1024;
+template <>
+inline constexpr int kMostThreads<JoinedGeluCodes> = 1024;
 
 void launch(const ModulatedNorm& work, const Launch& how);
 void launch(const GatedResidual& work, const Launch& how);
 void launch(const GatedResidualNorm& work, const Launch& how);
 void launch(const AddParts& work, const Launch& how);
 void launch(const JoinedGelu& work, const Launch& how);
+void launch(const JoinedGeluCodes& work, const Launch& how);
 void launch(const NormRotate& work, const Launch& how);
 void launch(const QuantizeRows& work, const Launch& how);
 void launch(const Widen& work, const Launch& how);

@@ -12,6 +12,7 @@ namespace {
 
 bool supports(const Tensor&) { return false; }
 bool supports(const NormedHeads&) { return false; }
+bool keeps_rows(std::int64_t) { return false; }
 bool keeps_rows(const Tensor&) { return false; }
 bool multiplies_with_gelu(const Tensor&, const Matrix&, const std::optional<Tensor>&) {
   return false;
@@ -42,7 +43,15 @@ Matrix quantize_rows(const Tensor&, Quantize, std::int64_t) { refuse(); }
 void widen(const Matrix&, const Tensor&) { refuse(); }
 void scale(const ScaledSums&, const Tensor&) { refuse(); }
 Tensor linear_gelu(const Tensor&, const Matrix&, const Tensor&) { refuse(); }
-Tensor linear_float8(const Tensor&, const Matrix&, const std::optional<Tensor>&, const Tensor&) {
+LayerInput gelu_codes(const Tensor&) { refuse(); }
+LayerInput modulated_norm_codes(const Tensor&, const Modulation&) { refuse(); }
+SumAndInput gated_residual_norm_codes(const Tensor&, const Tensor&, const Tensor&,
+                                      const Modulation&) {
+  refuse();
+}
+LayerInput joined_gelu_codes(const Tensor&, const Tensor&) { refuse(); }
+Tensor linear_float8(const LayerInput&, const Matrix&, const std::optional<Tensor>&,
+                     const Tensor&) {
   refuse();
 }
 void decode(const Matrix&, const Tensor&) { refuse(); }

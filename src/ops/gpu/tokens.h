@@ -6,28 +6,40 @@
 
 #include <cmath>
 
+#include "ops/gpu/codes.h"
 #include "ops/gpu/kept_row.h"
 #include "ops/gpu/launch.h"
 
 namespace braid::ops::gpu {
 
+template <class T, int N>
+BRAID_DEVICE Floats<N> rounded(Floats<N> x) {
+  for (int k = 0; k < N; ++k) x.values[k] = rounded<T>(x.values[k]);
+  return x;
+}
+
 // Normalises a row that the threads of a block keep.
 template <class T, int N, class Block>
 BRAID_DEVICE void norm(const ModulatedNorm& work, const TokenIndex& at,
-                       const KeptRow<N, kVectorsOfRow<N>>& row, Block& block) {
+                       KeptRow<N, kVectorsOfRow<N>>& row, Block& block) {
   const float mean = block_sum(block, row.sum()) / float(work.width);
   const float variance = block_sum(block, row.sum_of_squares(mean)) / float(work.width);
   const float factor = 1 / sqrtf(variance + work.eps);
   const T* const scale = row_at<T>(work.scale, {at.batch, 0});
   const T* const shift = row_at<T>(work.shift, {at.batch, 0});
-  T* const y = row_at<T>(work.y, at);
-  row.for_each([&](std::int64_t i, const Floats<N>& x) {
+  const auto normed = [&](std::int64_t i, const Floats<N>& x) {
     const auto times = load_floats<T, N>(scale, i), plus = load_floats<T, N>(shift, i);
     Floats<N> out;
     for (int k = 0; k < N; ++k)
       out.values[k] = (x.values[k] - mean) * factor * (1 + times.values[k]) + plus.values[k];
-    store<T, N>(y, i, out);
-  });
+    return out;
+  };
+  if (work.coded.codes) {
+    row.replace([&](std::int64_t i, const Floats<N>& x) { return rounded<T>(normed(i, x)); });
+    return write_float8(work.coded, block.row(), work.width, row, block);
+  }
+  T* const y = row_at<T>(work.y, at);
+  row.for_each([&](std::int64_t i, const Floats<N>& x) { store<T, N>(y, i, normed(i, x)); });
 }
 
 template <class T, int N, class Block>
@@ -83,16 +95,32 @@ BRAID_DEVICE inline float gelu_of(float x) {
   return x / (1 + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));
 }
 
-template <class T, int N, class Block>
-BRAID_DEVICE void run(const JoinedGelu& work, Block& block) {
-  const auto i = vector_of_thread(block), left = work.left_width / N;
-  if (i >= left + work.right_width / N) return;
-  const auto at = token_at(block.row(), work.tokens);
-  T* const y = row_at<T>(work.y, at);
-  if (i < left) return store<T, N>(y, i, load_floats<T, N>(row_at<T>(work.left, at), i));
+// Vector i of a token's [left | gelu(right)].
+template <class T, int N>
+BRAID_DEVICE Floats<N> joined_vector(const JoinedGelu& work, const TokenIndex& at, std::int64_t i) {
+  const auto left = work.left_width / N;
+  if (i < left) return load_floats<T, N>(row_at<T>(work.left, at), i);
   auto x = load_floats<T, N>(row_at<T>(work.right, at), i - left);
   for (int k = 0; k < N; ++k) x.values[k] = gelu_of(x.values[k]);
-  store<T, N>(y, i, x);
+  return x;
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const JoinedGelu& work, Block& block) {
+  const auto i = vector_of_thread(block);
+  if (i >= (work.left_width + work.right_width) / N) return;
+  const auto at = token_at(block.row(), work.tokens);
+  store<T, N>(row_at<T>(work.y, at), i, joined_vector<T, N>(work, at, i));
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const JoinedGeluCodes& work, Block& block) {
+  const auto at = token_at(block.row(), work.joined.tokens);
+  const auto width = work.joined.left_width + work.joined.right_width;
+  KeptRow<N, kVectorsOfRow<N>> row;
+  row.fill(whole_block(block), width,
+           [&](std::int64_t i) { return rounded<T>(joined_vector<T, N>(work.joined, at, i)); });
+  write_float8(work.coded, block.row(), width, row, block);
 }
 
 template <class T, int N, class Block>

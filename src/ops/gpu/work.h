@@ -14,9 +14,16 @@ struct Rows {
   std::int64_t batch, token;
 };
 
-// y = (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
+// Dense rows of float8 codes, and a scale for each: as QuantizeRows makes them of numbers.
+struct RowCodes {
+  void* codes;
+  float* scales;
+};
+
+// y = (x - mean) / sqrt(variance + eps) * (1 + scale) + shift; or codes of y, if there is room.
 struct ModulatedNorm {
   Rows x, scale, shift, y;
+  RowCodes coded;  // its addresses may be nullptr
   std::int64_t tokens, width;
   float eps;
 };
@@ -49,6 +56,12 @@ struct AddParts {
 struct JoinedGelu {
   Rows left, right, y;
   std::int64_t tokens, left_width, right_width;
+};
+
+// The codes of that.
+struct JoinedGeluCodes {
+  JoinedGelu joined;
+  RowCodes coded;
 };
 
 // The heads of some tokens, and where the result goes.

@@ -158,6 +158,28 @@ TEST_P(GpuKernels, QuantizeRows) {
   }
 }
 
+// Codes that a kernel writes in passing are those of the numbers that it would have written.
+TEST_P(GpuKernels, CodesInPassingAreThoseOfTheNumbers) {
+  const auto x = tokens(), y = tokens(2);
+  const auto wide = lying(GetParam().batch, GetParam().tokens, 4 * GetParam().width, 2);
+  const auto m = modulation(GetParam().batch);
+  const auto expect_codes = [](const ops::LayerInput& got, const Tensor& numbers) {
+    const auto want = quantize_rows(numbers.flatten(0, 1).cpu(), Quantize::kFloat8);
+    ASSERT_TRUE(got.is_coded());
+    EXPECT_EQ(got.x.sizes(), numbers.sizes());
+    EXPECT_TRUE(at::equal(got.scales_M1.cpu(), want.scales_N1));
+    EXPECT_TRUE(at::equal(got.x.cpu().flatten(0, 1), want.values_NC));
+  };
+  expect_codes(gpu::modulated_norm_codes(x, m), gpu::modulated_norm(x, m));
+  const auto both = gpu::gated_residual_norm_codes(x, m.gate, y, m);
+  const auto want = gpu::gated_residual_norm(x, m.gate, y, m);
+  EXPECT_TRUE(at::equal(both.sum_BLC, want.sum_BLC));
+  expect_codes(both.normed, want.normed_BLC);
+  expect_codes(gpu::gelu_codes(y), gpu::gelu(y));
+  if (gpu::keeps_rows(x.size(-1) + wide.size(-1)))
+    expect_codes(gpu::joined_gelu_codes(x, wide), gpu::joined_gelu(x, wide));
+}
+
 // The definition rotates on the CPU. Rows lie as in the case, so that vectors have 1 number, too.
 TEST_P(GpuKernels, QuantizeRotatedRows) {
   const auto x = tokens(2).flatten(0, 1);

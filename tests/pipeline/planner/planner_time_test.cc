@@ -213,7 +213,8 @@ TEST(PlannedTime, OfGapsIsThatOfKernels) {
   job.memory.quantize = Quantize::kFloat8;
   device.float8_flops = device.bfloat16_flops;
   device.float8_reached = 1;
-  EXPECT_NEAR(gaps({}), 2 * (kOfBlocks + 19 * (8 + 2) + 38 * 2 + kOfEnds), 1e-9);
+  // attention's result is quantised, and GELU is a kernel that writes codes
+  EXPECT_NEAR(gaps({}), 2 * (kOfBlocks + 19 * (2 + 2) + kOfEnds), 1e-9);
 
   job = flux_dev();
   job.graphs = Graphs::kOff;
@@ -232,12 +233,12 @@ struct Published {
 };
 
 // The table of docs/parallelism.md. A reading of every kernel of the two single Hopper cards gives
-// 124 and 127 ms, and 90 and 93 in float8; other figures are others' measurements of their engines.
+// 124 and 127 ms, and 85 and 88 in float8; other figures are others' measurements of their engines.
 TEST(PlannedTime, IsNearWhatOthersPublished) {
   const Published all[] = {{"h200", {}, 124, 0.01},
                            {"h100", {}, 127, 0.01},
-                           {"h200", {}, 90, 0.02, Quantize::kFloat8},
-                           {"h100", {}, 93, 0.05, Quantize::kFloat8},
+                           {"h200", {}, 85, 0.02, Quantize::kFloat8},
+                           {"h100", {}, 88, 0.02, Quantize::kFloat8},
                            {"h100", {}, 128.85, 0.02},
                            {"h200", {}, 127.6, 0.03},
                            {"2xh200", {.tp = 2}, 83, 0.16},

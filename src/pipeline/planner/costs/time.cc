@@ -65,7 +65,8 @@ class Step {
         machine_(machine),
         rank_(rank),
         share_(share_of_step(job, grid, rank)),
-        quantises_tokens_(multiplies_codes(job) || multiplies_float8(machine, job)),
+        writes_codes_(multiplies_float8(machine, job)),
+        quantises_tokens_(multiplies_codes(job) || writes_codes_),
         pace_(takes_alike(grid) ? pace_of(machine, job) : pace_of(of_rank(machine, rank), job)) {}
 
   double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }
@@ -107,7 +108,7 @@ class Step {
   int rank_;
   const Blocks blocks_ = job_.shape().blocks_of_step();
   StepShare share_;
-  bool quantises_tokens_;
+  bool writes_codes_, quantises_tokens_;
   Pace pace_;
 };
 
@@ -138,6 +139,8 @@ double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const 
     double of_token = mine(kind.traffic_elements) * e;
     if (job_.memory.quantize != Quantize::kNone) of_token += mine(kind.activated) * e;
     if (quantises_tokens_) of_token += mine(kind.inputs) * (e + 1);
+    // written as codes instead of as numbers, and not read again
+    if (writes_codes_) of_token -= mine(kind.coded) * 2 * e;
     bytes += double(kind.count) * of_token * double(tokens.of(kind));
   }
   return bytes;
@@ -177,6 +180,7 @@ double Step::kernels(const Blocks& blocks) const {
   for (const auto& kind : blocks) {
     double of_block = kind.kernels;
     if (quantises_tokens_) of_block += kind.layers;
+    if (writes_codes_) of_block -= kind.coded_layers;
     if (job_.memory.quantize != Quantize::kNone && kind.activated.shared > 0)
       of_block += kind.has_sides ? 2 : 1;
     // two exchanges and a sum, or one of each side
