@@ -5,6 +5,7 @@
 #include <hip/hip_fp16.h>
 #include <hip/hip_runtime.h>
 #else
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #pragma nv_diag_suppress 1675  // loops of weights/codes tell GCC to unroll; nvcc does so unasked
@@ -28,9 +29,13 @@ std::string failure_of_launch() {
   const auto code = hipGetLastError();
   return code == hipSuccess ? "" : hipGetErrorString(code);
 }
+__device__ std::uint16_t float_to_bfloat(float x) { return bfloat_by_bits(x); }
 // A wave of 64 lanes is two groups with separate shuffles.
 __device__ inline float shuffle(float x, int mask) { return __shfl_xor(x, mask, kLanes); }
 #else
+__device__ std::uint16_t float_to_bfloat(float x) {
+  return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
 using NativeStream = cudaStream_t;
 std::string failure_of_launch() {
   const auto code = cudaGetLastError();
@@ -43,6 +48,8 @@ __device__ inline float shuffle(float x, int mask) {
 
 __device__ float half_to_float(std::uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
 __device__ std::uint16_t float_to_half(float x) { return __half_as_ushort(__float2half_rn(x)); }
+__device__ float rough_exponential(float x) { return __expf(x); }
+__device__ float rough_quotient(float x, float y) { return __fdividef(x, y); }
 
 namespace {
 

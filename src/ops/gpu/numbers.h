@@ -1,8 +1,8 @@
 // Numbers and vectors of them, for kernels: C++17 that compiles for devices (gpu.cu) and, to test
 // the kernels without one, for the host.
 //
-// The including file defines BRAID_DEVICE, the qualifiers of device functions, and the two float16
-// conversions declared here.
+// The including file defines BRAID_DEVICE, the qualifiers of device functions, and what a device
+// has instructions for: the conversions, the exponential and the quotient declared here.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,11 @@ struct Float8 {
 };
 
 BRAID_DEVICE float half_to_float(std::uint16_t bits);
-BRAID_DEVICE std::uint16_t float_to_half(float x);  // to nearest, half to even
+BRAID_DEVICE std::uint16_t float_to_half(float x);    // to nearest, half to even
+BRAID_DEVICE std::uint16_t float_to_bfloat(float x);  // the same; NaN stays NaN
+// e^x and x / y to about 2^-17 of themselves, which is little beside a rounding to 16 bits.
+BRAID_DEVICE float rough_exponential(float x);
+BRAID_DEVICE float rough_quotient(float x, float y);
 
 BRAID_DEVICE inline float to_float(float x) { return x; }
 BRAID_DEVICE inline float to_float(std::int8_t x) { return float(x); }
@@ -41,12 +45,13 @@ BRAID_DEVICE inline float to_float(Float8 x) {
 
 BRAID_DEVICE inline void round_to(float& y, float x) { y = x; }
 BRAID_DEVICE inline void round_to(Float16& y, float x) { y.bits = float_to_half(x); }
-// Rounds to the nearest, half to even; NaN stays NaN.
-BRAID_DEVICE inline void round_to(Bfloat16& y, float x) {
+BRAID_DEVICE inline void round_to(Bfloat16& y, float x) { y.bits = float_to_bfloat(x); }
+// float_to_bfloat() for those without such an instruction.
+BRAID_DEVICE inline std::uint16_t bfloat_by_bits(float x) {
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
   const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  y.bits = std::uint16_t(x != x ? 0x7fc0 : rounded);
+  return std::uint16_t(x != x ? 0x7fc0 : rounded);
 }
 
 // Rounds to the nearest, half to even; values beyond 448 become 448, NaN stays NaN.

@@ -89,11 +89,16 @@ BRAID_DEVICE void run(const GatedResidualNorm& work, Block& block) {
 }
 
 // The tanh approximation, 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), as
-// x / (1 + exp(-2 u)), which takes a third of tanhf's instructions. For large -u the exponential is
-// infinite and the result zero.
-BRAID_DEVICE inline float gelu_of(float x) {
-  return x / (1 + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));
+// x / (1 + exp(-2 u)). For large -u the exponential is infinite and the result zero. Results in 16
+// bits need neither an exact exponential nor an exact quotient.
+BRAID_DEVICE inline float power_of_gelu(float x) {
+  return -1.5957691216057308f * (x + 0.044715f * x * x * x);
 }
+template <class T>
+BRAID_DEVICE float gelu_of(float x, T) {
+  return rough_quotient(x, 1 + rough_exponential(power_of_gelu(x)));
+}
+BRAID_DEVICE inline float gelu_of(float x, float) { return x / (1 + expf(power_of_gelu(x))); }
 
 // Vector i of a token's [left | gelu(right)].
 template <class T, int N>
@@ -101,7 +106,7 @@ BRAID_DEVICE Floats<N> joined_vector(const JoinedGelu& work, const TokenIndex& a
   const auto left = work.left_width / N;
   if (i < left) return load_floats<T, N>(row_at<T>(work.left, at), i);
   auto x = load_floats<T, N>(row_at<T>(work.right, at), i - left);
-  for (int k = 0; k < N; ++k) x.values[k] = gelu_of(x.values[k]);
+  for (int k = 0; k < N; ++k) x.values[k] = gelu_of(x.values[k], T());
   return x;
 }
 
