@@ -73,6 +73,17 @@ def residuals_per_block(given, num_blocks, tokens):
     return [whole for _, whole in tensors.values()], [tensors[id(tensor)][0] for tensor in listed]
 
 
+def beside(references):
+    """(reference, top, left) of each, in latents: below or right of those before it, whichever keeps the whole squarer."""
+    height = width = 0
+    for reference in references:
+        rows, columns = reference.shape[-2:]
+        is_tall = rows + height > columns + width
+        top, left = (0, width) if is_tall else (height, 0)
+        yield reference, top, left
+        height, width = max(height, rows + top), max(width, columns + left)
+
+
 class Denoiser(torch.nn.Module):
     """`tensors`: meta tensors of the file, by their names without prefix. `options`: how Braid is to load it."""
 
@@ -85,6 +96,7 @@ class Denoiser(torch.nn.Module):
         self.options = options
         self.worker = None
         self.loaded = None  # the patches' identity, once weights are in Braid's process
+        self.asked = None   # the patches and their identity that were asked for last
 
     def __getattr__(self, name):
         try:
@@ -98,8 +110,13 @@ class Denoiser(torch.nn.Module):
         found.update({prefix + name: tensor for name, tensor in self.tensors.items()})
         return found
 
+    def options_in(self, folder):
+        """How Braid is to load the file. What it reads besides may be written into `folder`."""
+        return self.options
+
     def load(self, weight_patches, identity):
         """Loads the weights, with ComfyUI's patches of weights, unless they are loaded. Raises Refused or Failed."""
+        self.asked = weight_patches, identity
         if self.worker is None or not self.worker.is_alive:
             self.worker, self.loaded = Worker(), None
         if self.loaded == identity:
@@ -108,7 +125,7 @@ class Denoiser(torch.nn.Module):
         shapes = {patches.PREFIX + name: tensor.shape for name, tensor in self.tensors.items()}
         with tempfile.TemporaryDirectory(prefix="braid-patches-") as folder:
             adapters = patches.write(weight_patches, shapes, folder)
-            answer, _ = self.ask("load", {"options": self.options, "adapters": adapters})
+            answer, _ = self.ask("load", {"options": self.options_in(folder), "adapters": adapters})
         for sentence in answer["warnings"]:
             logging.warning("Braid: %s", sentence)
         self.loaded = identity
@@ -117,7 +134,13 @@ class Denoiser(torch.nn.Module):
         """Ends Braid's process, and with it all that it holds of any device."""
         if self.worker is not None:
             self.worker.close()
-        self.worker = self.loaded = None
+        self.worker = self.loaded = self.asked = None
+
+    def reload(self):
+        """Loads what is loaded once more: options_in() has changed."""
+        if self.asked is not None:
+            self.loaded = None
+            self.load(*self.asked)
 
     def ask(self, do, message, arrays=None):
         try:
@@ -126,8 +149,8 @@ class Denoiser(torch.nn.Module):
             comfy.model_management.throw_exception_if_processing_interrupted()
             raise Failed("the run was cancelled") from None
 
-    def velocity(self, latents, text, timesteps, guidance=None, pooled=None, ids=None, size=(0, 0), residuals={}):
-        """[B, N, width] of tokens [B, N, width]."""
+    def velocity(self, latents, text, timesteps, guidance=None, pooled=None, ids=None, size=(0, 0), residuals={}, num_references=0):
+        """[B, N, width] of tokens [B, N, width], without the last `num_references`."""
         if self.loaded is None:
             raise Failed("the model is not loaded: ComfyUI evaluated it before its patcher loaded it")
         arrays = {"latents": floats(latents), "text": floats(text)}
@@ -139,7 +162,7 @@ class Denoiser(torch.nn.Module):
         message = {
             "timesteps": timesteps.float().expand(batch).tolist(),
             "guidance": [] if guidance is None else guidance.float().expand(batch).tolist(),
-            "width": size[0], "height": size[1],
+            "width": size[0], "height": size[1], "num_references": num_references,
         }
         for kind, (tensors, indices) in residuals.items():
             message[kind] = [f"{kind}_{i}" for i in indices]
@@ -223,21 +246,21 @@ class FluxDenoiser(Denoiser):
 
     def places(self, references, method, latents):
         """(reference, index, top, left) of each, in latents: behind one another, or beside the picture."""
-        height = width = 0
-        for number, reference in enumerate(references, 1):
-            rows, columns = reference.shape[-2:]
-            if method == "index":
+        if not references:
+            return
+        if method == "index":
+            for number, reference in enumerate(references, 1):
                 yield reference, number * self.config.get("ref_index_scale", 1.0), 0, 0
-            elif method == "uxo":
-                yield reference, 0, latents.shape[-2] + height, latents.shape[-1] + width
-                height, width = height + rows, width + columns
-            elif method == "offset":
-                is_wide = rows + height > columns + width
-                top, left = (0, width) if is_wide else (height, 0)
+        elif method == "uxo":
+            top, left = latents.shape[-2:]
+            for reference in references:
+                yield reference, 0, top, left
+                top, left = top + reference.shape[-2], left + reference.shape[-1]
+        elif method == "offset":
+            for reference, top, left in beside(references):
                 yield reference, 1, top, left
-                height, width = max(height, rows + top), max(width, columns + left)
-            else:
-                raise Refused(f"Braid's denoiser knows no reference_latents_method {method!r}: 'index', 'offset' or 'uxo'")
+        else:
+            raise Refused(f"Braid's denoiser knows no reference_latents_method {method!r}: 'index', 'offset' or 'uxo'")
 
 
 class ZImageDenoiser(Denoiser):

@@ -1,5 +1,7 @@
 """Load Model (Braid): a MODEL of ComfyUI whose denoiser runs in Braid's ranks."""
 
+import tempfile
+
 import comfy.model_detection
 import comfy.model_management
 import comfy.utils
@@ -11,6 +13,7 @@ from .fields import AS_STORED, AUTO
 from .model_files import path_of
 from .patcher import Patcher
 from .process import Interrupted, Refused, Worker
+from .qwen_image import QwenImageDenoiser
 
 
 def denoiser_of(config):
@@ -19,8 +22,10 @@ def denoiser_of(config):
         return FluxDenoiser
     if kind == "lumina2" and config.get("z_image_modulation"):
         return ZImageDenoiser
+    if kind == "qwen_image":
+        return QwenImageDenoiser
     raise Refused(f"ComfyUI takes this file for a model of the kind {kind!r}, which Braid does not run as a MODEL: FLUX.1, "
-                  "FLUX.2 and Z-Image")
+                  "FLUX.2, Z-Image and Qwen-Image")
 
 
 def own_device():
@@ -64,15 +69,17 @@ def load_model(file, devices, split, weight_form, offload, dtype, components, th
         "threads": threads,
         "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
     }
-    text, options["split"] = planned(options)
-    return patcher_of(config, kind(config.unet_config, tensors, options)), text
+    denoiser = kind(config.unet_config, tensors, options)
+    text, options["split"] = planned(denoiser)
+    return patcher_of(config, denoiser), text
 
 
-def planned(options):
+def planned(denoiser):
     """(the plan's text, the split to run). Braid's process ends with the answer: it holds nothing worth keeping."""
     worker = Worker()
     try:
-        answer, _ = worker.ask("plan", {"options": options}, interrupted=interrupted)
+        with tempfile.TemporaryDirectory(prefix="braid-plan-") as folder:
+            answer, _ = worker.ask("plan", {"options": denoiser.options_in(folder)}, interrupted=interrupted)
         return answer["text"], answer["split"]
     except Interrupted:
         comfy.model_management.throw_exception_if_processing_interrupted()

@@ -38,7 +38,7 @@ class LoadModel:
         modes = [AUTO, "none", "block", "leaf", "sequential"]
         dtypes = [AUTO, "bfloat16", "float16", "float32"]
         return [
-            Field("file", "COMBO", "A file of diffusion_models or checkpoints: FLUX.1, FLUX.2 or Z-Image", options=sorted(files())),
+            Field("file", "COMBO", "A file of diffusion_models or checkpoints: FLUX.1, FLUX.2, Z-Image or Qwen-Image", options=sorted(files())),
             Field("devices", "STRING", "One per rank: cuda:0,cuda:1. Empty: ComfyUI's own", ""),
             Field("split", "STRING", "auto, or degrees such as tp=2,ring=2", AUTO),
             Field("weight_form", "COMBO", "How dense layers are stored", AS_STORED, forms),

@@ -110,6 +110,7 @@ class Denoiser:
         evaluation.timesteps = message["timesteps"]
         evaluation.guidance = message["guidance"]
         evaluation.width, evaluation.height = message["width"], message["height"]
+        evaluation.num_references = message["num_references"]
         return {}, {"velocity": self.transformer.velocity(evaluation)}
 
 

@@ -10,19 +10,27 @@ from workflows import Job, drawn
 
 CLOSE = 2e-5  # of the largest latent: float32 rounding, through the steps
 SOON = 10.0   # seconds that a process may take to end
-here = types.SimpleNamespace(comfy=None, base=None, braid=None, python=None)
+here = types.SimpleNamespace(comfy=None, base=None, braid=None, python=None, known=set())
 
 
 def changed(job, **values):
     return Job(**{**vars(job), **values})
 
 
-def with_components(job, name):
-    more = {**job.more, "components": str(here.base / "components" / name)}
-    return changed(job, file=f"{name}.safetensors", more=more)
+def with_components(job, name, suffix=".safetensors"):
+    """`job` with the file of that name, and its configurations where the tests have some."""
+    folder = here.base / "components" / name
+    given = {"components": str(folder)} if folder.is_dir() else {}
+    return changed(job, file=f"{name}{suffix}", more={**given, **job.more})
 
 
 class Case(unittest.TestCase):
+    def needs(self, *names):
+        """Skips the test where ComfyUI lacks one of these: nodes, classes of models, marks of files."""
+        lacking = [name for name in names if name not in here.known]
+        if lacking:
+            self.skipTest(f"this ComfyUI has no {' and no '.join(lacking)}")
+
     def assert_close(self, made, wanted, bound=CLOSE):
         self.assertEqual(made.shape, wanted.shape)
         self.assertTrue(torch.isfinite(wanted).all())

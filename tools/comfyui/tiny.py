@@ -141,6 +141,43 @@ class ZImage:
         yield from linear("final_layer.linear", 64, h)
 
 
+@dataclass
+class QwenImage:
+    hidden: int = 256
+    layers: int = 2
+    text: int = 3584      # ComfyUI takes it for granted
+    is_at_zero: bool = False   # whether it has the mark of Edit-2511
+    is_layered: bool = False
+    published = None      # its configurations do not come with Braid: the node writes some
+
+    def block(self, name):
+        h = self.hidden
+        for side in ("img", "txt"):
+            yield from linear(f"{name}.{side}_mod.1", 6 * h, h)
+            yield from linear(f"{name}.{side}_mlp.net.0.proj", 4 * h, h)
+            yield from linear(f"{name}.{side}_mlp.net.2", h, 4 * h)
+        for layer in ("to_q", "to_k", "to_v", "add_q_proj", "add_k_proj", "add_v_proj", "to_out.0", "to_add_out"):
+            yield from linear(f"{name}.attn.{layer}", h, h)
+        for norm in ("norm_q", "norm_k", "norm_added_q", "norm_added_k"):
+            yield f"{name}.attn.{norm}.weight", [HEAD]
+
+    def shapes(self):
+        h = self.hidden
+        yield from linear("img_in", h, 64)
+        yield "txt_norm.weight", [self.text]
+        yield from linear("txt_in", h, self.text)
+        yield from linear("time_text_embed.timestep_embedder.linear_1", h, TIME)
+        yield from linear("time_text_embed.timestep_embedder.linear_2", h, h)
+        if self.is_layered:
+            yield "time_text_embed.addition_t_embedding.weight", [2, h]
+        for i in range(self.layers):
+            yield from self.block(f"transformer_blocks.{i}")
+        yield from linear("norm_out.linear", 2 * h, h)
+        yield from linear("proj_out", 64, h)
+        if self.is_at_zero:
+            yield "__index_timestep_zero__", [0]
+
+
 def linear(name, rows, columns):
     yield f"{name}.weight", [rows, columns]
     yield f"{name}.bias", [rows]
@@ -163,7 +200,7 @@ def random_tensor(shape, generator):
 
 
 def make_model(shape, file, seed, dtype=torch.float32, prefix=""):
-    """Writes the file of weights."""
+    """Writes the file of weights, and returns them."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
     for name, sizes in shape.shapes():
@@ -172,6 +209,7 @@ def make_model(shape, file, seed, dtype=torch.float32, prefix=""):
         tensors[prefix + name] = (value + is_norm).to(dtype)
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, file)
+    return tensors
 
 
 def make_components(shape, published, folder):
@@ -182,7 +220,25 @@ def make_components(shape, published, folder):
     file.write_text(json.dumps({**config, **shape.config()}), encoding="utf-8")
 
 
-def make_lora(layers, file, seed, rank=4, alpha=2.0):
+def make_qwen_components(shape, folder):
+    """Writes those of an Edit-Plus model, which do not come with Braid."""
+    files = {
+        "transformer/config.json": {"num_attention_heads": shape.hidden // HEAD, "num_layers": shape.layers, "out_channels": 16},
+        "text_encoder/config.json": {"model_type": "qwen2_5_vl", "hidden_size": shape.text, "num_attention_heads": 28,
+                                     "num_key_value_heads": 4, "vision_config": {"out_hidden_size": shape.text}},
+        "vae/config.json": {"_class_name": "AutoencoderKLQwenImage"},
+        "scheduler/scheduler_config.json": {"_class_name": "FlowMatchEulerDiscreteScheduler"},
+        "tokenizer/tokenizer_config.json": {},
+        "processor/preprocessor_config.json": {},
+    }
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    index = {name.partition("/")[0]: ["diffusers", "Part"] for name in files}
+    (folder / "model_index.json").write_text(json.dumps({"_class_name": "QwenImageEditPlusPipeline", **index}), encoding="utf-8")
+
+
+def make_lora(layers, file, seed, rank=4, alpha=2.0, has_magnitude=False):
     """`layers`: (name in the file, rows, columns); names without alpha of their own end with '!'."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
@@ -193,5 +249,7 @@ def make_lora(layers, file, seed, rank=4, alpha=2.0):
         tensors[f"{plain}.{up}.weight"] = torch.randn(rows, rank, generator=generator) / 2
         if plain == name:
             tensors[f"{plain}.alpha"] = torch.tensor(alpha)
+        if has_magnitude:
+            tensors[f"{plain}.dora_scale"] = torch.ones(rows, 1)
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, file)

@@ -1,6 +1,6 @@
 """Workflows in ComfyUI's API format, and the latents that they save."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from safetensors.torch import load_file
 
@@ -16,12 +16,16 @@ class Job:
     text: int                     # width of its embedded prompts
     pooled: int = 0
     latent: str = "EmptySD3LatentImage"
+    items: int = 0                # of references' latents, for models that take several; 0: latents have no such axis
+    layers: int | None = None     # drawn beside the whole picture, by models of layers
     width: int = 128
     height: int = 96
     steps: int = 3
     cfg: float = 1.0
     batch: int = 1
     tokens: int = 7
+    other_tokens: int | None = None  # of the negative prompt
+    masked: int = 0               # tokens that a mask of attention leaves out
     guidance: float | None = None
     references: tuple = ()        # sizes in pixels of random latents to look at
     method: str | None = None     # where they lie
@@ -44,11 +48,12 @@ class Workflow:
         return [name, 0]
 
     def conditioning(self, job, seed):
-        found = self.add("TestConditioning", seed=seed, tokens=job.tokens, width=job.text, pooled=job.pooled)
+        found = self.add("TestConditioning", seed=seed, tokens=job.tokens, width=job.text, pooled=job.pooled, masked=job.masked)
         if job.guidance is not None:
             found = self.add("FluxGuidance", conditioning=found, guidance=job.guidance)
         for number, (width, height) in enumerate(job.references):
-            latent = self.add("TestLatent", seed=seed + 50 + number, width=width, height=height, like=self.latent(job))
+            latent = self.add("TestLatent", seed=seed + 50 + number, width=width, height=height, items=job.items,
+                              like=self.latent(job))
             found = self.add("ReferenceLatent", conditioning=found, latent=latent)
         if job.control:
             found = self.add("TestControl", conditioning=found, hidden=job.control)
@@ -57,12 +62,13 @@ class Workflow:
         return found
 
     def latent(self, job):
-        return self.add(job.latent, width=job.width, height=job.height, batch_size=job.batch)
+        layers = {} if job.layers is None else {"layers": job.layers}
+        return self.add(job.latent, width=job.width, height=job.height, batch_size=job.batch, **layers)
 
     def model(self, job, loader):
         if loader != "comfy":
-            model = self.add(loader, file=job.file, devices=job.devices, split=job.split, weight_form="as stored",
-                             offload="auto", **{"dtype": "float32", **job.more})
+            usual = {"weight_form": "as stored", "offload": "auto", "dtype": "float32"}
+            model = self.add(loader, file=job.file, devices=job.devices, split=job.split, **{**usual, **job.more})
         else:
             model = self.add("UNETLoader", unet_name=job.file, weight_dtype="default")
         for file, strength in job.loras:
@@ -73,8 +79,9 @@ class Workflow:
 
     def draw(self, job, loader, name):
         """Draws and saves latents under `name`."""
+        other = replace(job, tokens=job.tokens if job.other_tokens is None else job.other_tokens)
         drawn = self.add("KSampler", model=self.model(job, loader), seed=3, steps=job.steps, cfg=job.cfg, sampler_name="euler",
-                         scheduler="simple", positive=self.conditioning(job, 11), negative=self.conditioning(job, 12),
+                         scheduler="simple", positive=self.conditioning(job, 11), negative=self.conditioning(other, 12),
                          latent_image=self.latent(job), denoise=1.0)
         self.add("SaveLatent", samples=drawn, filename_prefix=name)
         return self

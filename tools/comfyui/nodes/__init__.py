@@ -1,13 +1,19 @@
 """Nodes of ComfyUI for the tests alone: conditioning without text encoders, and faults."""
 
 import importlib.util
+import inspect
 import sys
 from pathlib import Path
 from unittest import mock
 
 import comfy.controlnet
+import comfy.ldm.qwen_image.model
 import comfy.model_detection
+import comfy.patcher_extension
+import comfy.supported_models
 import torch
+from aiohttp import web
+from server import PromptServer
 
 HEAD = 128
 ZIMAGE = {
@@ -27,6 +33,8 @@ def tiny(state_dict, key_prefix, metadata=None):
     if config.get("image_model") == "lumina2" and "n_heads" not in config:
         heads = config["dim"] // HEAD
         config.update(ZIMAGE, n_heads=heads, n_kv_heads=heads)
+    if config.get("image_model") == "qwen_image":
+        config["num_attention_heads"] = len(state_dict[f"{key_prefix}img_in.weight"]) // HEAD
     return config
 
 
@@ -43,12 +51,14 @@ class Conditioning:
     @classmethod
     def INPUT_TYPES(cls):
         return {"required": {name: ("INT", {"default": 1, "min": 0, "max": 100000})
-                             for name in ("seed", "tokens", "width", "pooled")}}
+                             for name in ("seed", "tokens", "width", "pooled", "masked")}}
 
-    def run(self, seed, tokens, width, pooled):
+    def run(self, seed, tokens, width, pooled, masked):
         generator = torch.Generator().manual_seed(seed)
         embeddings = torch.randn(1, tokens, width, generator=generator)
         extras = {"pooled_output": torch.randn(1, pooled, generator=generator) if pooled else None}
+        if masked:
+            extras["attention_mask"] = (torch.arange(tokens) < tokens - masked).long()[None]
         return ([[embeddings, extras]],)
 
 
@@ -61,14 +71,15 @@ class Latent:
 
     @classmethod
     def INPUT_TYPES(cls):
-        numbers = {name: ("INT", {"default": 64, "min": 0, "max": 100000}) for name in ("seed", "width", "height")}
+        numbers = {name: ("INT", {"default": 64, "min": 0, "max": 100000}) for name in ("seed", "width", "height", "items")}
         return {"required": {**numbers, "like": ("LATENT",)}}
 
-    def run(self, seed, width, height, like):
+    def run(self, seed, width, height, items, like):
         channels = like["samples"].shape[1]
         scale = 16 if channels == 128 else 8
         generator = torch.Generator().manual_seed(seed)
-        return ({"samples": torch.randn(1, channels, height // scale, width // scale, generator=generator)},)
+        between = [items] if items else []
+        return ({"samples": torch.randn(1, channels, *between, height // scale, width // scale, generator=generator)},)
 
 
 class RandomControl(comfy.controlnet.ControlBase):
@@ -150,6 +161,39 @@ class Merge:
         return (model,)
 
 
+class Age:
+    """What Load Model (Braid) says in a ComfyUI that lacks what it builds upon."""
+
+    RETURN_TYPES = ("MODEL",)
+    FUNCTION = "run"
+    CATEGORY = "braid tests"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"model": ("MODEL",)}}
+
+    def run(self, model):
+        lacked = comfy.patcher_extension.WrapperExecutor
+        del comfy.patcher_extension.WrapperExecutor
+        try:
+            NODE_CLASS_MAPPINGS["BraidLoadModelFirst"]().run("", "", "", "", "")
+        finally:
+            comfy.patcher_extension.WrapperExecutor = lacked
+
+
+def known():
+    """What this ComfyUI knows, of what cases of the tests need: classes of models, and marks of Qwen-Image's files."""
+    arguments = inspect.signature(comfy.ldm.qwen_image.model.QwenImageTransformer2DModel).parameters
+    found = [model.__name__ for model in comfy.supported_models.models]
+    found += [name for name in ("use_additional_t_cond", "default_ref_method") if name in arguments]
+    return found
+
+
+@PromptServer.instance.routes.get("/braid_tests/known")
+async def answer_known(request):
+    return web.json_response(known())
+
+
 def in_the_first_api():
     """Braid's nodes as a ComfyUI without the API of version 3 finds them."""
     folder = Path(__file__).resolve().parents[3] / "comfyui"
@@ -164,4 +208,5 @@ def in_the_first_api():
 NODE_CLASS_MAPPINGS = {
     **in_the_first_api(),
     "TestConditioning": Conditioning, "TestLatent": Latent, "TestControl": Control, "TestFault": Fault, "TestMerge": Merge,
+    "TestAge": Age,
 }

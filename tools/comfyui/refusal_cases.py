@@ -1,0 +1,81 @@
+"""What Load Model (Braid) refuses."""
+
+import shutil
+import struct
+
+import torch
+from checkout import Failure
+from jobs import FLUX1, ZIMAGE
+from safetensors.torch import save_file
+from session import Case, changed, here, with_components
+from workflows import drawn
+
+
+class Refused(Case):
+    """One sentence each, and no process is left."""
+
+    def test_patches_that_reach_inside_are_named(self):
+        job = with_components(FLUX1, "flux1")
+        for kind, name in (("attention", "attn1_patch"), ("replace", "dit"), ("object", "diffusion_model.img_in"),
+                           ("hook", "diffusion_model.img_in.weight")):
+            with self.subTest(kind=kind):
+                self.assert_refused(changed(job, faults=(("TestFault", {"kind": kind}),)), name, "reaches inside the model")
+
+    def test_merges_are_named(self):
+        self.assert_refused(changed(with_components(FLUX1, "flux1"), faults=(("TestMerge", {}),)), "diffusion_model.img_in.weight")
+
+    def test_an_adapter_that_comfyui_applies_otherwise(self):
+        self.assert_refused(changed(with_components(FLUX1, "flux1"), loras=(("dora.safetensors", 1.0),)), "img_in", "DoRA")
+
+    def test_a_mask_and_scaled_positions_of_zimage(self):
+        self.needs("ZImage", "ScaleROPE")
+        job = with_components(ZIMAGE, "zimage")
+        rope = {"scale_x": 0.5, "shift_x": 1.0, "scale_y": 2.0, "shift_y": 3.0, "scale_t": 1.0, "shift_t": 1.0}
+        self.assert_refused(changed(job, masked=2), "takes no 'attention_mask'")
+        self.assert_refused(changed(job, faults=(("ScaleROPE", rope),)), "takes no 'rope_options'")
+
+    def test_a_comfyui_of_another_age(self):
+        job = changed(with_components(FLUX1, "flux1"), faults=(("TestAge", {}),))
+        self.assert_refused(job, "has no comfy.patcher_extension.WrapperExecutor", "0.3.64")
+
+    def test_models_that_are_not_braids(self):
+        models = here.base / "models" / "diffusion_models"
+        save_file({"caption_projection.0.linear.weight": torch.zeros(8, 8)}, models / "hidream.safetensors")
+        save_file({"nothing.weight": torch.zeros(8, 8)}, models / "nothing.safetensors")
+        self.assert_refused(changed(FLUX1, file="hidream.safetensors"), "'hidream'", "FLUX.1, FLUX.2, Z-Image and Qwen-Image")
+        self.assert_refused(changed(FLUX1, file="nothing.safetensors"), "no model that this ComfyUI knows")
+
+    def test_devices_and_splits(self):
+        job = with_components(FLUX1, "flux1")
+        before = self.workers()
+        self.assert_refused(changed(job, devices="cuda:7"), "there is no device 'cuda:7' here", "cpu")
+        self.assert_refused(changed(job, devices="cpu,cpu", split="tp=3"), "tp=3")
+        self.assert_refused(changed(job, devices="cpu,cpu", split="sideways"), "sideways")
+        self.assert_refused(changed(job, devices="cpu,cpu,cpu", split="tp=3"), "tp")
+        self.assertEqual(self.workers(), before)
+
+    def test_files(self):
+        models = here.base / "models" / "diffusion_models"
+        (models / "text.safetensors").write_text("this is no model", encoding="utf-8")
+        data = (models / "flux1.safetensors").read_bytes()
+        (models / "cut.safetensors").write_bytes(data[: len(data) // 2])
+        (models / "cut.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 5, 0))
+        (models / "huge.safetensors").write_bytes(struct.pack("<Q", 1 << 60) + data[8:])
+        for name in ("text.safetensors", "cut.gguf", "huge.safetensors"):
+            self.assert_refused(changed(FLUX1, file=name), name, "its header is not")
+        self.assert_refused(changed(with_components(FLUX1, "flux1"), file="cut.safetensors"), "cut.safetensors")
+        self.assert_refused(FLUX1)  # whose shapes nobody published
+        with self.assertRaisesRegex(Failure, "not in list"):
+            drawn(here.comfy, changed(FLUX1, file="none.safetensors"))
+
+    def test_a_gone_file(self):
+        models = here.base / "models" / "diffusion_models"
+        shutil.copy(models / "flux1.safetensors", models / "gone.safetensors")
+        job = changed(with_components(FLUX1, "flux1"), file="gone.safetensors")
+        drawn(here.comfy, job)
+        here.comfy.ask("POST", "/free", {"unload_models": True, "free_memory": True})
+        self.assert_soon(lambda: not self.workers())
+        (models / "gone.safetensors").unlink()
+        with self.assertRaises(Failure):
+            drawn(here.comfy, job)
+        self.assertEqual(self.workers(), [])
