@@ -15,6 +15,7 @@ from pathlib import Path
 import tiny
 import torch
 from checkout import Checkout, Failure
+from coded_cases import Coded
 from jobs import FLUX1, FLUX2, QWEN, ZIMAGE
 from qwen_image_cases import QwenImage
 from refusal_cases import Refused
@@ -22,7 +23,7 @@ from server_cases import Generates
 from session import Case, changed, here, with_components
 from workflows import BRAID, Workflow, drawn, latents
 
-__all__ = ["Generates", "QwenImage", "Refused"]
+__all__ = ["Coded", "Generates", "QwenImage", "Refused"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "models" / "published"
