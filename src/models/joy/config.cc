@@ -84,10 +84,15 @@ DenoiserShape joy_shape(const JoyConfig& c) {
                       .all_reduces = 2,
                       .peak_elements = {.whole = 2 * h, .shared = 2 * m},
                       .widest_output = m,
-                      .kernels = 22,
+                      .kernels = 18,
                       .layers = 8,
-                      .traffic_elements = {.whole = 9 * h, .shared = 6 * h},
+                      .traffic_elements = {.whole = 9 * h, .shared = 4 * h},
                       .inputs = {.whole = 2 * h, .shared = h + m},
+                      .coded = {.whole = 2 * h, .shared = m},  // all but what attention returns
+                      .coded_layers = 6,
+                      .gated_sums = 2,
+                      .gated_kernels = 2,       // behind the MLP; behind attention they are norms
+                      .gated_elements = 5 * h,  // there 2 of 4 widths
                       .activated = {.whole = 0, .shared = 2 * m},
                       .has_sides = true}}};
 }
