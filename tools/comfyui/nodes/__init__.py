@@ -145,7 +145,7 @@ class Fault:
 
 
 class Merge:
-    """A patch that is no LoRA: the weights of another model."""
+    """Patches that are no LoRA: another model's weights for this one ("into"), or this one's for another ("from")."""
 
     RETURN_TYPES = ("MODEL",)
     FUNCTION = "run"
@@ -153,11 +153,15 @@ class Merge:
 
     @classmethod
     def INPUT_TYPES(cls):
-        return {"required": {"model": ("MODEL",)}}
+        return {"required": {"model": ("MODEL",), "kind": (["into", "from"],)}}
 
-    def run(self, model):
+    def run(self, model, kind):
         model = model.clone()
-        model.add_patches(model.get_key_patches("diffusion_model.img_in."), 0.5, 0.5)
+        if kind == "from":
+            model.get_key_patches("diffusion_model.img_in.")
+        else:
+            shape = model.model_state_dict()["diffusion_model.img_in.weight"].shape
+            model.add_patches({"diffusion_model.img_in.weight": (torch.ones(shape),)}, 0.5, 0.5)
         return (model,)
 
 
@@ -176,7 +180,7 @@ class Age:
         lacked = comfy.patcher_extension.WrapperExecutor
         del comfy.patcher_extension.WrapperExecutor
         try:
-            NODE_CLASS_MAPPINGS["BraidLoadModelFirst"]().run("", "", "", "", "")
+            NODE_CLASS_MAPPINGS["BraidLoadModelFirst"]().run(file="", devices="", split="", weight_form="", offload="")
         finally:
             comfy.patcher_extension.WrapperExecutor = lacked
 
