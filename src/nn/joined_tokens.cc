@@ -22,13 +22,16 @@ Tensor joined_tokens(Tensor& text_BTC, Tensor& image_BIC) {
 
 Tensor one_behind_other(const Tensor& first_BLHD, const Tensor& second_BLHD) {
   const auto &a = first_BLHD, &b = second_BLHD;
+  const auto &longer = a.size(1) > 1 ? a : b, &other = a.size(1) > 1 ? b : a;
+  const auto row = longer.stride(1);  // a single token's says nothing
   const bool adjoin = a.size(0) == 1 && b.size(0) == 1 && a.is_alias_of(b) &&
-                      a.strides().slice(1) == b.strides().slice(1) &&
-                      b.storage_offset() == a.storage_offset() + a.size(1) * a.stride(1);
+                      a.strides().slice(2) == b.strides().slice(2) &&
+                      (other.size(1) == 1 || other.stride(1) == row) &&
+                      b.storage_offset() == a.storage_offset() + a.size(1) * row;
   if (!adjoin) return at::cat({a, b}, 1);
   auto shape = a.sizes().vec();
   shape[1] += b.size(1);
-  return a.as_strided(shape, a.strides());
+  return a.as_strided(shape, longer.strides());
 }
 
 }  // namespace braid

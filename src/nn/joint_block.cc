@@ -110,9 +110,11 @@ JointBlock::JointBlock(JointSides sides, Form form, const std::optional<c10::Str
 }
 
 // One piece of a GPU's memory for the queries, keys and values of both sides, so that values need
-// no joining. Several pictures' would not lie one behind the other.
+// no joining. Several pictures' would not lie one behind the other, and two streams have memory of
+// their own.
 JointTokens JointBlock::room_for_qkv(const JointTokens& x) const {
   if (!x.image_BIC.is_cuda() || x.image_BIC.size(0) > 1) return {};
+  if (image_and_text_.runs_concurrently()) return {};
   const bool is_text_first = form_.first == First::kText;
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
   const auto all =

@@ -16,7 +16,7 @@ using fake_gpu::Crossings, fake_gpu::OrderOfWork;
 using testing::HasSubstr, testing::IsEmpty, testing::Not;
 
 constexpr int kRanks = 4;
-constexpr std::int64_t kNumel = 4 * 1000;
+constexpr std::int64_t kNumel = 4 * 1024;  // shares are whole multiples of 16
 
 at::Device gpu(int rank) { return {at::kCUDA, at::DeviceIndex(rank)}; }
 Tensor values(int rank) { return (at::arange(kNumel) * (rank + 1) / 3).to(at::kBFloat16); }

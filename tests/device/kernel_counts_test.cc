@@ -60,7 +60,7 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Mesh& me
   const c10::InferenceMode no_autograd;
   const fake_gpu::Attends cudnn(ops::AttentionKernel::kCudnn);
   auto deployment = deploy({.model = model, .dtype = Dtype::kBfloat16, .memory = memory});
-  deployment.devices = {device};
+  deployment.devices.assign(std::size_t(num_gpus()), device);  // whichever rank this is
   const auto probe =
       probe_of({.width = 64, .height = 64, .max_sequence_length = kTextTokens}, deployment);
   const auto denoisers = denoisers_of(mesh, deployment);
@@ -161,11 +161,12 @@ TEST_F(KernelsOfABlock, OfFloat8WriteCodesInPassing) {
   expect("single", "single_blocks.5", 0);
 }
 
-// Each side's part of the attended tokens is copied once; its bias still comes with the product.
+// Each side's part of the attended tokens is copied once, and values are joined; the biases still
+// come with the products.
 TEST_F(KernelsOfABlock, OfSeveralPicturesCopyTheirAttendedTokensOnce) {
   const auto step = step_of(kDemo, {}, 2);
   const auto& block = step.blocks.at("double_blocks.1");
-  EXPECT_EQ(block.kernels, kind_named(step, "double").kernels + 2) << block.names;
+  EXPECT_EQ(block.kernels, kind_named(step, "double").kernels + 3) << block.names;
 }
 
 // A sum of tensor parallel ranks is one kernel, which takes the gated residual's place; here each

@@ -30,6 +30,11 @@ TEST(OneBehindOther, CopiesOnlyWhatDoesNotLieSo) {
   const auto joined = one_behind_other(a, b);
   EXPECT_TRUE(joined.is_alias_of(all));
   EXPECT_TRUE(at::equal(joined, heads(0, 7)));
+  for (const std::int64_t first : {1, 6}) {  // a token alone has any stride
+    const auto alone = one_behind_other(heads(0, first), heads(first, 7 - first));
+    EXPECT_TRUE(alone.is_alias_of(all));
+    EXPECT_TRUE(at::equal(alone, heads(0, 7)));
+  }
   for (const auto& [x, y] : {std::pair(b, a), std::pair(heads(0, 2), b), std::pair(a, b.clone()),
                              std::pair(a.expand({2, 3, 2, 4}), b.expand({2, 4, 2, 4}))}) {
     const auto copy = one_behind_other(x, y);
