@@ -6,8 +6,11 @@ require_comfyui() {
     stop 2 "--comfyui should be given with BRAID_COMFYUI=DIR, a checkout of ComfyUI"
 }
 
-# comfy_packages: what the checkout requires of PyPI, without what only a browser shows.
-comfy_packages() { grep -v -e workflow-templates -e embedded-docs "$BRAID_COMFYUI/requirements.txt"; }
+# comfy_packages: what the checkout requires of PyPI, without what only a browser shows; and what the tests write files with.
+comfy_packages() {
+  grep -v -e workflow-templates -e embedded-docs "$BRAID_COMFYUI/requirements.txt"
+  echo gguf
+}
 
 # share_packages VENV: lets it see what other environments here have, among it several GB of torch; its own come first.
 share_packages() {
@@ -22,7 +25,7 @@ prepare_comfyui() {
   local venv
   venv=$cache/comfyui-$(cksum <"$BRAID_COMFYUI/requirements.txt" | cut -d' ' -f1)
   comfy_python=$venv/bin/python
-  [[ ! -e $venv/complete ]] || ! "$comfy_python" -c "import torch" 2>/dev/null || return 0
+  [[ ! -e $venv/complete ]] || ! "$comfy_python" -c "import torch, gguf" 2>/dev/null || return 0
   say "installing what ComfyUI requires into $venv (once)"
   rm -rf "$venv"
   python3 -m venv "$venv" || stop 1 "python3 cannot make a virtual environment"
