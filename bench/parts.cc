@@ -58,17 +58,26 @@ std::vector<std::int64_t> text_and_picture() {
   return ids;
 }
 
-// A picture's tokens are given.
-std::function<Tensor()> reader_of_pictures(const Weights& weights) {
-  Qwen3VlConfig config;
+// A few layers that read, behind a tower of one block.
+template <class Config>
+Config shortened(Config config) {
   config.vision.depth = 1;
-  config.vision.deepstack.clear();
   config.image_token = 0;
   config.text.vocab_size = kVlTextTokens + 1;
   config.text.num_layers = kVlLayers;
+  return config;
+}
+
+Tensor tokens_of_picture(std::int64_t side, const CausalLmConfig& text, at::Device device) {
+  return at::randn({side * side, text.hidden}).to(at::kBFloat16).to(device);
+}
+
+// A picture's tokens are given.
+std::function<Tensor()> reader_of_pictures(const Weights& weights) {
+  auto config = shortened(Qwen3VlConfig());
+  config.vision.deepstack.clear();
   const auto side = kSide / config.vision.pixels_per_token();
-  const auto tokens =
-      at::randn({side * side, config.text.hidden}).to(at::kBFloat16).to(weights.device());
+  const auto tokens = tokens_of_picture(side, config.text, weights.device());
   const EncodedPictures seen{.grids = {{side, side}}, .all = {.tokens_MC = tokens, .added_MC = {}}};
   return [=, model = std::make_shared<Qwen3Vl>(config, weights)] {
     return (*model)(text_and_picture(), seen);
@@ -77,15 +86,10 @@ std::function<Tensor()> reader_of_pictures(const Weights& weights) {
 
 // The same for Qwen2.5-VL.
 std::function<Tensor()> reader_of_windows(const Weights& weights) {
-  Qwen25VlConfig config;
-  config.vision.depth = 1;
+  auto config = shortened(Qwen25VlConfig());
   config.vision.whole.clear();
-  config.image_token = 0;
-  config.text.vocab_size = kVlTextTokens + 1;
-  config.text.num_layers = kVlLayers;
   const auto side = kWindowsSide / config.vision.form().pixels_per_token();
-  const auto tokens =
-      at::randn({side * side, config.text.hidden}).to(at::kBFloat16).to(weights.device());
+  const auto tokens = tokens_of_picture(side, config.text, weights.device());
   const TowerTokens seen{.grids = {{side, side}}, .tokens_MC = tokens};
   return [=, model = std::make_shared<Qwen25Vl>(config, weights)] {
     return (*model)(text_and_picture(), seen);

@@ -405,11 +405,10 @@ def work(args, folder):
                     lambda model=model, blocks=blocks, quantize=quantize, beside=beside:
                     braid_evaluation(build, model, side, blocks, device, quantize, beside))
     for name, blocks in (("klein-4b", args.blocks), ("z-image", (2, 2, 4))):
-        cases[name]["braid"] = lambda name=name, blocks=blocks: braid_evaluation(
-            build, name, 512, blocks, device)
-        if (" int8", "int8") in forms:
-            cases[name]["braid int8"] = lambda name=name, blocks=blocks: braid_evaluation(
-                build, name, 512, blocks, device, "int8")
+        for form, quantize in forms:
+            cases[name][f"braid{form}"] = (
+                lambda name=name, blocks=blocks, quantize=quantize:
+                braid_evaluation(build, name, 512, blocks, device, quantize))
     # the first step's time includes what is computed once per picture
     for form, quantize in forms:
         cases["z-image"][f"braid{form}, later step"] = lambda quantize=quantize: braid_evaluation(
