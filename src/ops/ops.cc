@@ -196,15 +196,8 @@ SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B
   check_gated(residual_BLC, gate_B1C, y_BLC);
   check_modulation(m.scale, residual_BLC);
   check_modulation(m.shift, residual_BLC);
-  if (is_coded) return gpu::gated_residual_norm_codes(residual_BLC, gate_B1C, y_BLC, m);
-  auto made = gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
-  return {std::move(made.sum_BLC), std::move(made.normed_BLC)};
-}
-
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m) {
-  auto made = gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m, InputForm::kNumbers);
-  return {std::move(made.sum_BLC), std::move(made.normed.x)};
+  return is_coded ? gpu::gated_residual_norm_codes(residual_BLC, gate_B1C, y_BLC, m)
+                  : gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
 }
 
 void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,

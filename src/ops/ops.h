@@ -65,11 +65,6 @@ LayerInput modulated_norm(const Tensor& x_BLC, const Modulation& m, InputForm fo
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
 
 // gated_residual(), and modulated_norm() of that sum.
-struct NormedSum {
-  Tensor sum_BLC, normed_BLC;
-};
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m);
 struct SumAndInput {
   Tensor sum_BLC;
   LayerInput normed;

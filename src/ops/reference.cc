@@ -33,8 +33,8 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
   return sum.scalar_type() == at::kHalf ? sum.clamp_(-65504, 65504) : sum;
 }
 
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m) {
+SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                const Tensor& y_BLC, const Modulation& m) {
   const auto sum = reference::gated_residual(residual_BLC, gate_B1C, y_BLC);
   return {sum, reference::modulated_norm(sum, m)};
 }
@@ -47,9 +47,9 @@ class AtElements {
  public:
   AtElements(const ElementRun& run, const Tensor& out, at::ScalarType dtype)
       : made_(out.options().dtype(dtype)),
-        index_(at::arange(run.begin, run.begin + out.numel(), at::kLong)),
+        index_(at::arange(run.begin, run.begin + out.numel(), out.options().dtype(at::kLong))),
         column_(at::remainder(index_, run.width)),
-        batch_(at::floor_divide(index_, run.tokens * run.width)),
+        batch_(at::div(index_, run.tokens * run.width, "floor")),
         width_(run.width) {}
   Tensor residual(const Tensor& x_BLC) const { return of(x_BLC, index_); }
   Tensor gate(const Tensor& x_B1C) const {

@@ -10,8 +10,8 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m);
+SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                const Tensor& y_BLC, const Modulation& m);
 void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
                const Tensor& out);
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);

@@ -74,8 +74,9 @@ const Operation kOperations[] = {
     {"gated_residual", [](const Given& g) { return ops::gated_residual(g.a, g.m.gate, g.b); }},
     {"gated_residual_norm",
      [](const Given& g) {
-       const auto both = ops::gated_residual_norm(g.a, g.m.gate, g.b, g.m);
-       return at::cat({both.sum_BLC, both.normed_BLC}, -1);
+       const auto both =
+           ops::gated_residual_norm(g.a, g.m.gate, g.b, g.m, ops::InputForm::kNumbers);
+       return at::cat({both.sum_BLC, both.normed.x}, -1);
      }},
     {"joined_gelu", [](const Given& g) { return ops::joined_gelu(g.a, g.b); }},
     {"swiglu", [](const Given& g) { return ops::swiglu(g.a, g.b); }},

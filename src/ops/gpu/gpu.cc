@@ -251,8 +251,8 @@ Tensor gated_norm_into(const GatedTensors& gated, const Modulation& m, const Lay
 
 }  // namespace
 
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m) {
+SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                const Tensor& y_BLC, const Modulation& m) {
   const auto normed = at::empty(y_BLC.sizes(), y_BLC.options());
   return {gated_norm_into({residual_BLC, gate_B1C, y_BLC}, m, normed), normed};
 }

@@ -26,8 +26,8 @@ LayerInput modulated_norm_codes(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
 // Rows as keeps_rows() says. Equal to the two one after the other, bit for bit where all operands
 // are aligned alike.
-NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const Tensor& y_BLC, const Modulation& m);
+SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                                const Tensor& y_BLC, const Modulation& m);
 SumAndInput gated_residual_norm_codes(const Tensor& residual_BLC, const Tensor& gate_B1C,
                                       const Tensor& y_BLC, const Modulation& m);
 // Whether one kernel adds so many parts. Then it equals ops::reference bit for bit.

@@ -25,7 +25,7 @@ bool supports_decoding(const Tensor&, const Matrix&) { return false; }
 Tensor gelu(const Tensor&) { refuse(); }
 Tensor modulated_norm(const Tensor&, const Modulation&) { refuse(); }
 Tensor gated_residual(const Tensor&, const Tensor&, const Tensor&) { refuse(); }
-NormedSum gated_residual_norm(const Tensor&, const Tensor&, const Tensor&, const Modulation&) {
+SumAndInput gated_residual_norm(const Tensor&, const Tensor&, const Tensor&, const Modulation&) {
   refuse();
 }
 bool adds(std::size_t) { return false; }

@@ -70,7 +70,7 @@ TEST_F(Gpu4K, LastTokenIsGatedAndNormed) {
   const LastBlocksOnly only(1);
   const auto got = gpu::gated_residual_norm(x, m.gate, y, m);
   EXPECT_TRUE(at::equal(last(got.sum_BLC), want.sum_BLC));
-  EXPECT_TRUE(at::equal(last(got.normed_BLC), want.normed_BLC));
+  EXPECT_TRUE(at::equal(last(got.normed.x), want.normed.x));
 }
 
 // In a single block [q k v | mlp] is one tensor.

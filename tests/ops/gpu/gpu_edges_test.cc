@@ -39,9 +39,8 @@ TEST_F(GpuEdges, NothingIsStartedForNothing) {
   const auto x = at::empty({2, 0, 8}, there(at::kFloat)), m = at::zeros({2, 1, 8}, x.options());
   EXPECT_EQ(gpu::modulated_norm(x, {.shift = m, .scale = m, .gate = m}).sizes(), x.sizes());
   EXPECT_EQ(gpu::gated_residual(x, m, x).sizes(), x.sizes());
-  EXPECT_EQ(
-      gpu::gated_residual_norm(x, m, x, {.shift = m, .scale = m, .gate = m}).normed_BLC.sizes(),
-      x.sizes());
+  EXPECT_EQ(gpu::gated_residual_norm(x, m, x, {.shift = m, .scale = m, .gate = m}).normed.x.sizes(),
+            x.sizes());
   EXPECT_EQ(gpu::gelu(x).sizes(), x.sizes());
   EXPECT_EQ(gpu::joined_gelu(x, x).sizes(), (at::IntArrayRef{2, 0, 16}));
   EXPECT_EQ(gpu::quantize_rows(x[0], Quantize::kInt8).scales_N1.size(0), 0);

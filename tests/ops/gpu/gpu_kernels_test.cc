@@ -122,10 +122,9 @@ TEST_P(GpuKernels, GatedResidualNorm) {
     expect_rounded_once(got.sum_BLC,
                         ops::reference::gated_residual(exact(x), exact(m.gate), exact(y)));
     EXPECT_TRUE(at::equal(got.sum_BLC, gpu::gated_residual(x, m.gate, y)));
-    expect_rounded_once(got.normed_BLC,
-                        ops::reference::modulated_norm(exact(got.sum_BLC), exact(m)));
+    expect_rounded_once(got.normed.x, ops::reference::modulated_norm(exact(got.sum_BLC), exact(m)));
     if (GetParam().lie != Lie::kDense) continue;
-    EXPECT_TRUE(at::equal(got.normed_BLC, gpu::modulated_norm(got.sum_BLC, m)));
+    EXPECT_TRUE(at::equal(got.normed.x, gpu::modulated_norm(got.sum_BLC, m)));
   }
 }
 
@@ -174,7 +173,7 @@ TEST_P(GpuKernels, CodesInPassingAreThoseOfTheNumbers) {
   const auto both = gpu::gated_residual_norm_codes(x, m.gate, y, m);
   const auto want = gpu::gated_residual_norm(x, m.gate, y, m);
   EXPECT_TRUE(at::equal(both.sum_BLC, want.sum_BLC));
-  expect_codes(both.normed, want.normed_BLC);
+  expect_codes(both.normed, want.normed.x);
   expect_codes(gpu::gelu_codes(y), gpu::gelu(y));
   if (gpu::keeps_rows(x.size(-1) + wide.size(-1)))
     expect_codes(gpu::joined_gelu_codes(x, wide), gpu::joined_gelu(x, wide));
