@@ -227,6 +227,25 @@ TEST_F(Qwen3VlParity, ReadsTextWithPicturesAndWithout) {
   expect_equal(model(ids("text.plain_ids"), {}), "text.plain_states");
 }
 
+// The model of as many layers as the tower passes features on.
+TEST_F(Qwen3VlParity, LastLayerMayBePlain) {
+  auto tensors = tensors_of(part("text_encoder", "model"));
+  std::erase_if(tensors, [](const auto& named) {
+    return named.first.find("language_model.layers.3.") != std::string::npos;
+  });
+  const auto checkpoint = checkpoint_of(tensors);
+  auto c = config("text_encoder", read_qwen3_vl_config);
+  c.text.num_layers = std::int64_t(c.vision.deepstack.size());
+  const Qwen3Vl whole(c, Weights(checkpoint, qwen3_vl_names(checkpoint), {}));
+  c.last_layer_is_plain = true;
+  const Qwen3Vl plain(c, Weights(checkpoint, qwen3_vl_names(checkpoint), {}));
+  const auto seen = whole.encode(pictures(at::kFloat));
+  const auto added = whole(ids("text.ids"), seen) - plain(ids("text.ids"), seen);
+  const auto rows = added.abs().sum(-1).flatten().nonzero().flatten();
+  EXPECT_TRUE(
+      at::allclose(added.index_select(1, rows).squeeze(0), seen.all.added_MC.back(), 0, 1e-5));
+}
+
 TEST_F(Qwen3VlParity, Bfloat16IsAsExactAsTheReferences) {
   const auto model = load(at::kBFloat16);
   expect_as_exact_as_reference(model(ids("text.ids"), model.encode(pictures(at::kBFloat16))),

@@ -378,6 +378,8 @@ JOY = [
     Case("joy edit, deepstack of two, four levels", JoyShape(
         seed=6, vae_base=2, vae_mult=(1, 2, 4, 4), deepstack=(0, 2), vision_depth=3,
         vision_positions=100), ask(size="70x50", seq=4096, cfg=4.0, steps=1, references=((70, 50),))),
+    Case("joy edit, a deepstack for every layer", JoyShape(seed=7, text_layers=3),
+         ask(size="70x50", seq=4096, cfg=4.0, steps=1, references=((70, 50),))),
     Case("joy plus", JoyShape(seed=8, plus=True),
          ask(size="640x512", seq=4096, cfg=4.0, steps=3, references=((60, 44), (40, 90)))),
     Case("joy plus, a reference, negative prompt", JoyShape(seed=9, plus=True, heads=3),

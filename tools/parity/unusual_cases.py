@@ -296,7 +296,7 @@ def joy(draw, seed):
         vision_width=draw.choice([16, 24]), vision_heads=draw.choice([1, 2]),
         vision_depth=depth, vision_ff=draw.choice([20, 50]),
         vision_positions=draw.choice([16, 36, 81, 2304]),
-        deepstack=tuple(sorted(draw.sample(range(depth), min(depth, draw.randint(0, layers - 1))))),
+        deepstack=tuple(sorted(draw.sample(range(depth), min(depth, draw.randint(0, layers))))),
         scheduler=scheduler(draw, False), configs={
             "transformer": {"theta": draw.choice([256, 10000, 77])},
             "text": {"rms_norm_eps": draw.choice([1e-6, 1e-4])},

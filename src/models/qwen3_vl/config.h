@@ -27,6 +27,8 @@ struct Qwen3VlConfig {
   // How many of a head's angles belong to time, rows and columns.
   std::vector<std::int64_t> sections = {24, 20, 20};
   std::int64_t image_token = 151655;
+  // The last layer's output is taken before features of pictures are added to it.
+  bool last_layer_is_plain = false;
 };
 
 // Reads text_encoder/config.json. Throws InputError naming the field.

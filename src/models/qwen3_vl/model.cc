@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "models/causal_lm/picture_places.h"
 
 namespace braid {
@@ -56,9 +58,12 @@ Tensor Qwen3Vl::operator()(const std::vector<std::int64_t>& ids,
   const auto where = at::tensor(places.of_pictures, at::kLong).to(options_.device());
   auto x = embedding_(ids_1T);
   if (seen.tokens_MC.defined()) x = x.index_copy(1, where, seen.tokens_MC.unsqueeze(0));
+  const auto layers = config_.text.num_layers;
+  const auto layers_with_features = std::min(std::int64_t(seen.added_MC.size()),
+                                             config_.last_layer_is_plain ? layers - 1 : layers);
   layers_.for_each([&](std::int64_t i, const CausalLmLayer& layer) {
     x = layer(x, prompt, rope);
-    if (i < std::int64_t(seen.added_MC.size()))
+    if (i < layers_with_features)
       x = x.index_add(1, where, seen.added_MC[std::size_t(i)].unsqueeze(0));
   });
   return x;

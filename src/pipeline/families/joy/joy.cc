@@ -127,10 +127,6 @@ void check_fit(const JoyConfigs& c, const ScheduleConfig& schedule) {
   require(c.vae.is_wan(), "a ", joy_pipeline(c.kind), " needs an AutoencoderKLWan");
   require(c.joy.text_width == c.text.text.hidden, "the transformer takes embedded text of width ",
           c.joy.text_width, ", the text encoder makes ", c.text.text.hidden);
-  // The reference takes the last layer's output before such features are added to it.
-  require(std::int64_t(c.text.vision.deepstack.size()) < c.text.text.num_layers,
-          "'deepstack_visual_indexes' should be fewer than the language model's layers, ",
-          c.text.text.num_layers, ", they are ", c.text.vision.deepstack.size());
   const auto channels = c.vae.latent_channels;
   require(c.joy.latent_channels == channels && c.joy.out_channels == channels,
           "the transformer takes ", c.joy.latent_channels, " and makes ", c.joy.out_channels,
@@ -141,6 +137,13 @@ void check_fit(const JoyConfigs& c, const ScheduleConfig& schedule) {
           c.vae.downscale(), " pixels wide");
   require(!schedule.use_dynamic_shifting, "a ", joy_pipeline(c.kind),
           " has one shift for all sizes: 'use_dynamic_shifting' should be false");
+}
+
+// The pipelines take what the last layer returns from a hook on it, before features are added.
+Qwen3VlConfig read_text_config(const JsonObject& json) {
+  auto c = read_qwen3_vl_config(json);
+  c.last_layer_is_plain = true;
+  return c;
 }
 
 std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
@@ -154,7 +157,7 @@ std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
   const JoyConfigs configs{
       .kind = kind,
       .joy = read_denoiser(files, "transformer", read_joy_config, no_config),
-      .text = read_qwen3_vl_config(config("text_encoder")),
+      .text = read_text_config(config("text_encoder")),
       .vae = read_autoencoder(files),
       .max_plain_tokens = int(index.integer_or("text_token_max_length", 2048, 1, 1 << 15))};
   const auto schedule = read_scheduler(files);
