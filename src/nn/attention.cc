@@ -51,6 +51,10 @@ Tensor attend_tokens(const Attend& attend, const Tensor& q_BLHD, const Tensor& k
   return tokens_first(attend(heads_first(q_BLHD), heads_first(k_BLGD), heads_first(v_BLGD)));
 }
 
+Tensor attend_tokens(const Attend& attend, const ops::RotatedHeads& heads, const Tensor& v_BLGD) {
+  return attend_tokens(attend, heads.q_BLHD, heads.k_BLGD, v_BLGD);
+}
+
 Tensor attend_behind_prefix(const Attend& attend, const Tensor& q_BLHD, const Tensor& k_BLGD,
                             const Tensor& v_BLGD, const Tensor& span_P2) {
   const auto prefix = span_P2.size(0), all = q_BLHD.size(1);

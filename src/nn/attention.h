@@ -67,6 +67,7 @@ Tensor split_heads(const Tensor& x_BLC, std::int64_t head_width);
 // `attend` for tensors as projections return them: q [B L H D], k v [B L G D] -> [B L (H D)]
 Tensor attend_tokens(const Attend& attend, const Tensor& q_BLHD, const Tensor& k_BLGD,
                      const Tensor& v_BLGD);
+Tensor attend_tokens(const Attend& attend, const ops::RotatedHeads& heads, const Tensor& v_BLGD);
 
 // Attends over a sequence causal by blocks, whose first tokens are a prefix that sees nothing
 // behind it: `span_P2` are the spans of these P tokens, the others see all. Each rank passes its

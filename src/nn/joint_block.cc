@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <array>
+#include <utility>
 
 #include "nn/joined_tokens.h"
 
@@ -75,11 +76,12 @@ Projected projected(const JointSide& side, const Tensor& x_BLC, const SideTokens
           .v_BLHD = split_heads(parts[2], head_width)};
 }
 
-// The MLP's hidden activations, of the norm of `sum_BLC`.
-ops::LayerInput widened(const JointSide& side, JointBlock::Mlp mlp, const ops::SumAndInput& h) {
+// The MLP's hidden activations, of the norm of `sum_BLC`, which is freed.
+ops::LayerInput widened(const JointSide& side, JointBlock::Mlp mlp, ops::SumAndInput& h) {
+  const auto normed = std::move(h.normed);
   if (mlp == JointBlock::Mlp::kGelu)
-    return side.mlp_in.gelu(h.normed, side.mlp_out.input_form(h.sum_BLC));
-  const auto halves = side.mlp_in(h.normed).chunk(2, -1);
+    return side.mlp_in.gelu(normed, side.mlp_out.input_form(h.sum_BLC));
+  const auto halves = side.mlp_in(normed).chunk(2, -1);
   return ops::swiglu(halves[0], halves[1]);
 }
 
@@ -87,7 +89,7 @@ ops::LayerInput widened(const JointSide& side, JointBlock::Mlp mlp, const ops::S
 Tensor finished(const JointSide& side, JointBlock::Mlp mlp, const Tensor& x_BLC,
                 const Tensor& attended_BLC, const SideTokens& m) {
   const auto y = side.proj(attended_BLC);
-  const auto h = with_attended(x_BLC, y, m, side.mlp_in.input_form(x_BLC));
+  auto h = with_attended(x_BLC, y, m, side.mlp_in.input_form(x_BLC));
   const auto z = side.mlp_out(widened(side, mlp, h));
   return plus_gated(h.sum_BLC, z, m, &SideModulations::mlp);
 }
@@ -133,17 +135,17 @@ JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m
       [&] { return projected(sides_.image, x.image_BIC, image_side(m), room.image_BIC); },
       [&] { return projected(sides_.text, x.text_BTC, text_side(m), room.text_BTC); });
   const auto &first = is_text_first ? text : image, &second = is_text_first ? image : text;
-  const auto [q, k] =
-      ops::normed_rotated(std::array{first.heads, second.heads}, form_.norm_eps, rope);
-  const auto y = attend_tokens(attend, q, k, one_behind_other(first.v_BLHD, second.v_BLHD));
+  const auto y = attend_tokens(
+      attend, ops::normed_rotated(std::array{first.heads, second.heads}, form_.norm_eps, rope),
+      one_behind_other(first.v_BLHD, second.v_BLHD));
   return {.image_BIC = y.narrow(1, is_text_first ? num_text : 0, num_image),
           .text_BTC = y.narrow(1, is_text_first ? 0 : num_image, num_text)};
 }
 
 JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations& m,
                                    const Rope& rope, const Attend& attend) const {
-  const auto attended = this->attended(x, m, rope, attend);
-  if (!image_and_text_.runs_concurrently()) return finished_together(x, attended, m);
+  auto attended = this->attended(x, m, rope, attend);
+  if (!image_and_text_.runs_concurrently()) return finished_together(x, std::move(attended), m);
   auto [image, text] = image_and_text_(
       [&] {
         return finished(sides_.image, form_.mlp, x.image_BIC, attended.image_BIC, image_side(m));
@@ -155,15 +157,15 @@ JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations&
 }
 
 // The same for both, whose sums over devices travel together.
-JointTokens JointBlock::finished_together(const JointTokens& x, const JointTokens& attended,
+JointTokens JointBlock::finished_together(const JointTokens& x, JointTokens attended,
                                           const JointModulations& m) const {
-  if (m.references) return finished_by_run(x, attended, m);
+  if (m.references) return finished_by_run(x, std::move(attended), m);
   const auto& [of_image, of_text] = sides_;
-  const auto [image, text] = gated_residual_norms(
-      {{of_image.proj, attended.image_BIC, x.image_BIC, m.image.attention.gate},
+  auto [image, text] = gated_residual_norms(
+      {{of_image.proj, std::move(attended.image_BIC), x.image_BIC, m.image.attention.gate},
        m.image.mlp,
        of_image.mlp_in.input_form(x.image_BIC)},
-      {{of_text.proj, attended.text_BTC, x.text_BTC, m.text.attention.gate},
+      {{of_text.proj, std::move(attended.text_BTC), x.text_BTC, m.text.attention.gate},
        m.text.mlp,
        of_text.mlp_in.input_form(x.text_BTC)});
   auto [image_sum, text_sum] = gated_residuals(
@@ -173,16 +175,21 @@ JointTokens JointBlock::finished_together(const JointTokens& x, const JointToken
 }
 
 // The same where references have gates of their own.
-JointTokens JointBlock::finished_by_run(const JointTokens& x, const JointTokens& attended,
+JointTokens JointBlock::finished_by_run(const JointTokens& x, JointTokens attended,
                                         const JointModulations& m) const {
   const auto& [of_image, of_text] = sides_;
-  const auto [image_y, text_y] =
-      apply_both(of_image.proj, attended.image_BIC, of_text.proj, attended.text_BTC);
-  const auto numbers = ops::InputForm::kNumbers;
-  const auto image = with_attended(x.image_BIC, image_y, image_side(m), numbers);
-  const auto text = with_attended(x.text_BTC, text_y, text_side(m), numbers);
-  const auto [image_z, text_z] = apply_both(of_image.mlp_out, widened(of_image, form_.mlp, image),
-                                            of_text.mlp_out, widened(of_text, form_.mlp, text));
+  const auto both = [](const Linear& a, ops::LayerInput x_a, const Linear& b, ops::LayerInput x_b) {
+    return apply_both(a, x_a, b, x_b);  // and frees what they read
+  };
+  auto [image, text] = [&] {
+    const auto [image_y, text_y] = both(of_image.proj, std::move(attended.image_BIC), of_text.proj,
+                                        std::move(attended.text_BTC));
+    const auto numbers = ops::InputForm::kNumbers;
+    return std::pair{with_attended(x.image_BIC, image_y, image_side(m), numbers),
+                     with_attended(x.text_BTC, text_y, text_side(m), numbers)};
+  }();
+  const auto [image_z, text_z] = both(of_image.mlp_out, widened(of_image, form_.mlp, image),
+                                      of_text.mlp_out, widened(of_text, form_.mlp, text));
   return {.image_BIC = plus_gated(image.sum_BLC, image_z, image_side(m), &SideModulations::mlp),
           .text_BTC = plus_gated(text.sum_BLC, text_z, text_side(m), &SideModulations::mlp)};
 }

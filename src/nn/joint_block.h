@@ -57,9 +57,9 @@ class JointBlock {
   JointTokens room_for_qkv(const JointTokens& x) const;
   JointTokens attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                        const Attend& attend) const;
-  JointTokens finished_together(const JointTokens& x, const JointTokens& attended,
+  JointTokens finished_together(const JointTokens& x, JointTokens attended,
                                 const JointModulations& m) const;
-  JointTokens finished_by_run(const JointTokens& x, const JointTokens& attended,
+  JointTokens finished_by_run(const JointTokens& x, JointTokens attended,
                               const JointModulations& m) const;
 
   JointSides sides_;

@@ -66,10 +66,11 @@ ops::LayerInput Linear::gelu(const ops::LayerInput& x, ops::InputForm form) cons
 }
 
 Tensor Linear::gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                              const ops::LayerInput& x) const {
-  if (!are_summed(outputs_)) return ops::gated_residual(residual_BLC, gate_B1C, (*this)(x));
-  const Addend addend{times_weight(x), {bias_, residual_BLC, gate_B1C}};
-  return summed(outputs_.group, {addend}).front();
+                              ops::LayerInput x) const {
+  const auto y = are_summed(outputs_) ? times_weight(x) : (*this)(x);
+  x.x.reset();
+  if (!are_summed(outputs_)) return ops::gated_residual(residual_BLC, gate_B1C, y);
+  return summed(outputs_.group, {Addend{y, {bias_, residual_BLC, gate_B1C}}}).front();
 }
 
 Tensor Linear::plus_bias(const ops::LayerInput& x, const Tensor& room) const {
@@ -106,34 +107,36 @@ std::pair<Tensor, Tensor> apply_both(const Linear& a, const ops::LayerInput& x, 
 }
 
 // Both layers' outputs are sums.
-std::pair<Tensor, Tensor> summed_residuals(const GatedLayer& a, const GatedLayer& b) {
-  const auto addend_of = [](const GatedLayer& gated) -> Addend {
-    return {gated.layer.times_weight(gated.x),
-            {gated.layer.bias_, gated.residual_BLC, gated.gate_B1C}};
+std::pair<Tensor, Tensor> summed_residuals(GatedLayer a, GatedLayer b) {
+  const auto addend_of = [](GatedLayer& gated) -> Addend {
+    auto part = gated.layer.times_weight(gated.x);
+    gated.x.x.reset();
+    return {std::move(part), {gated.layer.bias_, gated.residual_BLC, gated.gate_B1C}};
   };
   const auto sums = summed(a.layer.outputs_.group, {addend_of(a), addend_of(b)});
   return {sums[0], sums[1]};
 }
 
-std::pair<Tensor, Tensor> gated_residuals(const GatedLayer& a, const GatedLayer& b) {
-  if (a.layer.is_summed_with(b.layer)) return summed_residuals(a, b);
-  const auto of = [](const GatedLayer& gated) {
-    return gated.layer.gated_residual(gated.residual_BLC, gated.gate_B1C, gated.x);
+std::pair<Tensor, Tensor> gated_residuals(GatedLayer a, GatedLayer b) {
+  if (a.layer.is_summed_with(b.layer)) return summed_residuals(std::move(a), std::move(b));
+  const auto of = [](GatedLayer& gated) {
+    return gated.layer.gated_residual(gated.residual_BLC, gated.gate_B1C, std::move(gated.x));
   };
   auto first = of(a);
   return {std::move(first), of(b)};
 }
 
-std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(const NormedLayer& a,
-                                                                   const NormedLayer& b) {
+std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(NormedLayer a, NormedLayer b) {
   if (a.gated.layer.is_summed_with(b.gated.layer)) {
-    const auto [sum_a, sum_b] = summed_residuals(a.gated, b.gated);
+    const auto [sum_a, sum_b] = summed_residuals(std::move(a.gated), std::move(b.gated));
     return {{sum_a, ops::modulated_norm(sum_a, a.norm, a.form)},
             {sum_b, ops::modulated_norm(sum_b, b.norm, b.form)}};
   }
-  const auto of = [](const NormedLayer& side) {
-    const auto& [layer, x, residual, gate] = side.gated;
-    return ops::gated_residual_norm(residual, gate, layer(x), side.norm, side.form);
+  const auto of = [](NormedLayer& side) {
+    auto& [layer, x, residual, gate] = side.gated;
+    const auto y = layer(x);
+    x.x.reset();
+    return ops::gated_residual_norm(residual, gate, y, side.norm, side.form);
   };
   auto first = of(a);
   return {std::move(first), of(b)};

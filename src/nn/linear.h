@@ -45,9 +45,9 @@ class Linear {
   // How this layer reads tokens like `x`, whatever their width.
   ops::InputForm input_form(const Tensor& x) const { return ops::input_form(x, weight_); }
   // ops::gated_residual(residual, gate, (*this)(x)). A sum over devices is rounded once, behind the
-  // gate.
+  // gate. An `x` that is given away is freed before the result is allocated.
   Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
-                        const ops::LayerInput& x) const;
+                        ops::LayerInput x) const;
 
   std::int64_t outputs() const;  // of this device
 
@@ -61,10 +61,10 @@ class Linear {
   friend std::pair<Tensor, Tensor> apply_both(const Linear&, const ops::LayerInput&, const Linear&,
                                               const ops::LayerInput&);
   friend Tensor apply_summed(const Linear&, const Tensor&, const Linear&, const Tensor&);
-  friend std::pair<Tensor, Tensor> gated_residuals(const GatedLayer&, const GatedLayer&);
-  friend std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(const NormedLayer&,
-                                                                            const NormedLayer&);
-  friend std::pair<Tensor, Tensor> summed_residuals(const GatedLayer&, const GatedLayer&);
+  friend std::pair<Tensor, Tensor> gated_residuals(GatedLayer, GatedLayer);
+  friend std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(NormedLayer,
+                                                                            NormedLayer);
+  friend std::pair<Tensor, Tensor> summed_residuals(GatedLayer, GatedLayer);
   Tensor plus_bias(const ops::LayerInput& x, const Tensor& room) const;
   Tensor times_weight(const ops::LayerInput& x) const;
   bool is_summed_with(const Linear& other) const;
@@ -81,11 +81,10 @@ class Linear {
 std::pair<Tensor, Tensor> apply_both(const Linear& a, const ops::LayerInput& x, const Linear& b,
                                      const ops::LayerInput& y);
 
-// The gated residuals of two layers, and the norms of these. If both outputs are sums over devices,
-// one reduction serves both, and they are rounded once, behind the gate.
-std::pair<Tensor, Tensor> gated_residuals(const GatedLayer& a, const GatedLayer& b);
-std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(const NormedLayer& a,
-                                                                   const NormedLayer& b);
+// The gated residuals of two layers, and the norms of these, as Linear::gated_residual() makes
+// them. If both outputs are sums over devices, one reduction serves both.
+std::pair<Tensor, Tensor> gated_residuals(GatedLayer a, GatedLayer b);
+std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(NormedLayer a, NormedLayer b);
 
 // a(x) + b(y). If both outputs are sums over devices, one reduction serves both.
 Tensor apply_summed(const Linear& a, const Tensor& x, const Linear& b, const Tensor& y);

@@ -19,10 +19,11 @@ Tensor weight_of(const PartialAttention& part, const Tensor& merged_BHL) {
 
 }  // namespace
 
-PartialAttention merge(const PartialAttention& a, const PartialAttention& b) {
-  const auto lse = at::logaddexp(a.lse_BHL, b.lse_BHL);
-  return {.out_BHLD = a.out_BHLD * weight_of(a, lse) + b.out_BHLD * weight_of(b, lse),
-          .lse_BHL = lse};
+void merge_into(PartialAttention& sum, PartialAttention part) {
+  const auto lse = at::logaddexp(sum.lse_BHL, part.lse_BHL);
+  part.out_BHLD.mul_(weight_of(part, lse));
+  sum.out_BHLD.mul_(weight_of(sum, lse)).add_(part.out_BHLD);
+  sum.lse_BHL = lse;
 }
 
 namespace {
@@ -40,8 +41,8 @@ Tensor shifted_attention(const Group& ranks, const AttentionInput& in) {
   for (int hop = 0; hop < ranks.size(); ++hop) {
     std::unique_ptr<Incoming> next;
     if (hop + 1 < ranks.size()) next = ranks.ring_shift(keys_values);
-    const auto part = widened(ops::attention_with_lse(in.q, keys_values[0], keys_values[1]));
-    sum = hop == 0 ? part : merge(sum, part);
+    auto part = widened(ops::attention_with_lse(in.q, keys_values[0], keys_values[1]));
+    hop == 0 ? void(sum = std::move(part)) : merge_into(sum, std::move(part));
     if (next) keys_values = next->wait();
   }
   return sum.out_BHLD.to(in.q.scalar_type());

@@ -12,7 +12,8 @@ namespace braid {
 // by blocks is gathered in either form, and so are its spans: with kept keys that happens once.
 Attend ring(Group ranks, RingForm form = RingForm::kShift);
 
-// Attention over two disjoint sets of keys, merged from the attention over each; float32.
-ops::PartialAttention merge(const ops::PartialAttention& a, const ops::PartialAttention& b);
+// Adds the attention over further keys to that over others, in place; both in float32, disjoint.
+// Overwrites `part`.
+void merge_into(ops::PartialAttention& sum, ops::PartialAttention part);
 
 }  // namespace braid

@@ -59,8 +59,9 @@ Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulation
   const auto parts = fused.split_with_sizes({width, width, width, 4 * width}, -1);
   const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_.weight()},
                                {split_heads(parts[1], head_width_), k_norm_.weight()}};
-  const auto [q, k] = ops::normed_rotated(std::array{heads}, kQkNormEps, rope);
-  const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
+  const auto attended =
+      attend_tokens(attend, ops::normed_rotated(std::array{heads}, kQkNormEps, rope),
+                    split_heads(parts[2], head_width_));
   return out_.gated_residual(x_BLC, mod.gate,
                              ops::joined_gelu(attended, parts[3], out_.input_form(x_BLC)));
 }

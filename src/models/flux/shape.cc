@@ -9,11 +9,12 @@ namespace {
 // normed and rotated 4; in a single block attention and MLP joined behind GELU 10.
 constexpr Widths kMovedByDouble{9, 4}, kMovedBySingle{5, 14};
 
-// The widest place holds for each token the residual and the result (2), plus the device's share.
-// In a double block's MLP that is the hidden activations before and after GELU (8). Before a single
-// block's last layer: [q k v | mlp] 7, rotated q 1, attended 1 and [attended | mlp] 5, minus v,
-// which counts with the keys and values.
-constexpr Widths kLiveInDouble{2, 8}, kLiveInSingle{2, 13};
+// What the widest place holds for each token, minus two widths that count as keys and values. In a
+// double block's MLP, where these are gone: the residual before and after attention and the norm
+// (3), and the hidden activations before and after GELU (8), if no product applies it itself. In a
+// single block's last layer: the residual and the result (2), [q k v | mlp] 7, attended 1 and
+// [attended | mlp] 5.
+constexpr Widths kLiveInDouble{3, 6}, kLiveInSingle{2, 11};
 
 Widths operator*(Widths w, double width) {
   return {.whole = w.whole * width, .shared = w.shared * width};

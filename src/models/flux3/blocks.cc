@@ -45,8 +45,8 @@ Flux3Block::Sides Flux3Block::sides(const Tensor& normed_BLC, const Rope& rope,
   const auto parts = fused.split_with_sizes({width, width, width, mlp, mlp}, -1);
   const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_D_},
                                {split_heads(parts[1], head_width_), k_norm_D_}};
-  const auto [q, k] = ops::normed_rotated(std::array{heads}, norm_eps_, rope);
-  auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
+  auto attended = attend_tokens(attend, ops::normed_rotated(std::array{heads}, norm_eps_, rope),
+                                split_heads(parts[2], head_width_));
   return {.attended_BLC = std::move(attended), .activated_BLM = ops::swiglu(parts[3], parts[4])};
 }
 

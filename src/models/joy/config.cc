@@ -82,7 +82,7 @@ DenoiserShape joy_shape(const JoyConfig& c) {
                       .count = c.num_layers,
                       .dense_flops = 2 * h * (4 * h + 2 * m),
                       .all_reduces = 2,
-                      .peak_elements = {.whole = 2 * h, .shared = 2 * m},
+                      .peak_elements = {.whole = 3 * h, .shared = 2 * m - 2 * h},
                       .widest_output = m,
                       .kernels = 18,
                       .layers = 8,

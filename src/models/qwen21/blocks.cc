@@ -11,12 +11,17 @@ namespace {
 
 using OfRun = Modulation Qwen21Modulation::*;
 
+// The one run that there is, or null if there are two.
+const Qwen21Modulation* only_run(const Qwen21Runs& runs, std::int64_t tokens) {
+  if (runs.num_prefix == 0) return &runs.image;
+  return runs.num_prefix == tokens ? &runs.prefix : nullptr;
+}
+
 // of_run(tokens, modulation) of the prefix and of the image.
 template <class Of>
 Tensor by_run(const Tensor& x_BLC, const Qwen21Runs& runs, OfRun layer, const Of& of_run) {
   const auto prefix = runs.num_prefix, all = x_BLC.size(1);
-  if (prefix == 0) return of_run(0, all, runs.image.*layer);
-  if (prefix == all) return of_run(0, all, runs.prefix.*layer);
+  if (const auto* const only = only_run(runs, all)) return of_run(0, all, only->*layer);
   return at::cat(
       {of_run(0, prefix, runs.prefix.*layer), of_run(prefix, all - prefix, runs.image.*layer)}, 1);
 }
@@ -28,11 +33,10 @@ Tensor normed_runs(const Tensor& x_BLC, const Qwen21Runs& runs, OfRun layer, dou
                 });
 }
 
-Tensor plus_gated(const Tensor& x_BLC, const Linear& out, const Tensor& y_BLM,
-                  const Qwen21Runs& runs, OfRun layer) {
-  const auto prefix = runs.num_prefix;
-  if (prefix == 0) return out.gated_residual(x_BLC, (runs.image.*layer).gate, y_BLM);
-  if (prefix == x_BLC.size(1)) return out.gated_residual(x_BLC, (runs.prefix.*layer).gate, y_BLM);
+Tensor plus_gated(const Tensor& x_BLC, const Linear& out, Tensor y_BLM, const Qwen21Runs& runs,
+                  OfRun layer) {
+  if (const auto* const only = only_run(runs, x_BLC.size(1)))
+    return out.gated_residual(x_BLC, (only->*layer).gate, std::move(y_BLM));
   const auto y_BLC = out(y_BLM);
   return by_run(x_BLC, runs, layer,
                 [&](std::int64_t begin, std::int64_t count, const Modulation& m) {

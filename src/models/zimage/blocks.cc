@@ -55,8 +55,7 @@ Tensor ZImageBlock::attended(const Tensor& x_BLC, const Rope& rope, const Attend
     const ops::QueriesKeys both{{heads(0), q_norm_->weight()}, {heads(1), k_norm_->weight()}};
     return ops::normed_rotated(std::array{both}, kQkNormEps, rope);
   };
-  const auto [q, k] = rotated();
-  return out_(attend_tokens(attend, q, k, heads(2)));
+  return out_(attend_tokens(attend, rotated(), heads(2)));
 }
 
 Tensor ZImageBlock::activated(const Tensor& x_BLC) const {

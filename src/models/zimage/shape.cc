@@ -3,8 +3,8 @@
 namespace braid {
 namespace {
 
-// The widest place is the MLP: the tokens before and after attention and their norm, [gate | value]
-// and their product.
+// The widest place is the MLP: the tokens before and after attention, what is added to them and its
+// norm, [gate | value] and their product, minus two widths that count as keys and values.
 BlockCost blocks_of(const char* name, std::int64_t count, TokenScope scope, const ZImageConfig& c) {
   const auto h = double(c.hidden), m = double(c.mlp_hidden());
   return {.name = name,
@@ -13,7 +13,7 @@ BlockCost blocks_of(const char* name, std::int64_t count, TokenScope scope, cons
           .use = scope == TokenScope::kText ? BlockUse::kOncePerPicture : BlockUse::kInEveryStep,
           .dense_flops = 2 * h * (4 * h + 3 * m),
           .all_reduces = 2,
-          .peak_elements = {.whole = 3 * h, .shared = 3 * m},
+          .peak_elements = {.whole = 4 * h, .shared = 3 * m - 2 * h},
           .widest_output = 2 * m,
           .kernels = 32,  // four of them for the modulations alone
           .layers = 4,

@@ -152,6 +152,9 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_gri
   // In R - 1 hops a rank passes on all keys except those of the rank it sends to.
   const auto next = keys_at((p.ring + 1) % grid.ring);
   const auto mine = shares_of_ranks(rank, rank + 1);
+  auto most_keys = keys_at(0);
+  for (int ring = 1; ring < grid.ring; ++ring)
+    if (keys_at(ring).all() > most_keys.all()) most_keys = keys_at(ring);
   return {.branches = job.branches / grid.cfg,
           .batch = job.batch_size,
           .tokens = computed(mine),
@@ -165,6 +168,7 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_gri
           .passed = {.image = all.image - next.image,
                      .text = all.text - next.text,
                      .references = all.references - next.references},
+          .most_keys = most_keys,
           .once = {.image = 0,
                    .text = keeps_prefix ? mine.text : 0,
                    .references = keeps_prefix ? mine.references : 0}};

@@ -87,6 +87,7 @@ struct StepShare {
   TokenCounts group;             // of the ranks that trade heads: attention's queries
   TokenCounts keys;              // the same, plus references kept from their one evaluation
   TokenCounts passed;            // keys that this rank sends on around the ring
+  TokenCounts most_keys;         // of a rank of the ring: as many arrive here
   TokenCounts once;              // outside of attention, of a prefix before the first step
 };
 

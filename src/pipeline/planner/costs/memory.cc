@@ -46,11 +46,26 @@ std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCo
          (std::int64_t(kind.widest_output) * (4 + e) - keys_values * e) / grid.tp;
 }
 
+// The kinds of blocks of a stage, and those that run before the first step.
+std::vector<BlockCost> kinds_of(const DenoiserShape& shape, const Stage& stage) {
+  std::vector<BlockCost> kinds;
+  std::int64_t begin = 0;
+  for (const auto& kind : shape.blocks) {
+    const auto end = begin + kind.count;
+    const bool is_of_stage =
+        begin < stage.first_block + stage.num_blocks && stage.first_block < end;
+    if (kind.count > 0 && (is_of_stage || kind.use == BlockUse::kOncePerPicture))
+      kinds.push_back(kind);
+    begin = end;
+  }
+  return kinds;
+}
+
 // Counts the kind of block that needs most, with the tokens that it sees.
-std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
+std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s,
+                              const Stage& stage) {
   std::int64_t most = 0;
-  for (const auto& kind : job.shape().blocks) {
-    if (kind.count == 0) continue;
+  for (const auto& kind : kinds_of(job.shape(), stage)) {
     const auto numbers = std::int64_t(kind.peak_elements.of_heads(s.heads, job.shape().num_heads)) *
                          job.element_bytes();
     const auto of_token =
@@ -66,12 +81,17 @@ std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const St
       2 * s.batch * s.kv_heads * job.shape().head_width * s.keys.crossed * job.element_bytes();
   const auto mine = token * s.keys.all() * job.element_bytes() + crossed;
   if (grid.ring == 1) return mine;
-  const auto all = token * all_keys(job).all() * job.element_bytes();
-  if (job.layout.ring_form == RingForm::kGather) return mine + all;
+  // its own and what it sends of them; everyone's, as they arrive and joined
+  const auto gathered = 2 * mine + 2 * token * all_keys(job).all() * job.element_bytes();
+  if (job.layout.ring_form == RingForm::kGather) return gathered;
   // float32: the sum so far, and this block's
   const auto partial_sums =
       2 * s.batch * s.attended.q.count * job.shape().head_width * s.group.all() * 4;
-  return 3 * mine + partial_sums;  // its own, those that it attends to, those that arrive
+  const auto others = 2 * token * s.most_keys.all() * job.element_bytes();
+  // its own, those that it attends to, those that arrive
+  const auto shifted = mine + others + partial_sums;
+  const bool gathers_prefix = job.shape().text == TextTokens::kPrefix;
+  return gathers_prefix ? std::max(shifted, gathered) : shifted;
 }
 
 std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
@@ -81,7 +101,8 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   const auto received = (s.attended.q.count + 2 * s.attended.kv.count) * s.group.all();
   const auto numbers = s.sent_heads * s.tokens.all() + received;
   const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;
-  return std::max(reduced, traded);
+  const auto handed_over = grid.pp > 1 ? s.batch * s.tokens.all() * job.shape().hidden * e : 0;
+  return std::max(reduced, traded) + handed_over;
 }
 
 // Counts what one denoiser keeps. References have batch 1; a prefix is that of each branch's
@@ -219,7 +240,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                   .begin = stage.first_block,
                   .count = stage.num_blocks},
                  bytes);
-  bytes.activations = activation_bytes(job, grid, share);
+  bytes.activations = activation_bytes(job, grid, share, stage);
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
