@@ -57,7 +57,10 @@ struct BlockCost {
   // they make superfluous, and what these move, elements per token.
   int gated_sums = 0, gated_kernels = 0;
   double gated_elements = 0;
-  Widths activated = {};  // moved by activations which only layers of numbers apply themselves
+  // What activations move that only layers of numbers apply themselves, and the kernels that these
+  // start, or save.
+  Widths activated = {};
+  int activating_kernels = 0;
   // Columns that its modulating layers return beyond their outputs, once applied to more than the
   // step's timestep.
   std::int64_t more_modulations = 0;

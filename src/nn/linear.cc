@@ -65,10 +65,15 @@ ops::LayerInput Linear::gelu(const ops::LayerInput& x, ops::InputForm form) cons
   return x.is_coded() ? ops::gelu((*this)(x), form) : gelu(x);
 }
 
+std::pair<Tensor, Tensor> Linear::then_gelu(const Tensor& x, std::int64_t plain) const {
+  const auto in_use = page_.use();
+  return ops::linear_then_gelu(x, weight_, *bias_, plain);
+}
+
 Tensor Linear::gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               ops::LayerInput x) const {
   const auto y = are_summed(outputs_) ? times_weight(x) : (*this)(x);
-  x.x.reset();
+  x.free();
   if (!are_summed(outputs_)) return ops::gated_residual(residual_BLC, gate_B1C, y);
   return summed(outputs_.group, {Addend{y, {bias_, residual_BLC, gate_B1C}}}).front();
 }
@@ -110,7 +115,7 @@ std::pair<Tensor, Tensor> apply_both(const Linear& a, const ops::LayerInput& x, 
 std::pair<Tensor, Tensor> summed_residuals(GatedLayer a, GatedLayer b) {
   const auto addend_of = [](GatedLayer& gated) -> Addend {
     auto part = gated.layer.times_weight(gated.x);
-    gated.x.x.reset();
+    gated.x.free();
     return {std::move(part), {gated.layer.bias_, gated.residual_BLC, gated.gate_B1C}};
   };
   const auto sums = summed(a.layer.outputs_.group, {addend_of(a), addend_of(b)});
@@ -135,7 +140,7 @@ std::pair<ops::SumAndInput, ops::SumAndInput> gated_residual_norms(NormedLayer a
   const auto of = [](NormedLayer& side) {
     auto& [layer, x, residual, gate] = side.gated;
     const auto y = layer(x);
-    x.x.reset();
+    x.free();
     return ops::gated_residual_norm(residual, gate, y, side.norm, side.form);
   };
   auto first = of(a);

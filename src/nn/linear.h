@@ -42,6 +42,10 @@ class Linear {
   Tensor operator()(const ops::LayerInput& x, const Tensor& room = {}) const;
   Tensor gelu(const ops::LayerInput& x) const;
   ops::LayerInput gelu(const ops::LayerInput& x, ops::InputForm form) const;
+  // The first `plain` outputs of this device, and gelu() of its others, where ends_in_gelu().
+  std::pair<Tensor, Tensor> then_gelu(const Tensor& x, std::int64_t plain) const;
+  bool ends_in_gelu(const Tensor& x) const { return ops::ends_in_gelu(x, weight_, bias_); }
+  bool takes_parts(const Tensor& x) const { return ops::takes_parts(x, weight_); }
   // How this layer reads tokens like `x`, whatever their width.
   ops::InputForm input_form(const Tensor& x) const { return ops::input_form(x, weight_); }
   // ops::gated_residual(residual, gate, (*this)(x)). A sum over devices is rounded once, behind the

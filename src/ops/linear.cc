@@ -222,13 +222,47 @@ InputForm input_form(const Tensor& x, const Matrix& weight_NC) {
                                                           : InputForm::kNumbers;
 }
 
+namespace {
+
+bool is_dense(const Matrix& weight_NC) {
+  return weight_NC.form == Quantize::kNone && !weight_NC.coding && !weight_NC.has_low_rank() &&
+         !weight_NC.smoothing_1C.defined() && !weight_NC.up_NR.defined();
+}
+
+Tensor linear_of_parts(const LayerInput& in, const Matrix& weight_NC,
+                       const std::optional<Tensor>& bias_N, const Tensor& room) {
+  const auto width = in.x.size(-1);
+  const auto& values = weight_NC.values_NC;
+  return plus_product(dense_product(in.x, values.narrow(1, 0, width), bias_N, room), in.last,
+                      values.narrow(1, width, in.last.size(-1)));
+}
+
+}  // namespace
+
+bool takes_parts(const Tensor& x, const Matrix& weight_NC) {
+  return x.is_cuda() && is_dense(weight_NC) && weight_NC.values_NC.scalar_type() == x.scalar_type();
+}
+
 Tensor linear(const LayerInput& in, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch, const Tensor& room) {
   const auto record = recorded("braid::linear", in.x, weight_NC);
+  if (in.is_in_parts()) return linear_of_parts(in, weight_NC, bias_N, room);
   if (in.is_coded()) return with_rows(in.x, gpu::linear_float8(in, weight_NC, bias_N, room));
   const auto t = smoothed(in.x, weight_NC);
   const auto y = weight_product(t, weight_NC, bias_N, scratch, room);
   return plus_low_rank(plus_own(y, t, weight_NC), in.x, weight_NC);
+}
+
+bool ends_in_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N) {
+  return gpu::multiplies_with_gelu(x, weight_NC, bias_N);
+}
+
+std::pair<Tensor, Tensor> linear_then_gelu(const Tensor& x, const Matrix& weight_NC,
+                                           const Tensor& bias_N, std::int64_t plain) {
+  const auto record = recorded("braid::linear_then_gelu", x, weight_NC);
+  const auto rest = weight_NC.values_NC.size(0) - plain;
+  return {dense_product(x, weight_NC.values_NC.narrow(0, 0, plain), bias_N.narrow(0, 0, plain), {}),
+          gpu::linear_gelu(x, rows_of(weight_NC, plain, rest), bias_N.narrow(0, plain, rest))};
 }
 
 Tensor linear_gelu(const LayerInput& in, const Matrix& weight_NC,

@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "ops/layer_input.h"
 #include "weights/matrix.h"
@@ -43,8 +44,6 @@ namespace ops {
 // rotated alike. `room`, if defined, is dense memory for the result: GPUs' products put it there.
 Tensor linear(const LayerInput& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch, const Tensor& room = {});
-// In which form the product reads tokens like `x`, whatever their width.
-InputForm input_form(const Tensor& x, const Matrix& weight_NC);
 
 // The tanh approximation (Hendrycks and Gimpel, 2016).
 Tensor gelu(const Tensor& x);
@@ -52,6 +51,12 @@ Tensor gelu(const Tensor& x);
 // gelu(linear(...))
 Tensor linear_gelu(const LayerInput& x, const Matrix& weight_NC,
                    const std::optional<Tensor>& bias_N, Scratch& scratch);
+
+// Whether a GPU's product of tokens like `x` applies GELU at its end.
+bool ends_in_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N);
+// The first `plain` columns of linear(), and gelu() of the others; where ends_in_gelu().
+std::pair<Tensor, Tensor> linear_then_gelu(const Tensor& x, const Matrix& weight_NC,
+                                           const Tensor& bias_N, std::int64_t plain);
 
 // Operations with a form make what the next layer reads: codes only if one kernel does it all.
 LayerInput gelu(const Tensor& x, InputForm form);

@@ -37,7 +37,8 @@ void end(const at::RecordFunction& op, at::ObserverContext*) {
 }
 
 bool is_product(const std::string& name) {
-  constexpr std::array kProducts = {"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"};
+  constexpr std::array kProducts = {"aten::mm", "aten::bmm", "aten::addmm", "aten::addmm_",
+                                    "aten::baddbmm"};
   return std::find(kProducts.begin(), kProducts.end(), name) != kProducts.end();
 }
 

@@ -115,6 +115,46 @@ TEST_P(LinearOnGpu, GeluIsTheTanhApproximation) {
   EXPECT_EQ(got.narrow(-1, c.in, c.out - c.in).abs().max().item<double>(), 0);
 }
 
+// Two products, of which the first is rounded before the second is added.
+TEST_P(LinearOnGpu, TakesTokensInParts) {
+  const auto& c = GetParam();
+  const auto w = weight(), there = on_gpu(w);
+  const auto x = draw({2, c.tokens, c.in}), bias = draw({c.out});
+  ASSERT_EQ(ops::takes_parts(x.to(gpu()), there), c.form == Quantize::kNone);
+  EXPECT_FALSE(ops::takes_parts(x, w));
+  if (c.form != Quantize::kNone) return;
+  const auto first = c.in / 3;
+  const auto in = ops::LayerInput::in_parts(x.narrow(-1, 0, first).to(gpu()),
+                                            x.narrow(-1, first, c.in - first).to(gpu()));
+  Scratch scratch;
+  const auto want = definition(x, w, bias);
+  const auto got = ops::linear(in, there, bias.to(gpu()), scratch).cpu();
+  ASSERT_EQ(got.sizes(), want.sizes());
+  const auto error = (got.to(at::kDouble) - want).abs().max() / want.abs().max();
+  EXPECT_LE(error.item<double>(), c.dtype == at::kFloat ? 1e-5 : 1.0 / 64);
+}
+
+TEST_P(LinearOnGpu, EndsInGeluForSomeOutputs) {
+  const auto& c = GetParam();
+  const auto w = on_gpu(weight());
+  const auto x = draw({2, c.tokens, c.in}).to(gpu()), bias = draw({c.out}).to(gpu());
+  const bool is_apart =
+      c.form == Quantize::kNone && c.dtype != at::kFloat && gpu_runtime::compute_capability(0) > 0;
+  ASSERT_EQ(ops::ends_in_gelu(x, w, bias), is_apart);
+  if (!is_apart) return;
+  const auto plain = c.out / 3;
+  Scratch scratch;
+  const auto whole = ops::linear(x, w, bias, scratch).cpu();
+  const auto [left, right] = ops::linear_then_gelu(x, w, bias, plain);
+  const auto error_of = [](const Tensor& got, const Tensor& want) {
+    return (got.cpu().to(at::kDouble) - want).abs().max().item<double>();
+  };
+  const auto numbers = whole.to(at::kDouble);
+  const auto unit = numbers.abs().max().item<double>() / 64;
+  EXPECT_LE(error_of(left, numbers.narrow(-1, 0, plain)), unit);
+  EXPECT_LE(error_of(right, at::gelu(numbers.narrow(-1, plain, c.out - plain), "tanh")), unit);
+}
+
 // FLUX's widths would take a while on made GPUs; a token alone, few, and widths that an int8
 // product of a GPU does not take as they are.
 std::vector<Case> cases() {

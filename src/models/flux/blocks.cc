@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <array>
+#include <utility>
 
 namespace braid {
 namespace {
@@ -53,17 +54,24 @@ FluxSingleBlock::FluxSingleBlock(const Weights& w, const FluxConfig& c)
 Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulations_BM,
                                    const Rope& rope, const Attend& attend) const {
   const auto mod = split_modulations(modulations_BM, 1).front();
-  const auto fused = in_(ops::modulated_norm(x_BLC, mod, in_.input_form(x_BLC)));
+  const auto normed = ops::modulated_norm(x_BLC, mod, in_.input_form(x_BLC));
+  const auto attended = [&](const Tensor& qkv_BLC) {
+    const auto parts = qkv_BLC.chunk(3, -1);
+    const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_.weight()},
+                                 {split_heads(parts[1], head_width_), k_norm_.weight()}};
+    return attend_tokens(attend, ops::normed_rotated(std::array{heads}, kQkNormEps, rope),
+                         split_heads(parts[2], head_width_));
+  };
   // [q | k | v | mlp], where the mlp is four times as wide as each of the others
-  const auto width = fused.size(-1) / 7;
-  const auto parts = fused.split_with_sizes({width, width, width, 4 * width}, -1);
-  const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_.weight()},
-                               {split_heads(parts[1], head_width_), k_norm_.weight()}};
-  const auto attended =
-      attend_tokens(attend, ops::normed_rotated(std::array{heads}, kQkNormEps, rope),
-                    split_heads(parts[2], head_width_));
-  return out_.gated_residual(x_BLC, mod.gate,
-                             ops::joined_gelu(attended, parts[3], out_.input_form(x_BLC)));
+  const auto width = in_.outputs() / 7;
+  if (in_.ends_in_gelu(x_BLC) && out_.takes_parts(x_BLC)) {
+    auto [qkv, hidden] = in_.then_gelu(normed.x, 3 * width);
+    return out_.gated_residual(
+        x_BLC, mod.gate, ops::LayerInput::in_parts(attended(std::move(qkv)), std::move(hidden)));
+  }
+  const auto parts = in_(normed).split_with_sizes({3 * width, 4 * width}, -1);
+  return out_.gated_residual(
+      x_BLC, mod.gate, ops::joined_gelu(attended(parts[0]), parts[1], out_.input_form(x_BLC)));
 }
 
 FluxDoubleModulator::FluxDoubleModulator(const Weights& w, const FluxConfig& c)

@@ -6,8 +6,9 @@ namespace {
 
 // Reads and writes per token in hidden widths. At the whole width: a modulated norm 2, a gated
 // residual with a norm 4 and one without 3. Over a device's heads and share of the MLP: q and k,
-// normed and rotated 4; in a single block attention and MLP joined behind GELU 10.
-constexpr Widths kMovedByDouble{9, 4}, kMovedBySingle{5, 14};
+// normed and rotated 4; in a single block whose layers do not apply GELU, attention and MLP joined
+// behind it 10.
+constexpr Widths kMovedByDouble{9, 4}, kMovedBySingle{5, 4}, kJoined{0, 10};
 
 // What the widest place holds for each token, minus two widths that count as keys and values. In a
 // double block's MLP, where these are gone: the residual before and after attention and the norm
@@ -50,6 +51,7 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .gated_kernels = 2,       // behind the MLP; behind attention they are norms
                       .gated_elements = 5 * h,  // there 2 of 4 widths
                       .activated = {.whole = 0, .shared = 2 * m},
+                      .activating_kernels = 2,
                       .has_sides = true},
                      {.name = "single",
                       .count = c.num_single,
@@ -57,7 +59,7 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .all_reduces = 1,
                       .peak_elements = kLiveInSingle * h,
                       .widest_output = 3 * h + m,
-                      .kernels = 7,
+                      .kernels = 8,
                       .layers = 2,
                       .traffic_elements = kMovedBySingle * h,
                       .inputs = {.whole = h, .shared = h + m},
@@ -65,7 +67,9 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .coded_layers = 2,
                       .gated_sums = 1,
                       .gated_kernels = 1,
-                      .gated_elements = 3 * h}}};
+                      .gated_elements = 3 * h,
+                      .activated = kJoined * h,
+                      .activating_kernels = -1}}};  // one joins what two products make apart
 }
 
 }  // namespace braid

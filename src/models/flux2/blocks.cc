@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <array>
+#include <utility>
 
 namespace braid {
 namespace {
@@ -46,9 +47,12 @@ Tensor Flux2SingleBlock::operator()(const Tensor& x_BLC, const Modulation& m, co
   const auto parts = fused.split_with_sizes({width, width, width, mlp, mlp}, -1);
   const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_.weight()},
                                {split_heads(parts[1], head_width_), k_norm_.weight()}};
-  const auto attended =
-      attend_tokens(attend, ops::normed_rotated(std::array{heads}, kQkNormEps, rope),
-                    split_heads(parts[2], head_width_));
+  auto attended = attend_tokens(attend, ops::normed_rotated(std::array{heads}, kQkNormEps, rope),
+                                split_heads(parts[2], head_width_));
+  if (out_.takes_parts(x_BLC))
+    return out_.gated_residual(
+        x_BLC, m.gate,
+        ops::LayerInput::in_parts(std::move(attended), ops::swiglu(parts[3], parts[4])));
   return out_.gated_residual(x_BLC, m.gate, ops::joined_swiglu(attended, parts[3], parts[4]));
 }
 

@@ -94,6 +94,7 @@ DenoiserShape joy_shape(const JoyConfig& c) {
                       .gated_kernels = 2,       // behind the MLP; behind attention they are norms
                       .gated_elements = 5 * h,  // there 2 of 4 widths
                       .activated = {.whole = 0, .shared = 2 * m},
+                      .activating_kernels = 2,
                       .has_sides = true}}};
 }
 

@@ -16,7 +16,7 @@ RankBytes bytes_of(const PlanJob& job, const Degrees& grid = {}, int rank = 0) {
 
 // A ring's rank holds its keys and values, those that it attends to and those that arrive, and two
 // sums in float32: of all keys so far, and of the current ones. With gathered keys it holds its own
-// and all.
+// and what it sends of them, and all as they arrive and joined.
 TEST(PlannedBytes, OfARingAreKeysOnTheirWayAndTwoSums) {
   auto job = flux_dev();
   const auto of_tokens = [](std::int64_t tokens) { return 2 * kHidden * tokens * kElement; };
@@ -24,7 +24,8 @@ TEST(PlannedBytes, OfARingAreKeysOnTheirWayAndTwoSums) {
   EXPECT_EQ(bytes_of(job, {.ring = 2}).keys_values,
             3 * of_tokens(kTokens / 2) + 2 * kHidden * kTokens / 2 * 4);
   job.layout.ring_form = RingForm::kGather;
-  EXPECT_EQ(bytes_of(job, {.ring = 2}).keys_values, of_tokens(kTokens / 2) + of_tokens(kTokens));
+  EXPECT_EQ(bytes_of(job, {.ring = 2}).keys_values,
+            2 * (of_tokens(kTokens / 2) + of_tokens(kTokens)));
 }
 
 PlanJob with_pages(const Offload& offload) {

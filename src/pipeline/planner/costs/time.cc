@@ -181,8 +181,7 @@ double Step::kernels(const Blocks& blocks) const {
     double of_block = kind.kernels;
     if (quantises_tokens_) of_block += kind.layers;
     if (writes_codes_) of_block -= kind.coded_layers;
-    if (job_.memory.quantize != Quantize::kNone && kind.activated.shared > 0)
-      of_block += kind.has_sides ? 2 : 1;
+    if (job_.memory.quantize != Quantize::kNone) of_block += kind.activating_kernels;
     // two exchanges and a sum, or one of each side
     if (grid_.tp > 1) of_block += kind.all_reduces * (kind.has_sides ? 4 : 3) - kind.gated_kernels;
     if (grid_.ulysses > 1) of_block += 2 + kUlyssesCopies;
