@@ -6,6 +6,11 @@ from .process import Refused
 CATEGORY = "Braid"
 MOST_SEED = 0xFFFFFFFFFFFFFFFF
 OLDEST = "0.3.64"
+CHOICES = {
+    "weight_form": [AS_STORED, "int8", "int8-dynamic", "int8-v1", "fp8"],
+    "offload": [AUTO, "none", "block", "leaf", "sequential"],
+    "dtype": [AUTO, "bfloat16", "float16", "float32"],
+}
 
 
 def check_age():
@@ -24,6 +29,13 @@ def check_age():
             raise Refused(f"this ComfyUI has no {module}.{name}: Braid's nodes were made for {OLDEST} to 0.8.0")
 
 
+def check_choices(**given):
+    """Raises Refused for a value that is none of its CHOICES: ComfyUI lets linked ones pass, and 0.3.64 all in the API of version 3."""
+    for name, value in given.items():
+        if value not in CHOICES[name]:
+            raise Refused(f"{name} should be one of {', '.join(CHOICES[name])}, it is {value!r}")
+
+
 class LoadModel:
     id = "BraidLoadModel"
     title = "Load Model (Braid)"
@@ -34,16 +46,13 @@ class LoadModel:
     def fields():
         from .model_files import files  # noqa: PLC0415
 
-        forms = [AS_STORED, "int8", "int8-dynamic", "int8-v1", "fp8"]
-        modes = [AUTO, "none", "block", "leaf", "sequential"]
-        dtypes = [AUTO, "bfloat16", "float16", "float32"]
         return [
             Field("file", "COMBO", "A file of diffusion_models or checkpoints: FLUX.1, FLUX.2, Z-Image or Qwen-Image", options=sorted(files())),
             Field("devices", "STRING", "One per rank: cuda:0,cuda:1. Empty: ComfyUI's own", ""),
             Field("split", "STRING", "auto, or degrees such as tp=2,ring=2", AUTO),
-            Field("weight_form", "COMBO", "How dense layers are stored", AS_STORED, forms),
-            Field("offload", "COMBO", "Where weights wait; auto: host memory if a GPU is too small", AUTO, modes),
-            Field("dtype", "COMBO", "What is computed in; auto: the file's", AUTO, dtypes, is_optional=True),
+            Field("weight_form", "COMBO", "How dense layers are stored", AS_STORED, CHOICES["weight_form"]),
+            Field("offload", "COMBO", "Where weights wait; auto: host memory if a GPU is too small", AUTO, CHOICES["offload"]),
+            Field("dtype", "COMBO", "What is computed in; auto: the file's", AUTO, CHOICES["dtype"], is_optional=True),
             Field("components", "STRING", "A folder with the model's configurations, if Braid does not know its shapes", "", is_optional=True),
             Field("threads", "INT", "CPU threads of all ranks; 0: one per core", 0, limits={"min": 0, "max": 1024}, is_optional=True),
         ]
@@ -51,6 +60,7 @@ class LoadModel:
     @staticmethod
     def run(file, devices, split, weight_form, offload, dtype="auto", components="", threads=0):
         check_age()
+        check_choices(weight_form=weight_form, offload=offload, dtype=dtype)
         from .load_model import load_model  # noqa: PLC0415
 
         return load_model(file, devices, split, weight_form, offload, dtype, components, threads)

@@ -8,7 +8,7 @@ from checkout import Failure
 from jobs import FLUX1, ZIMAGE
 from safetensors.torch import save_file
 from session import Case, changed, here, with_components
-from workflows import drawn
+from workflows import BRAID, Workflow, drawn
 
 
 class Refused(Case):
@@ -67,8 +67,23 @@ class Refused(Case):
             self.assert_refused(changed(FLUX1, file=name), name, "its header is not")
         self.assert_refused(changed(with_components(FLUX1, "flux1"), file="cut.safetensors"), "cut.safetensors")
         self.assert_refused(FLUX1)  # whose shapes nobody published
-        with self.assertRaisesRegex(Failure, "not in list"):
-            drawn(here.comfy, changed(FLUX1, file="none.safetensors"))
+
+    def test_values_that_an_inputs_list_does_not_have(self):
+        """By ComfyUI, or by Braid where ComfyUI does not compare: 0.3.64 in the API of version 3, all versions behind links."""
+        job = with_components(FLUX1, "flux1")
+        none = changed(job, file="none.safetensors")
+        for loader, sentence in ((BRAID, "not in list|there is no none.safetensors"), (f"{BRAID}First", "not in list")):
+            with self.assertRaisesRegex(Failure, sentence):
+                drawn(here.comfy, none, loader)
+        for name, value in (("weight_form", "int9"), ("offload", "model"), ("dtype", "float7")):
+            own = f"^{name} should be one of .*, it is '{value}'$"
+            flow = Workflow()
+            linked = {**job.more, name: flow.add("TestChoice", value=value)}
+            with self.subTest(name=name):
+                with self.assertRaisesRegex(Failure, f"'{value}' not in|{own}"):
+                    drawn(here.comfy, changed(job, more={**job.more, name: value}))
+                with self.assertRaisesRegex(Failure, own):
+                    here.comfy.run(flow.draw(changed(job, more=linked), BRAID, "never").nodes)
 
     def test_a_gone_file(self):
         models = here.base / "models" / "diffusion_models"

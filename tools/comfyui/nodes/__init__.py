@@ -166,6 +166,21 @@ class Merge:
         return (model,)
 
 
+class Choice:
+    """A link to an input that has a list: ComfyUI does not compare what comes through it."""
+
+    RETURN_TYPES = ("COMBO",)
+    FUNCTION = "run"
+    CATEGORY = "braid tests"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"value": ("STRING", {"default": ""})}}
+
+    def run(self, value):
+        return (value,)
+
+
 class Age:
     """What Load Model (Braid) says in a ComfyUI that lacks what it builds upon."""
 
@@ -213,5 +228,5 @@ def in_the_first_api():
 NODE_CLASS_MAPPINGS = {
     **in_the_first_api(),
     "TestConditioning": Conditioning, "TestLatent": Latent, "TestControl": Control, "TestFault": Fault, "TestMerge": Merge,
-    "TestAge": Age,
+    "TestChoice": Choice, "TestAge": Age,
 }
