@@ -13,10 +13,22 @@ from .fields import AS_STORED, AUTO
 from .model_files import path_of
 from .patcher import Patcher
 from .process import Interrupted, Refused, Worker
-from .qwen_image import QwenImageDenoiser
+from .qwen_image import MARK_AT_ZERO, MARK_LAYERED, QwenImageDenoiser
 
 
-def denoiser_of(config):
+# A tensor that tells a model from an older one, what the configuration has in a ComfyUI that knows it, and the model's name.
+NEWER = (
+    ("double_stream_modulation_img.lin.weight", "global_modulation", "FLUX.2"),
+    ("x_pad_token", "z_image_modulation", "Z-Image"),
+    (MARK_AT_ZERO, "default_ref_method", "Qwen-Image-Edit-2511"),
+    (MARK_LAYERED, "use_additional_t_cond", "Qwen-Image-Layered"),
+)
+
+
+def denoiser_of(config, tensors):
+    for mark, setting, model in NEWER:
+        if mark in tensors and setting not in config:
+            raise Refused(f"this file is {model}, which this ComfyUI does not know and would draw otherwise: 0.8.0 knows it")
     kind = config.get("image_model")
     if kind in ("flux", "flux2"):
         return FluxDenoiser
@@ -57,7 +69,7 @@ def load_model(file, devices, split, weight_form, offload, dtype, components, th
     """(MODEL, the plan's text). Raises Refused with Braid's sentence; nothing is left running then."""
     path = path_of(file)
     config, tensors = config_of(without_prefix(header.tensors_of(path)), file)
-    kind = denoiser_of(config.unet_config)
+    kind = denoiser_of(config.unet_config, tensors)
     options = {
         "model": path,
         "components": components.strip(),

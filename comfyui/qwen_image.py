@@ -16,7 +16,6 @@ from .process import Refused
 AT_ZERO = "index_timestep_zero"  # ComfyUI's method for references that are modulated as at timestep 0, as Edit-2511's
 MARK_AT_ZERO = "__index_timestep_zero__"
 MARK_LAYERED = "time_text_embed.addition_t_embedding.weight"
-NEWER = ((MARK_AT_ZERO, "default_ref_method", "Qwen-Image-Edit-2511"), (MARK_LAYERED, "use_additional_t_cond", "Qwen-Image-Layered"))
 
 PARTS = {
     "transformer": ["diffusers", "QwenImageTransformer2DModel"], "vae": ["diffusers", "AutoencoderKLQwenImage"],
@@ -94,9 +93,6 @@ class QwenImageDenoiser(Denoiser):
     def __init__(self, config, tensors, options):
         super().__init__(config, tensors, options)
         self.can_be_at_zero = MARK_AT_ZERO in tensors
-        for mark, setting, model in NEWER:
-            if mark in tensors and setting not in config:
-                raise Refused(f"this file is {model}, which this ComfyUI does not know and would draw otherwise: 0.8.0 knows it")
 
     def options_in(self, folder):
         given, folder = self.options["components"], Path(folder) / "components"

@@ -1,7 +1,5 @@
 """Qwen-Image, its Edit models and Layered against ComfyUI's own sampling."""
 
-import unittest
-
 import torch
 from jobs import QWEN
 from session import Case, changed, here, with_components
@@ -14,6 +12,9 @@ AT_ZERO = "index_timestep_zero"
 
 
 class QwenImage(Case):
+    def given(self):
+        return {"components": str(here.base / "components" / "qwen-given")}
+
     def test_text_to_picture(self):
         for devices, split in (*ONE_AND_MORE, ("cpu,cpu", "ulysses=2"), ("cpu,cpu", "pp=2"), ("cpu,cpu", "auto")):
             with self.subTest(split=split, devices=devices):
@@ -78,10 +79,11 @@ class QwenImage(Case):
         self.assert_close(drawn(here.comfy, changed(file, method=AT_ZERO), name="again"), at_zero)
 
     def test_configurations_that_are_given(self):
+        self.assert_equals_comfy(changed(QWEN, more=self.given()), "qwen")
+
+    def test_configurations_that_are_given_with_references_at_timestep_zero(self):
         self.needs("default_ref_method")
-        more = {"components": str(here.base / "components" / "qwen-given")}
-        self.assert_equals_comfy(changed(QWEN, more=more), "qwen")
-        self.assert_equals_comfy(changed(QWEN, references=EDIT, method=AT_ZERO, more=more), "qwen")
+        self.assert_equals_comfy(changed(QWEN, references=EDIT, method=AT_ZERO, more=self.given()), "qwen")
 
     def test_no_controlnet_beside_references_at_timestep_zero(self):
         self.needs("default_ref_method")
@@ -96,11 +98,3 @@ class QwenImage(Case):
                 made = self.assert_equals_comfy(changed(job, devices=devices, split=split), "layered")
                 self.assertEqual(made.shape[2], 3)
         self.assert_equals_comfy(changed(job, batch=2, cfg=2.0, other_tokens=5), "layered")
-
-    def test_models_that_this_comfyui_would_draw_otherwise_are_refused(self):
-        newer = {"edit2511": ("default_ref_method", "Qwen-Image-Edit-2511"), "layered": ("use_additional_t_cond", "Qwen-Image-Layered")}
-        lacking = {name: words for name, words in newer.items() if words[0] not in here.known}
-        if not lacking:
-            raise unittest.SkipTest("this ComfyUI knows all models of the family")
-        for name, (_, words) in lacking.items():
-            self.assert_refused(with_components(QWEN, name), words)

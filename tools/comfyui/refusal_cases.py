@@ -5,7 +5,7 @@ import struct
 
 import torch
 from checkout import Failure
-from jobs import FLUX1, ZIMAGE
+from jobs import FLUX1, QWEN, ZIMAGE
 from safetensors.torch import save_file
 from session import Case, changed, here, with_components
 from workflows import BRAID, Workflow, drawn
@@ -46,6 +46,17 @@ class Refused(Case):
         save_file({"nothing.weight": torch.zeros(8, 8)}, models / "nothing.safetensors")
         self.assert_refused(changed(FLUX1, file="hidream.safetensors"), "'hidream'", "FLUX.1, FLUX.2, Z-Image and Qwen-Image")
         self.assert_refused(changed(FLUX1, file="nothing.safetensors"), "no model that this ComfyUI knows")
+
+    def test_models_that_this_comfyui_would_draw_otherwise(self):
+        newer = {"flux2": (FLUX1, "Flux2", "FLUX.2"), "zimage": (ZIMAGE, "ZImage", "Z-Image"),
+                 "edit2511": (QWEN, "default_ref_method", "Qwen-Image-Edit-2511"),
+                 "layered": (QWEN, "use_additional_t_cond", "Qwen-Image-Layered")}
+        lacking = {name: rest for name, rest in newer.items() if rest[1] not in here.known}
+        if not lacking:
+            self.skipTest("this ComfyUI knows all models that Braid's node takes")
+        for name, (job, _, model) in lacking.items():
+            with self.subTest(model=model):
+                self.assert_refused(with_components(job, name), f"this file is {model}, which this ComfyUI does not know")
 
     def test_devices_and_splits(self):
         job = with_components(FLUX1, "flux1")
