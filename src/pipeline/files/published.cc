@@ -31,6 +31,13 @@ std::vector<fs::path> directories_in(const fs::path& published) {
 
 // ---------------------------------------------------------------------------- what fits
 
+std::string family_name(const fs::path& directory) {
+  const auto& entry = family_of_directory(directory, false);
+  return entry.open(ModelFiles{.folder = directory, .single_file = {}, .family = &entry})
+      ->description()
+      .family;
+}
+
 // A directory, and how the file's transformer differs from the one it describes.
 struct Candidate {
   fs::path directory;
@@ -90,19 +97,13 @@ Trial try_directory(const fs::path& directory, const fs::path& transformer) {
 
 std::string name_of(const fs::path& directory) { return directory.filename().string(); }
 
-bool is_of_family(const fs::path& directory, const std::string& family) {
-  const auto& entry = family_of_directory(directory, false);
-  return entry.open(ModelFiles{.folder = directory, .single_file = {}, .family = &entry})
-             ->description()
-             .family == family;
-}
 
 // Why the transformer is none of its family: preferably of a model whose shapes it has.
 std::string reason_of_nearest(const fs::path& transformer, const std::vector<fs::path>& directories,
                               const std::string& family) {
   std::string reason;
   for (const auto& directory : directories) {
-    if (!is_of_family(directory, family)) continue;
+    if (family_name(directory) != family) continue;
     const auto why_not = try_directory(directory, transformer).why_not;
     const bool is_nearer = why_not.find("should have the shape") == why_not.npos;
     const auto words = text_of(" (", name_of(directory), ": ", why_not, ")");
@@ -128,9 +129,13 @@ std::string why_none_fits(const fs::path& transformer, const std::vector<fs::pat
 std::vector<Candidate> candidates_for(const fs::path& transformer, const fs::path& published) {
   const auto file = open_weights(transformer, "diffusion_pytorch_model");
   const bool is_guided = has_guidance(file);
+  const auto family = kind_of_file(file).family;
   const auto directories = directories_in(published);
   std::vector<Candidate> candidates;
   for (const auto& directory : directories) {
+    // A trial reads the file's header several times, and a configuration costs little. Qwen-Image's
+    // weights are also Qwen-Image-Edit's.
+    if (!family_name(directory).starts_with(family)) continue;
     auto trial = try_directory(directory, transformer);
     if (!trial.fits) continue;
     const bool wants_guidance = config_has_guidance(directory);
