@@ -54,7 +54,7 @@ FluxSingleBlock::FluxSingleBlock(const Weights& w, const FluxConfig& c)
 Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulations_BM,
                                    const Rope& rope, const Attend& attend) const {
   const auto mod = split_modulations(modulations_BM, 1).front();
-  const auto normed = ops::modulated_norm(x_BLC, mod, in_.input_form(x_BLC));
+  const auto normed = [&] { return ops::modulated_norm(x_BLC, mod, in_.input_form(x_BLC)); };
   const auto attended = [&](const Tensor& qkv_BLC) {
     const auto parts = qkv_BLC.chunk(3, -1);
     const ops::QueriesKeys heads{{split_heads(parts[0], head_width_), q_norm_.weight()},
@@ -65,11 +65,11 @@ Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulation
   // [q | k | v | mlp], where the mlp is four times as wide as each of the others
   const auto width = in_.outputs() / 7;
   if (in_.ends_in_gelu(x_BLC) && out_.takes_parts(x_BLC)) {
-    auto [qkv, hidden] = in_.then_gelu(normed.x, 3 * width);
+    auto [qkv, hidden] = in_.then_gelu(normed().x, 3 * width);
     return out_.gated_residual(
         x_BLC, mod.gate, ops::LayerInput::in_parts(attended(std::move(qkv)), std::move(hidden)));
   }
-  const auto parts = in_(normed).split_with_sizes({3 * width, 4 * width}, -1);
+  const auto parts = in_(normed()).split_with_sizes({3 * width, 4 * width}, -1);
   return out_.gated_residual(
       x_BLC, mod.gate, ops::joined_gelu(attended(parts[0]), parts[1], out_.input_form(x_BLC)));
 }
