@@ -83,6 +83,8 @@ TEST(Flux3Boxes, HaveARowForEachElementThatIsCited) {
   EXPECT_THAT(refusal_of(cat, "a <cat> on a <mat>"),
               HasSubstr("the prompt cites <mat>, of which there is no box"));
   EXPECT_EQ(refusal_of(cat, "1 < 2 > 0, < cat >, <9>, no element"), "");
+  EXPECT_EQ(refusal_of(cat, "a <b>bold</b> <cat>, <i>sleek</i>"), "") << "markup";
+  EXPECT_THAT(refusal_of(cat, "a <b>bold</b> <cat> on a <b>"), HasSubstr("cites <b>"));
   EXPECT_EQ(refusal_of(cat, "the <cat> from <ref_image_0>"), "") << "the only reference";
   EXPECT_THAT(refusal_of(cat, "the <cat> from <ref_image_1>"), HasSubstr("cites <ref_image_1>"));
 }

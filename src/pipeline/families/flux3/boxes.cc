@@ -117,14 +117,14 @@ std::string text_of_row(const BoxRow& row, const std::string& id, int num_refere
   return text + ", \"desc\": " + quoted(row.text("desc")) + "}";
 }
 
-// Elements <id> in the order of the text.
+// Elements <id> in the order of the text. What also ends, as <b>bold</b>, is markup.
 std::vector<std::string> cited_in(const std::string& prompt) {
   std::vector<std::string> ids;
   for (auto at = prompt.find('<'); at != prompt.npos; at = prompt.find('<', at + 1)) {
     const auto end = prompt.find('>', at);
     if (end == prompt.npos) break;
     const auto id = prompt.substr(at + 1, end - at - 1);
-    if (is_id(id)) ids.push_back(id);
+    if (is_id(id) && prompt.find("</" + id + ">", end) == prompt.npos) ids.push_back(id);
   }
   return ids;
 }
