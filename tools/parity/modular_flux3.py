@@ -81,6 +81,7 @@ def run_prompt(pipeline, request, prompt, noise, latents):
     if not pipeline.is_distilled:
         pipe.update_components(guider=ClassifierFreeGuidance(guidance_scale=request.true_cfg))
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
+    dump.seeded_steps(pipe, noise)
     state = pipe(prompt=laid_out(prompt, request.boxes), num_inference_steps=request.steps, generator=noise,
                  num_images_per_prompt=request.num_images,
                  max_sequence_length=request.max_sequence_length, **given)
