@@ -9,19 +9,28 @@
 
 namespace braid {
 
+// Where a reference stands that is read amid the text.
+struct ReferencePlace {
+  int num_tokens = 0;
+  int text_before = 0;  // tokens of text that precede it
+};
+
 // What diffusers' transformer of the family takes, in its units. B pictures, N tokens, T text
 // tokens.
 struct TransformerInput {
   Latents latents;      // [B, N, width]: packed, then what lies beside them (Fill, Control)
   Latents text;         // [B, T, width]
   Latents pooled = {};  // [B, width], for models with a pooled prompt
-  std::vector<float> timesteps;      // B
-  std::vector<float> guidance = {};  // B, for models distilled for it
+  std::vector<float> timesteps;              // B
+  std::vector<float> target_timesteps = {};  // B, where the step leads; for flow maps
+  std::vector<float> guidance = {};          // B, for models distilled for it
   // Positions [N, axes] and [T, axes]; empty: those of a picture of this size in pixels.
   Latents latent_ids = {}, text_ids = {};
   int width = 0, height = 0;
   // The last so many of the N tokens are references, without a velocity; they have positions.
   int num_references = 0;
+  // One for each reference, in their order, for models causal by blocks (Qwen-Image-2.1).
+  std::vector<ReferencePlace> reference_places = {};
   // What the caller's ControlNets add to the latents' tokens after blocks of either kind, [B, N,
   // hidden] each, for models that take ControlNets. Of n blocks and r residuals, block i takes
   // residual i / ceil(n / r).

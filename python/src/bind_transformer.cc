@@ -1,50 +1,17 @@
-// A transformer alone, with its work on a thread of its own.
+// A transformer alone.
 #include <nanobind/stl/vector.h>
-
-#include <memory>
 
 #include "arrays.h"
 #include "bind.h"
 #include "braid/transformer.h"
-#include "worker.h"
+#include "on_thread.h"
 
 namespace nb = nanobind;
 
 namespace braid::python {
 namespace {
 
-class TransformerOnThread {
- public:
-  TransformerOnThread(const PipelineOptions& options, const nb::object& warning) {
-    Caller caller;
-    const auto warn = [&](const std::string& sentence) { caller.call([&] { warning(sentence); }); };
-    const Hooks hooks{.warning = warn, .stop = caller.token()};
-    worker_.run(caller,
-                [&] { transformer_ = std::make_unique<const Transformer>(options, hooks); });
-  }
-  ~TransformerOnThread() {
-    Caller caller;
-    const auto drop = [&] { transformer_.reset(); };
-    try {
-      worker_.run(caller, drop);
-    } catch (...) {  // Ctrl-C meanwhile: the work is done all the same
-    }
-  }
-  TransformerOnThread(const TransformerOnThread&) = delete;
-  TransformerOnThread& operator=(const TransformerOnThread&) = delete;
-
-  Floats velocity(const TransformerInput& evaluation) {
-    Caller caller;
-    Latents velocity;
-    worker_.run(caller,
-                [&] { velocity = transformer_->velocity(evaluation, {.stop = caller.token()}); });
-    return array_of(velocity);
-  }
-
- private:
-  Worker worker_;
-  std::unique_ptr<const Transformer> transformer_;
-};
+using TransformerOnThread = OnThread<Transformer>;
 
 }  // namespace
 
@@ -72,7 +39,14 @@ void bind_transformer(nb::module_& m) {
            [](TransformerInput& e, const FloatsIn& residual) {
              e.single_residuals.push_back(latents_of(residual));
            })
+      .def(
+          "add_reference_place",
+          [](TransformerInput& e, int num_tokens, int text_before) {
+            e.reference_places.push_back({.num_tokens = num_tokens, .text_before = text_before});
+          },
+          nb::arg("num_tokens"), nb::arg("text_before"))
       .def_rw("timesteps", &TransformerInput::timesteps)
+      .def_rw("target_timesteps", &TransformerInput::target_timesteps)
       .def_rw("guidance", &TransformerInput::guidance)
       .def_rw("width", &TransformerInput::width)
       .def_rw("height", &TransformerInput::height)
@@ -80,7 +54,14 @@ void bind_transformer(nb::module_& m) {
   nb::class_<TransformerOnThread>(m, "Transformer")
       .def(nb::init<const PipelineOptions&, const nb::object&>(), nb::arg("options"),
            nb::arg("warning"))
-      .def("velocity", &TransformerOnThread::velocity, nb::arg("evaluation"));
+      .def(
+          "velocity",
+          [](TransformerOnThread& self, const TransformerInput& evaluation) {
+            return array_of(self.of([&](const Transformer& transformer, const Hooks& hooks) {
+              return transformer.velocity(evaluation, hooks);
+            }));
+          },
+          nb::arg("evaluation"));
 }
 
 }  // namespace braid::python

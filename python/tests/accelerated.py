@@ -19,6 +19,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "parity"))
 
+import modular_flux3  # noqa: E402
 import random_families  # noqa: E402
 import random_joy  # noqa: E402
 import random_pipeline  # noqa: E402
@@ -29,6 +30,9 @@ from diffusers import (  # noqa: E402
     UniPCMultistepScheduler,
 )
 from PIL import Image  # noqa: E402
+from random_flux3 import Flux3Shape, Flux3TransformerShape  # noqa: E402
+from random_krea2 import Krea2Shape  # noqa: E402
+from random_qwen21 import Qwen21Shape, Qwen21TransformerShape  # noqa: E402
 from random_qwen_image import QwenImageShape, QwenImageTransformerShape  # noqa: E402
 
 PROMPT = "a red circle on a blue background"
@@ -184,6 +188,66 @@ class Accelerated(unittest.TestCase):
         self.assertLess(difference, LATENTS)
         self.assertGreaterEqual(float((np.abs(got - want) <= PICTURE).mean()), MOST)
         self.assertGreater(float(np.abs(plain - want).max()), PICTURE)
+
+    def test_krea2(self) -> None:
+        with made(random_families.make, Krea2Shape(seed=25)) as folder:
+            arguments = {"prompt": PROMPT, "guidance_scale": 2.0, "max_sequence_length": 80, **RUN}
+            for layout in ({}, {"layout": "tp=2"}, {"layout": "ring=2"}, {"layout": "pp=2"}):
+                with self.subTest(layout):
+                    self.check_pipeline(folder, arguments, **layout)
+            several = {"prompt": ["star", LONG], "negative_prompt": ["blurry", "a"], "num_images_per_prompt": 2}
+            self.check_pipeline(folder, {**arguments, **several})
+
+    def test_krea2_without_guidance(self) -> None:
+        with made(random_families.make, Krea2Shape(seed=26, distilled=True)) as folder:
+            self.check_pipeline(folder, {"prompt": PROMPT, "guidance_scale": 0.0, "max_sequence_length": 80, **RUN})
+
+    def test_qwen_image_21(self) -> None:
+        run = {**RUN, "width": 96, "true_cfg_scale": 3.0}
+        with made(random_families.make, Qwen21Shape(seed=27)) as folder:
+            arguments = {"prompt": PROMPT, "negative_prompt": "a star", **run}
+            for layout in ({}, {"layout": "tp=2"}, {"layout": "ring=2"}, {"layout": "pp=2"}):
+                with self.subTest(layout):
+                    self.check_pipeline(folder, arguments, **layout)
+            self.check_pipeline(folder, {**arguments, "use_kv_cache": False})
+            # Padding moves the picture behind a shorter text.
+            self.check_pipeline(folder, {**arguments, "prompt": ["star", LONG], "negative_prompt": ["a", LONG]})
+
+    def test_qwen_image_21_with_references(self) -> None:
+        images = [Image.effect_mandelbrot(size, (-2, -1, 1, 1), 50).convert("RGB") for size in ((60, 44), (40, 90))]
+        run = {**RUN, "width": 96, "num_inference_steps": 2, "output_resolution": 288}
+        arguments = {"prompt": PROMPT, "negative_prompt": LONG, "true_cfg_scale": 2.0, **run}
+        for is_causal in (True, False):
+            transformer = Qwen21TransformerShape(config={"causal_condition": is_causal})
+            with made(random_families.make, Qwen21Shape(seed=28, transformer=transformer)) as folder:
+                for image, layout in ((images[:1], {}), (images, {"layout": "ring=2"})):
+                    with self.subTest(is_causal=is_causal, references=len(image)):
+                        self.check_pipeline(folder, {**arguments, "image": image}, **layout)
+
+    def check_flux3(self, shape: Flux3Shape, arguments: dict[str, Any], **layout: Any) -> None:
+        """FLUX.3's pipelines are modular, and have no callbacks: velocities are compared instead."""
+        with made(random_families.make, shape) as folder:
+            drawn = []
+            for change in (lambda pipe: pipe, lambda pipe: braid.accelerate(pipe, model=folder, **layout)):
+                pipe, velocities = change(modular_flux3.Pipeline(folder, "float32").pipe), []
+                pipe.transformer.register_forward_hook(lambda *call, kept=velocities: kept.append(call[-1][0]))
+                state = pipe(prompt=PROMPT, generator=torch.Generator().manual_seed(4), **arguments)
+                drawn.append((velocities, np.stack([np.asarray(image) for image in state.get("images")]) / 255))
+            self.assertIsInstance(pipe.transformer, braid.Accelerated)
+            (want_velocities, want), (velocities, got) = drawn
+            self.assertEqual(len(velocities), len(want_velocities))
+            for mine, theirs in zip(velocities, want_velocities, strict=True):
+                self.assertLess(float((mine - theirs).abs().max() / theirs.abs().max()), LATENTS)
+            self.assertGreaterEqual(float((np.abs(got - want) <= PICTURE).mean()), MOST)
+
+    def test_flux3(self) -> None:
+        run = {"width": 80, "height": 64, "num_inference_steps": 3, "max_sequence_length": 8192}
+        image = Image.effect_mandelbrot((91, 60), (-2, -1, 1, 1), 50).convert("RGB")
+        base, klein = Flux3Shape(seed=29), Flux3Shape(seed=30, transformer=Flux3TransformerShape(flow_map=True))
+        self.check_flux3(base, {"negative_prompt": "a star", **run})
+        self.check_flux3(base, {"negative_prompt": "a star", "image": [image, image], **run}, layout="ring=2")
+        self.check_flux3(klein, {"num_images_per_prompt": 2, **run}, layout="tp=2")
+        self.check_flux3(klein, {"image": image, **run})
 
     def test_other_schedulers_go_on(self) -> None:
         pictures = []

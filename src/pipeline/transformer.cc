@@ -19,8 +19,9 @@ namespace braid {
 // An input on the host, checked.
 struct InputTensors {
   Tensor latents_BNC = {}, beside_BNC = {}, text_BTC = {}, pooled_BC = {}, timestep_B = {},
-         guidance_B = {}, latent_ids_NA = {}, text_ids_TA = {};
+         target_timestep_B = {}, guidance_B = {}, latent_ids_NA = {}, text_ids_TA = {};
   std::int64_t num_references = 0;  // of the tokens, behind those with a velocity
+  std::vector<ReferencePlace> reference_places = {};
   BlockResiduals residuals = {};
   PictureSize size = {};
 
@@ -68,6 +69,29 @@ std::vector<Tensor> residuals_in(const char* name, const std::vector<Latents>& r
   return tensors;
 }
 
+void check_reference_places(const TransformerInput& e, const Family& family) {
+  const auto& places = e.reference_places;
+  const bool are_amid_text = family.shape().text == TextTokens::kPrefix;
+  require(
+      are_amid_text || places.empty(),
+      "places of references are for models that read them amid the text, which this one is not");
+  require(!are_amid_text || !places.empty() || e.num_references == 0,
+          "this model reads references amid the text: their places are missing");
+  const auto num_text = e.text.shape[1];
+  std::int64_t tokens = 0, before = 0;
+  for (const auto& place : places) {
+    require(place.num_tokens > 0, "a reference should have tokens, one has ", place.num_tokens);
+    require(place.text_before >= before && place.text_before <= num_text,
+            "references should stand in their order amid ", num_text,
+            " tokens of text, one stands behind ", place.text_before, ", the one before it behind ",
+            before);
+    tokens += place.num_tokens;
+    before = place.text_before;
+  }
+  require(places.empty() || tokens == e.num_references, "there are places of ", tokens,
+          " tokens of references, but ", e.num_references, " such tokens");
+}
+
 InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deployment) {
   const auto& family = *deployment.family;
   const auto& shape = family.shape();
@@ -88,7 +112,11 @@ InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deplo
   require(e.num_references >= 0 && e.num_references < latents.size(1), "there are ",
           latents.size(1), " tokens, of which ", e.num_references, " should be references");
   c.num_references = e.num_references;
+  check_reference_places(e, family);
+  c.reference_places = e.reference_places;
   c.timestep_B = per_picture("timesteps", e.timesteps, pictures);
+  if (!e.target_timesteps.empty())
+    c.target_timestep_B = per_picture("target timesteps", e.target_timesteps, pictures);
   if (!e.guidance.empty()) c.guidance_B = per_picture("guidance scales", e.guidance, pictures);
   c.residuals = {.doubles = residuals_in("residuals of double blocks", e.double_residuals, latents,
                                          deployment),
@@ -109,6 +137,52 @@ InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deplo
   return c;
 }
 
+// Tokens of text before each reference [R]; undefined where references have no places in the text.
+Tensor places_in_text(const std::vector<ReferencePlace>& references) {
+  if (references.empty()) return {};
+  std::vector<std::int64_t> before;
+  for (const auto& reference : references) before.push_back(reference.text_before);
+  return at::tensor(before, at::kLong);
+}
+
+// The references' tokens and positions: by reference where each has a place, else in one run.
+std::vector<Tokens> references_of(const InputTensors& c, const at::TensorOptions& like) {
+  std::vector<Tokens> references;
+  auto first = c.num_drawn();
+  const auto add = [&](std::int64_t count) {
+    references.push_back({.x_BLC = c.latents_BNC.narrow(1, first, count).to(like),
+                          .ids_LA = c.latent_ids_NA.narrow(0, first, count).to(like.device())});
+    first += count;
+  };
+  for (const auto& place : c.reference_places) add(place.num_tokens);
+  if (c.reference_places.empty() && c.num_references > 0) add(c.num_references);
+  return references;
+}
+
+// The caller's positions, instead of the family's.
+void set_ids(DenoiserInput& in, const InputTensors& c, at::Device device) {
+  in.noise.ids_LA = c.latent_ids_NA.narrow(0, 0, c.num_drawn()).to(device);
+  in.text.ids_LA = c.text_ids_TA.to(device);
+  auto first = c.num_drawn();
+  for (auto& reference : in.references) {
+    const auto count = reference.x_BLC.size(1);
+    reference.ids_LA = c.latent_ids_NA.narrow(0, first, count).to(device);
+    first += count;
+  }
+}
+
+// What the caller says of the step, instead of a schedule.
+void set_step_of(DenoiserInput& in, const InputTensors& c) {
+  in.timestep_B = c.timestep_B.to(in.timestep_B.options());
+  require(in.target_timestep_B.defined() == c.target_timestep_B.defined(), "target timesteps are ",
+          "for flow maps, and for those they are needed");
+  if (in.target_timestep_B.defined())
+    in.target_timestep_B = c.target_timestep_B.to(in.target_timestep_B.options());
+  if (!in.guidance_B.defined()) return;
+  require(c.guidance_B.defined(), "this model was distilled for guidance: its scale is missing");
+  in.guidance_B = c.guidance_B.to(in.guidance_B.options());
+}
+
 DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarType dtype,
                        at::Device device) {
   const auto like = at::TensorOptions(dtype).device(device);
@@ -117,26 +191,22 @@ DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarTy
   const int multiple = family.description().limits.size_multiple;
   const auto size =
       c.latent_ids_NA.defined() ? PictureSize{.width = multiple, .height = multiple} : c.size;
-  auto in = family.begin({.text_BTC = there(c.text_BTC), .pooled_BC = there(c.pooled_BC)}, size,
-                         /*guidance=*/1, like);
-  if (c.num_references > 0)
-    in.references = {
-        {.x_BLC = there(c.latents_BNC.narrow(1, c.num_drawn(), c.num_references)),
-         .ids_LA = c.latent_ids_NA.narrow(0, c.num_drawn(), c.num_references).to(device)}};
+  auto in = family.begin({.text_BTC = there(c.text_BTC),
+                          .pooled_BC = there(c.pooled_BC),
+                          .places_R = places_in_text(c.reference_places)},
+                         size, /*guidance=*/1, like);
+  const auto axes = in.noise.ids_LA.size(1);
+  require(!c.latent_ids_NA.defined() ||
+              (c.latent_ids_NA.size(1) == axes && c.text_ids_TA.size(1) == axes),
+          "positions should have ", axes, " axes");
+  in.references = references_of(c, like);
   family.arrange(in);
+  if (c.latent_ids_NA.defined()) set_ids(in, c, device);
   family.set_step(in, latents.narrow(1, 0, c.num_drawn()), /*timestep=*/0);
-  in.timestep_B = c.timestep_B.to(in.timestep_B.options());
-  if (in.guidance_B.defined()) {
-    require(c.guidance_B.defined(), "this model was distilled for guidance: its scale is missing");
-    in.guidance_B = c.guidance_B.to(in.guidance_B.options());
-  }
+  set_step_of(in, c);
   in.extra_BLC = there(c.beside_BNC);
   for (const auto& residual : c.residuals.doubles) in.residuals.doubles.push_back(there(residual));
   for (const auto& residual : c.residuals.singles) in.residuals.singles.push_back(there(residual));
-  if (c.latent_ids_NA.defined()) {
-    in.noise.ids_LA = c.latent_ids_NA.narrow(0, 0, c.num_drawn()).to(device);
-    in.text.ids_LA = c.text_ids_TA.to(device);
-  }
   return in;
 }
 

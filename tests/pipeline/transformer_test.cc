@@ -95,6 +95,16 @@ TEST(Transformer, RefusesWhatDoesNotFitByName) {
   input = input_of(0.37);
   input.timesteps = {0.7f, 0.3f};
   EXPECT_THAT(refusal(transformer, input), HasSubstr("timesteps should have one value for each"));
+  input = input_of(0.37);
+  input.target_timesteps = {0.3f};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("target timesteps are for flow maps"));
+  input = input_of(0.37);
+  input.reference_places = {{.num_tokens = 2, .text_before = 1}};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("amid the text, which this one is not"));
+  input = input_of(0.37);
+  input.latent_ids = waves({12, 2}, 0.37);
+  input.text_ids = waves({9, 3}, 0.37);
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("positions should have 3 axes"));
   EXPECT_THAT(message_of([] { Transformer(options_with({.cfg = 2})); }),
               HasSubstr("one branch of guidance at a time"));
 }
