@@ -6,14 +6,16 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from . import _core, _options
+from ._diffusers_autoencoders import KINDS as AUTOENCODERS
+from ._diffusers_autoencoders import AcceleratedAutoencoder
 from ._diffusers_transformers import KINDS, Accelerated
 from .pipeline import warn
 
-__all__ = ["Accelerated", "accelerate"]
+__all__ = ["Accelerated", "AcceleratedAutoencoder", "accelerate"]
 
 
 def folder_of(pipe: Any) -> str:
@@ -34,9 +36,15 @@ def check_unchanged(pipe: Any) -> None:
         )
 
 
+def check_known(original: Any, kinds: Collection[str]) -> None:
+    if type(original).__name__ not in kinds:
+        raise ValueError(f"Braid has no {type(original).__name__}; it has {', '.join(kinds)}")
+
+
 def accelerate(
     pipe: Any,
     *,
+    autoencoder: bool = False,
     model: str | os.PathLike[str] | None = None,
     devices: Any = None,
     layout: Any = None,
@@ -53,14 +61,14 @@ def accelerate(
 
     devices, layout, shares, dtype (None: the pipeline's), quantization, memory, offload, threads: as
     Pipeline.from_pretrained(). model: the folder or name, if the pipeline was not loaded from one. loras: files and
-    their scales.
+    their scales. autoencoder: replaces the autoencoder as well, by one on the first of the devices.
 
     Raises ValueError for a model that Braid does not have, and InputError with Braid's sentence.
     """
     original = pipe.transformer
-    kind = KINDS.get(type(original).__name__)
-    if kind is None:
-        raise ValueError(f"Braid has no {type(original).__name__}; it has {', '.join(KINDS)}")
+    check_known(original, KINDS)
+    if autoencoder:
+        check_known(pipe.vae, AUTOENCODERS)
     check_unchanged(pipe)
     options = _core.PipelineOptions()
     options.model = os.fspath(model) if model is not None else folder_of(pipe)
@@ -71,5 +79,10 @@ def accelerate(
     options.adapters = [_core.Adapter(file, scale) for file, scale in (loras or {}).items()]
     options.layout = _options.layout_of(layout, len(options.devices), shares)
     options.memory = _options.memory_of(memory, None, quantization, None, offload)
-    pipe.transformer = kind(original, _core.Transformer(options, warning), getattr(pipe, "vae_scale_factor", 8))
+    engine = _core.Transformer(options, warning)
+    if autoencoder:
+        options.adapters = []
+        options.dtype = _options.dtype_of(dtype if dtype is not None else pipe.vae.dtype)
+        pipe.vae = AcceleratedAutoencoder(pipe.vae, _core.PictureAutoencoder(options, warning))
+    pipe.transformer = KINDS[type(original).__name__](original, engine, getattr(pipe, "vae_scale_factor", 8))
     return pipe

@@ -9,5 +9,6 @@ void bind_options(nanobind::module_& m);
 void bind_requests(nanobind::module_& m);
 void bind_pipeline(nanobind::module_& m);
 void bind_transformer(nanobind::module_& m);
+void bind_autoencoder(nanobind::module_& m);
 
 }  // namespace braid::python

@@ -43,6 +43,7 @@ NB_MODULE(_core, m) {
   bind_requests(m);
   bind_pipeline(m);
   bind_transformer(m);
+  bind_autoencoder(m);
   m.def("version", &version);
 }
 

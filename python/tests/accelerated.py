@@ -249,6 +249,56 @@ class Accelerated(unittest.TestCase):
         self.check_flux3(klein, {"num_images_per_prompt": 2, **run}, layout="tp=2")
         self.check_flux3(klein, {"image": image, **run})
 
+    def test_autoencoders(self) -> None:
+        image = Image.effect_mandelbrot((96, 64), (-2, -1, 1, 1), 50).convert("RGB")
+        fill = {"image": image, "mask_image": image.convert("L"), "max_sequence_length": 32}
+        run = {**RUN, "width": 96, "prompt": PROMPT, "num_inference_steps": 2}
+        for shape, arguments in (
+            (random_pipeline.Shape(seed=31, pipeline="FluxFillPipeline"), fill),
+            (random_families.KleinShape(seed=32), {"image": image}),
+            (Krea2Shape(seed=33), {}),
+            (Qwen21Shape(seed=34), {"image": image, "output_resolution": 288}),
+        ):
+            with self.subTest(type(shape).__name__), made(random_families.make, shape) as folder:
+                self.check_pipeline(folder, {**arguments, **run}, autoencoder=True)
+
+    def check_autoencoder(self, folder: Path, size: tuple[int, int], *, in_tiles: bool) -> None:
+        """Random decoders amplify float32's own rounding, thin ones by thousands: JoyAI's is wider than elsewhere."""
+        plain, fast = opened(folder).vae, braid.accelerate(opened(folder), autoencoder=True).vae
+        self.assertIsInstance(fast, braid.AcceleratedAutoencoder)
+        is_clip = "z_dim" in plain.config
+        channels = plain.config.get("in_channels", plain.config.get("input_channels", 3))
+        generator = torch.Generator().manual_seed(6)
+        pictures = torch.rand((2, channels, *((1,) if is_clip else ()), *size), generator=generator) * 2 - 1
+        if in_tiles:
+            plain.enable_tiling()
+            fast.enable_tiling()
+        with torch.no_grad():
+            want, got = plain.encode(pictures).latent_dist, fast.encode(pictures, return_dict=False)[0]
+            latents = torch.randn(want.mean.shape, generator=generator)
+            decoded, mine = plain.decode(latents, return_dict=False)[0], fast.decode(latents).sample
+        for theirs, ours in ((want.mean, got.mean), (want.logvar, got.logvar)):
+            self.assertEqual(ours.shape, theirs.shape)
+            self.assertLess(float((ours - theirs).abs().max() / theirs.abs().max()), LATENTS)
+        # QwenImage's leaves tiles unclamped, and no others; pipelines clamp what they get.
+        difference = (mine - (decoded.clamp(-1, 1) if is_clip else decoded)).abs()
+        self.assertEqual(mine.shape, decoded.shape)
+        self.assertLess(float(difference.mean()), LATENTS / 10)
+        self.assertLess(float(difference.max()), LATENTS)
+
+    def test_autoencoders_alone_and_in_tiles(self) -> None:
+        for shape in (
+            random_pipeline.Shape(seed=35),
+            random_families.KleinShape(seed=36),
+            Krea2Shape(seed=37),
+            Qwen21Shape(seed=38),
+            random_joy.JoyShape(seed=39, vae_base=8),
+        ):
+            with made(random_families.make, shape) as folder:
+                for in_tiles, size in ((False, (64, 96)), (True, (320, 288))):
+                    with self.subTest(type(shape).__name__, in_tiles=in_tiles):
+                        self.check_autoencoder(folder, size, in_tiles=in_tiles)
+
     def test_other_schedulers_go_on(self) -> None:
         pictures = []
         with made(random_pipeline.make, random_pipeline.Shape(seed=18, scheduler={"shift": 3.0})) as folder:
@@ -282,7 +332,16 @@ class Accelerated(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "nowhere"):
                 braid.accelerate(pipe, model="/nowhere")
             self.assertIs(pipe.transformer, transformer)
-            fast = braid.accelerate(pipe)
+            vae, pipe.vae = pipe.vae, torch.nn.Linear(1, 1)
+            with self.assertRaisesRegex(ValueError, "Braid has no Linear; it has AutoencoderKL"):
+                braid.accelerate(pipe, autoencoder=True)
+            self.assertIs(pipe.transformer, transformer)
+            pipe.vae = vae
+            fast = braid.accelerate(pipe, autoencoder=True)
+            with self.assertRaisesRegex(ValueError, "takes no tile_sample_min_height"):
+                fast.vae.enable_tiling(tile_sample_min_height=64)
+            with self.assertRaisesRegex(ValueError, "latents should have [0-9]+ channels, they have 3"):
+                fast.vae.decode(torch.zeros(1, 3, 4, 4))
             with self.assertRaisesRegex(ValueError, "takes no joint_attention_kwargs"):
                 fast(PROMPT, joint_attention_kwargs={"ip_adapter_image_embeds": []}, max_sequence_length=32, **RUN)
 

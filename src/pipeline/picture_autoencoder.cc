@@ -1,0 +1,139 @@
+// The public interface over autoencoders alone.
+#include "braid/picture_autoencoder.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/error.h"
+#include "models/vae/model.h"
+#include "pipeline/devices.h"
+#include "pipeline/engine.h"
+#include "pipeline/latents.h"
+#include "pipeline/part_tensors.h"
+#include "pipeline/rank_threads.h"
+
+namespace braid {
+namespace {
+
+// A single rank, which no launcher's others take part in.
+Deployment deployed_on_first_device(const PipelineOptions& asked, const Warn& warn) {
+  auto options = asked;
+  options.devices = {device_names(asked).front()};
+  options.layout = {.ranks = Ranks::kThreads};
+  options.memory = {};
+  options.adapters = {};
+  return deploy({.pipeline = options, .needed = WeightsNeeded::kTransformer, .say = warn});
+}
+
+Tiles tiles_of(VaeTiling tiling) {
+  return tiling == VaeTiling::kOn ? Tiles::kWhereLarger : Tiles::kNever;
+}
+
+// [B channels, rows, columns], checked, with sides that are multiples of `multiple`.
+Tensor planes_in(const char* name, const Latents& values, std::int64_t channels,
+                 std::int64_t multiple) {
+  const auto& shape = values.shape;
+  require(shape.size() == 4, name, " should have 4 dimensions, they have ", shape.size());
+  require(std::all_of(shape.begin(), shape.end(), [](std::int64_t n) { return n > 0; }) &&
+              c10::multiply_integers(shape) == std::int64_t(values.values.size()),
+          name, " of shape ", at::IntArrayRef(shape), " have ", values.values.size(), " values");
+  require(shape[1] == channels, name, " should have ", channels, " channels, they have ", shape[1]);
+  require(shape[2] % multiple == 0 && shape[3] % multiple == 0, name,
+          " should have sides that are multiples of ", multiple, ", they have ", shape[2], " and ",
+          shape[3]);
+  return at::tensor(values.values).view(shape);
+}
+
+}  // namespace
+
+class PictureAutoencoder::State {
+ public:
+  State(const PipelineOptions& asked, const Hooks& hooks)
+      : State(deployed_on_first_device(asked, hooks.warning), hooks) {}
+  State(const Deployment& deployment, const Hooks& hooks)
+      : world_(make_world(deployment)),
+        threads_(threads_per_rank(deployment.options, world_->ranks_on_these_cores())),
+        device_(deployment.devices.front()),
+        like_(at::TensorOptions(deployment.dtype).device(device_)) {
+    const auto& family = *deployment.family;
+    on_device(hooks, [&](const Group&) {
+      const auto& part = family.part(Part::Role::kDecoder);
+      const Weights weights(source_of_part(family, part, deployment.files.get(), {}).tensors,
+                            {.dtype = like_.dtype().toScalarType(), .device = device_});
+      vae_.emplace(family.description().vae, weights);
+    });
+  }
+
+  Latents decode(const Latents& latents, VaeTiling tiling, const Hooks& hooks) const {
+    const auto& config = vae_->config();
+    const auto given = planes_in("latents", latents, config.latent_channels, /*multiple=*/1);
+    return mapped(given, hooks,
+                  [&](const Tensor& one) { return vae_->decode(one, tiles_of(tiling)); });
+  }
+
+  Latents encode(const Latents& pictures, VaeTiling tiling, const Hooks& hooks) const {
+    const auto& config = vae_->config();
+    const auto given = planes_in("pictures", pictures, config.image_channels, config.downscale());
+    return mapped(given, hooks, [&](const Tensor& one) {
+      const auto moments = vae_->encode(one, tiles_of(tiling));
+      return at::cat({moments.mean, moments.logvar}, 1);
+    });
+  }
+
+ private:
+  void on_device(const Hooks& hooks, const std::function<void(const Group&)>& body) const {
+    const std::scoped_lock lock(one_at_a_time_);
+    const auto run = [&](const Group& world) {
+      const c10::InferenceMode guard;
+      const c10::DeviceGuard on(device_);
+      const UseThreads threads(threads_);
+      body(world);
+    };
+    world_->run(run, hooks.stop);
+  }
+
+  // One picture after another, which bounds memory.
+  Latents mapped(const Tensor& given, const Hooks& hooks,
+                 const std::function<Tensor(const Tensor&)>& map) const {
+    Latents made;
+    on_device(hooks, [&](const Group& world) {
+      std::vector<Tensor> each;
+      for (const auto& one : given.split(1)) {
+        world.poll();
+        each.push_back(map(one.to(like_)).to(at::kCPU, at::kFloat));
+      }
+      made = latents_of(at::cat(each));
+    });
+    return made;
+  }
+
+  std::unique_ptr<World> world_;
+  int threads_;
+  at::Device device_;
+  at::TensorOptions like_;  // dtype and device to compute in
+  std::optional<Vae> vae_;
+  mutable std::mutex one_at_a_time_;
+};
+
+PictureAutoencoder::PictureAutoencoder(const PipelineOptions& options, const Hooks& hooks)
+    : state_(std::make_unique<State>(options, hooks)) {}
+PictureAutoencoder::PictureAutoencoder(PictureAutoencoder&&) noexcept = default;
+PictureAutoencoder& PictureAutoencoder::operator=(PictureAutoencoder&&) noexcept = default;
+PictureAutoencoder::~PictureAutoencoder() = default;
+
+Latents PictureAutoencoder::decode(const Latents& latents, VaeTiling tiling,
+                                   const Hooks& hooks) const {
+  return state_->decode(latents, tiling, hooks);
+}
+
+Latents PictureAutoencoder::encode(const Latents& pictures, VaeTiling tiling,
+                                   const Hooks& hooks) const {
+  return state_->encode(pictures, tiling, hooks);
+}
+
+}  // namespace braid
