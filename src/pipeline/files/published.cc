@@ -97,7 +97,6 @@ Trial try_directory(const fs::path& directory, const fs::path& transformer) {
 
 std::string name_of(const fs::path& directory) { return directory.filename().string(); }
 
-
 // Why the transformer is none of its family: preferably of a model whose shapes it has.
 std::string reason_of_nearest(const fs::path& transformer, const std::vector<fs::path>& directories,
                               const std::string& family) {
