@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import braid_engine
 import braid_engine.diffusers as braid
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "parity"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "parity"))
 
 import modular_flux3  # noqa: E402
 import random_families  # noqa: E402
@@ -344,6 +346,16 @@ class Accelerated(unittest.TestCase):
                 fast.vae.decode(torch.zeros(1, 3, 4, 4))
             with self.assertRaisesRegex(ValueError, "takes no joint_attention_kwargs"):
                 fast(PROMPT, joint_attention_kwargs={"ip_adapter_image_embeds": []}, max_sequence_length=32, **RUN)
+
+
+class Tensors(unittest.TestCase):
+    def test_pictures_are_those_of_arrays(self) -> None:
+        pipe = braid_engine.Pipeline.from_pretrained(ROOT / "models/demo")
+        run = {"num_inference_steps": 2, "width": 64, "height": 48}
+        tensors = pipe(PROMPT, generator=torch.Generator().manual_seed(3), output_type="pt", **run).images
+        arrays = pipe(PROMPT, generator=3, output_type="np", **run).images
+        self.assertEqual((tensors.shape, tensors.dtype), ((1, 3, 48, 64), torch.float32))
+        np.testing.assert_array_equal(tensors.permute(0, 2, 3, 1).numpy(), np.asarray(arrays))
 
 
 if __name__ == "__main__":

@@ -258,7 +258,7 @@ def with_nets(pipe, request):
 
 def lay_back(pipe, given, options):
     """Makes the pipeline paste back a drawn region as FluxInpaintPipeline does: klein's crops its
-    centre, Kontext's does not paste."""
+    centre, Kontext's and that of ControlNets do not paste."""
     overlay = VaeImageProcessor(vae_scale_factor=1).apply_overlay
     if "Klein" in type(pipe).__name__:
         pipe.image_processor.apply_overlay = overlay
@@ -304,7 +304,7 @@ def with_pictures(pipe, request):
         options["_auto_resize"] = bool(request.references)
     if request.padding_crop is not None:
         options["padding_mask_crop"] = request.padding_crop
-        if takes_one:
+        if takes_one or "ControlNet" in type(made).__name__:
             lay_back(made, given, options)
     return made, options | ({"mask_image": given["mask"]} if request.mask else {})
 

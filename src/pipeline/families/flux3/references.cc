@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "image/resize.h"
@@ -13,6 +14,7 @@ constexpr int kMostReferences = 10;
 constexpr int kShortestCanvas = 64, kLongestCanvas = 4096;
 constexpr std::int64_t kMostCanvasPixels = 4 * 1024 * 1024, kMostPixelsOfSeveral = 1024 * 1024;
 constexpr double kNextScale = 0.995;
+constexpr int kGrid = 16;  // of the reference's processor, whatever the autoencoder
 
 int canvas_side(int side, int multiple) {
   return std::clamp((side + multiple - 1) / multiple * multiple, kShortestCanvas, kLongestCanvas);
@@ -64,7 +66,8 @@ Pixels fit_one_of_several(const Pixels& picture, int multiple) {
 
 }  // namespace
 
-PicturesTaken flux3_pictures(int multiple) {
+PicturesTaken flux3_pictures(int size_multiple) {
+  const int multiple = std::lcm(kGrid, size_multiple);
   return {.most_references = kMostReferences,
           .fit_reference = [=](const Pixels& p) { return fit_one_of_several(p, multiple); },
           .lone_reference =
