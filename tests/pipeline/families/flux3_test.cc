@@ -11,6 +11,7 @@
 #include "flux3_model.h"
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
+#include "pipeline/families/flux3/references.h"
 #include "pipeline/files/model_folder.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/planner/planner.h"
@@ -77,7 +78,8 @@ TEST(Flux3Family, DrawsWhatIsLeftOfTheCanvasOfOneReference) {
 
 // Computed with diffusers' Flux3ImageProcessor.
 TEST(Flux3Family, FitsALoneReferenceAsTheReferenceDoes) {
-  const auto& taken = named_family("flux3-klein")->description().limits.pictures;
+  const auto family = named_family("flux3-klein");
+  const auto& taken = family->description().limits.pictures;
   struct Fit {
     int width, height, canvas_width, canvas_height;
     Region region;
@@ -95,6 +97,17 @@ TEST(Flux3Family, FitsALoneReferenceAsTheReferenceDoes) {
               std::tuple(f.region.left, f.region.top, f.region.width, f.region.height))
         << f.width << "x" << f.height;
   }
+}
+
+// The processor's grid has 16 pixels, also where tokens have 8.
+TEST(Flux3Family, FitsReferencesToTheProcessorsGrid) {
+  const auto taken = flux3_pictures(8);
+  const auto canvas = taken.lone_reference->fit(some_picture(98, 150));
+  EXPECT_EQ(std::pair(canvas.width, canvas.height), std::pair(112, 160));
+  const auto region = taken.lone_reference->region(some_picture(98, 150));
+  EXPECT_EQ(std::pair(region.left, region.top), std::pair(7, 5));
+  const auto cropped = taken.fit_reference(some_picture(98, 150));
+  EXPECT_EQ(std::pair(cropped.width, cropped.height), std::pair(96, 144));
 }
 
 TEST(Flux3Family, RunsEveryLayoutInBfloat16) {
