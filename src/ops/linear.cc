@@ -215,18 +215,12 @@ Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
                        weight_NC);
 }
 
-InputForm input_form(const Tensor& x, const Matrix& weight_NC) {
-  const bool is_plain =
-      !weight_NC.has_low_rank() && !weight_NC.smoothing_1C.defined() && !weight_NC.up_NR.defined();
-  return is_plain && gpu::multiplies_float8(x, weight_NC) ? InputForm::kFloat8
-                                                          : InputForm::kNumbers;
-}
-
 namespace {
 
-bool is_dense(const Matrix& weight_NC) {
-  return weight_NC.form == Quantize::kNone && !weight_NC.coding && !weight_NC.has_low_rank() &&
-         !weight_NC.smoothing_1C.defined() && !weight_NC.up_NR.defined();
+// One product of the tokens as they are.
+bool is_plain(const Matrix& weight_NC) {
+  return !weight_NC.has_low_rank() && !weight_NC.smoothing_1C.defined() &&
+         !weight_NC.up_NR.defined();
 }
 
 Tensor linear_of_parts(const LayerInput& in, const Matrix& weight_NC,
@@ -239,8 +233,15 @@ Tensor linear_of_parts(const LayerInput& in, const Matrix& weight_NC,
 
 }  // namespace
 
+InputForm input_form(const Tensor& x, const Matrix& weight_NC) {
+  return is_plain(weight_NC) && gpu::multiplies_float8(x, weight_NC) ? InputForm::kFloat8
+                                                                     : InputForm::kNumbers;
+}
+
 bool takes_parts(const Tensor& x, const Matrix& weight_NC) {
-  return x.is_cuda() && is_dense(weight_NC) && weight_NC.values_NC.scalar_type() == x.scalar_type();
+  const bool is_dense = weight_NC.form == Quantize::kNone && !weight_NC.coding;
+  return x.is_cuda() && is_dense && is_plain(weight_NC) &&
+         weight_NC.values_NC.scalar_type() == x.scalar_type();
 }
 
 Tensor linear(const LayerInput& in, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,

@@ -42,7 +42,10 @@ Tensor shifted_attention(const Group& ranks, const AttentionInput& in) {
     std::unique_ptr<Incoming> next;
     if (hop + 1 < ranks.size()) next = ranks.ring_shift(keys_values);
     auto part = widened(ops::attention_with_lse(in.q, keys_values[0], keys_values[1]));
-    hop == 0 ? void(sum = std::move(part)) : merge_into(sum, std::move(part));
+    if (hop == 0)
+      sum = std::move(part);
+    else
+      merge_into(sum, std::move(part));
     if (next) keys_values = next->wait();
   }
   return sum.out_BHLD.to(in.q.scalar_type());
