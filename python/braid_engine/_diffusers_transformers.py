@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,19 @@ class Accelerated(Replacement):
     def velocity(self, evaluation: _core.TransformerInput, like: Any) -> Any:
         return torch.from_numpy(self.engine.velocity(evaluation)).to(like.device, like.dtype)
 
+    def by_text(
+        self, tokens: Any, text: Any, seen: Any, timestep: Any, complete: Callable[[_core.TransformerInput, slice, Any], None]
+    ) -> Any:
+        """The velocities of pictures, of which each sees the tokens `seen` of its text. complete(evaluation, pictures, places
+        of their tokens of text) sets what remains."""
+        made, times = [], timestep.float().expand(len(tokens))
+        for some, places in by_text(seen):
+            evaluation = _core.TransformerInput(floats(tokens[some]), floats(text[some, places]))
+            evaluation.timesteps = times[some].tolist()
+            complete(evaluation, some, places)
+            made.append(self.velocity(evaluation, tokens))
+        return torch.cat(made)
+
 
 class AcceleratedFlux(Accelerated):
     """FLUX.1 and FLUX.2, whose pipelines bring positions along."""
@@ -216,16 +229,15 @@ class AcceleratedQwenImage(Accelerated):
         if additional_t_cond is not None and additional_t_cond.any():
             raise ValueError("layers with alpha are drawn: additional_t_cond should be 0 for each picture")
         shapes = img_shapes[0] if isinstance(img_shapes[0], list) else [img_shapes[0]]
-        made, batch = [], len(hidden_states)
-        for some, places in by_text(seen_of(encoder_hidden_states_mask, encoder_hidden_states)):
-            evaluation = _core.TransformerInput(floats(hidden_states[some]), floats(encoder_hidden_states[some, places]))
-            evaluation.timesteps = timestep.float().expand(batch)[some].tolist()
+
+        def complete(evaluation: _core.TransformerInput, some: slice, places: Any) -> None:
             evaluation.set_ids(*self.positions(shapes, places))
             evaluation.num_references = sum(math.prod(shape) for shape in self.references(shapes))
             for residual in controlnet_block_samples or ():
                 evaluation.add_double_residual(floats(residual[some]))
-            made.append(self.velocity(evaluation, hidden_states))
-        return self.answer(torch.cat(made), return_dict)
+
+        seen = seen_of(encoder_hidden_states_mask, encoder_hidden_states)
+        return self.answer(self.by_text(hidden_states, encoder_hidden_states, seen, timestep, complete), return_dict)
 
     @property
     def is_layered(self) -> bool:
@@ -262,13 +274,12 @@ class AcceleratedKrea2(Accelerated):
         refuse(attention_kwargs=attention_kwargs)
         text = encoder_hidden_states.flatten(2)
         text_ids, latent_ids = np.split(floats(position_ids), [text.shape[1]])
-        made = []
-        for some, places in by_text(seen_of(encoder_attention_mask, text)):
-            evaluation = _core.TransformerInput(floats(hidden_states[some]), floats(text[some, places]))
-            evaluation.timesteps = timestep.float().expand(len(hidden_states))[some].tolist()
+
+        def complete(evaluation: _core.TransformerInput, some: slice, places: Any) -> None:
             evaluation.set_ids(latent_ids, text_ids[places])
-            made.append(self.velocity(evaluation, hidden_states))
-        return self.answer(torch.cat(made), return_dict)
+
+        seen = seen_of(encoder_attention_mask, text)
+        return self.answer(self.by_text(hidden_states, text, seen, timestep, complete), return_dict)
 
 
 class AcceleratedQwenImage21(Accelerated):
@@ -299,16 +310,14 @@ class AcceleratedQwenImage21(Accelerated):
         tokens = torch.cat([hidden_states[:, sum(counts) :], hidden_states[:, : sum(counts)]], dim=1)
         latent_ids = np.concatenate(picture_ids[-1:] + picture_ids[:-1])
         seen = seen_of(encoder_hidden_states_mask, encoder_hidden_states) & ~is_slot[: encoder_hidden_states.shape[1]]
-        made = []
-        for some, places in by_text(seen):
-            evaluation = _core.TransformerInput(floats(tokens[some]), floats(encoder_hidden_states[some, places]))
-            evaluation.timesteps = timestep.float().expand(len(tokens))[some].tolist()
+
+        def complete(evaluation: _core.TransformerInput, some: slice, places: Any) -> None:
             evaluation.set_ids(latent_ids, slot_ids[places])
             evaluation.num_references = sum(counts)
             for count, start in zip(counts, starts, strict=False):
                 evaluation.add_reference_place(count, int((places < start).sum()))
-            made.append(self.velocity(evaluation, hidden_states))
-        return self.answer(torch.cat(made), return_dict)
+
+        return self.answer(self.by_text(tokens, encoder_hidden_states, seen, timestep, complete), return_dict)
 
     def positions(self, is_slot: Any, shapes: list[tuple[int, int, int]]) -> tuple[Any, list[Any], list[int]]:
         """Of the text encoder's tokens, of each picture's, and the token at which each picture stands. Text advances by
