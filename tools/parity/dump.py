@@ -580,8 +580,9 @@ def run_each(pipe, request, latents, count):
         all_made.append(run(pipe, own, None if latents is None else
                             latents[i * count:(i + 1) * count]))
     made = all_made[0].copy()
-    for name in ("latents_initial", "velocity_first", "latents_final", "image"):
-        made[name] = torch.cat([one[name] for one in all_made])
+    for name in ("pooled_prompt_embeds", "latents_initial", "velocity_first", "latents_final", "image"):
+        if name in made:
+            made[name] = torch.cat([one[name] for one in all_made])
     made["prompt_embeds"] = pad_sequence(
         [row for one in all_made for row in one["prompt_embeds"]], batch_first=True)
     return made
@@ -594,8 +595,10 @@ def run(pipe, request, latents=None):
     if isinstance(pipe, modular_flux3.Pipeline):
         return modular_flux3.run(pipe, request, latents)
     family = FAMILIES[type(pipe).__name__]
-    count = 1 if fills_in(pipe, request) else request.num_images  # one sample for all pictures
-    if family.alone and (len(request.prompts) > 1 or count < request.num_images):
+    # There the reference draws one sample of the encoded picture for all pictures; braid's seeds are equal alone.
+    is_sampled_once = fills_in(pipe, request) or request.padding_crop is not None
+    count = 1 if is_sampled_once else request.num_images
+    if (family.alone or is_sampled_once) and (len(request.prompts) > 1 or count < request.num_images):
         return run_each(pipe, request, latents, count)
     arguments = family.arguments(pipe, request)
     if request.looked_at:

@@ -10,6 +10,19 @@ def of_codes(weight):
     return (weight * (1 / scale)).round().clamp(-128, 127) * scale
 
 
+def is_coded(name, tensor):
+    """Whether Braid holds the tensor in 8 bits. Krea 2's mixer of taps, a number for each, stays as it is."""
+    return tensor.ndim == 2 and name.endswith(".weight") and "projector" not in name
+
+
+def round_module(module):
+    """Round the weights of `module` in place."""
+    with torch.no_grad():
+        for name, tensor in module.named_parameters():
+            if is_coded(name, tensor):
+                tensor.copy_(of_codes(tensor))
+
+
 def write(model, out):
     """Write the pipeline of the folder `model` to the new folder `out`, which is returned."""
     (out / "transformer").mkdir(parents=True)
@@ -17,10 +30,6 @@ def write(model, out):
         if part.name != "transformer":
             (out / part.name).symlink_to(part)
     source = model / "transformer"
-    # Krea 2's mixer of taps, a number for each, stays as it is.
-    def is_coded(name, tensor):
-        return tensor.ndim == 2 and name.endswith(".weight") and "projector" not in name
-
     tensors = {name: of_codes(tensor) if is_coded(name, tensor) else tensor
                for name, tensor in coded_file.read(source).items()}
     save_file({name: t.contiguous() for name, t in tensors.items()},
