@@ -2,8 +2,9 @@
 """`--enhancer` with llama.cpp's server and a made model whose answers are known:
 enhancer_llama.py BRAID
 
-Needs PyPI's xllamacpp (2026.10.11549, llama.cpp's server as a module) and gguf (0.19.0). The model has no layer that does anything: the last byte of a prompt
-is followed by the token that `NEXT` names, and that by the end."""
+Needs PyPI's xllamacpp (2026.10.11549, llama.cpp's server as a module) and gguf (0.19.0). The model has no
+layer that does anything: the last byte of a prompt is followed by the token that `NEXT` names, and that by
+the end."""
 
 import os
 import pathlib
