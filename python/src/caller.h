@@ -12,8 +12,11 @@
 
 namespace braid::python {
 
-// Thrown within the work after a callback has raised; never seen by Python.
-struct CallbackRaised : std::exception {};
+// Thrown within the work after a callback has raised. Python sees what that raised; ranks in other
+// processes see these words.
+struct CallbackRaised : std::exception {
+  const char* what() const noexcept override { return "a callback raised an exception"; }
+};
 
 class Caller {
  public:

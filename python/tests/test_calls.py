@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,6 +30,40 @@ except KeyboardInterrupt:
 image = pipe("a red circle", width=64, height=64, num_inference_steps=1).images[0]
 print("went on")
 """
+
+# As torchrun starts it.
+LAUNCHED = """
+from braid_engine import Pipeline
+def stop(*_):
+    raise RuntimeError("no more")
+pipe = Pipeline.from_pretrained(layout="tp=2", threads=1)
+request = {"width": 64, "height": 64, "num_inference_steps": 1, "generator": 3}
+print(len(pipe("a red circle", **request).images))
+try:
+    pipe("a red circle", **request, callback_on_step_end=stop)
+except Exception as error:
+    print(error)
+"""
+
+
+class Launched(unittest.TestCase):
+    def test_the_first_rank_has_the_pictures_and_callbacks(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        torchrun = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-c", LAUNCHED],
+                env={**os.environ, **torchrun, "RANK": rank, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": "2"},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for rank in "01"
+        ]
+        first, second = (rank.communicate(timeout=120)[0].splitlines() for rank in ranks)
+        self.assertEqual(first, ["1", "no more"])
+        self.assertEqual(second, ["0", "rank 0 failed: a callback raised an exception"])
 
 
 class Callbacks(unittest.TestCase):
