@@ -4,11 +4,13 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/loaded_libraries.h"
 #include "ops/attention_kernel.h"
 #include "pipeline/generate.h"
+#include "pipeline/link_speed.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
@@ -152,6 +154,9 @@ void Engine::load_rank(const Group& world, const Hooks& hooks) {
   const auto device = deployment_.devices[rank];
   const c10::DeviceGuard on(device);
   const UseThreads threads(threads_);
+  const auto link =
+      link_between_ranks(world, deployment_, world_->ranks_on_these_cores(), this_host());
+  if (rank == 0) link_speed_ = link;
   if (meter_) {
     meter_->watch(device);
     meter_->enter(Phase::kLoad);
@@ -160,6 +165,11 @@ void Engine::load_rank(const Group& world, const Hooks& hooks) {
   auto read = bytes_read_by(*models_[rank]);
   if (rank == 0) loaded_.bytes_read = std::move(read);
   if (meter_) meter_->finish();
+}
+
+std::optional<std::string> Engine::link_warning(const Request& request) const {
+  if (!link_speed_ || std::exchange(has_judged_link_, true)) return {};
+  return slow_link_warning(deployment_, request, *link_speed_, this_host());
 }
 
 const Model& Engine::model() const {
@@ -248,6 +258,7 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
       .latents = request.latents,
       .pictures = prepare_pictures(request.pictures, settings.size(),
                                    model().family().description().limits.pictures, keep)};
+  if (const auto slow = link_warning(request)) keep(*slow);
   const auto adapters =
       request.adapters ? shelf_.open(*request.adapters) : deployment_.files->adapters;
   Generated generated;

@@ -41,6 +41,8 @@ class Engine {
 
  private:
   void load_rank(const Group& world, const Hooks& hooks);
+  // Told with the first request, which says what a step has to do.
+  std::optional<std::string> link_warning(const Request& request) const;
   const Model& model() const;  // any rank that lives in this process
 
   mutable AdapterShelf shelf_;
@@ -49,8 +51,10 @@ class Engine {
   int threads_;                                 // per rank
   std::vector<std::unique_ptr<Model>> models_;  // by rank; those in this process
   LoadFacts loaded_;
+  std::optional<LinkSpec> link_speed_;  // the first rank's process has it, if it was measured
   std::unique_ptr<PeakMeter> meter_;
   mutable std::mutex one_request_at_a_time_;
+  mutable bool has_judged_link_ = false;  // under that lock
 };
 
 // What may be asked of a model, from its config files alone.

@@ -29,16 +29,15 @@ std::vector<DeviceSpec> specs_of(const std::vector<std::string>& names, const Ho
   return devices;
 }
 
-// The data sheets of cards with the memory that is free of them; nothing if one is not known.
-std::optional<std::map<std::string, DeviceSpec>> known_cards(const std::vector<std::string>& names,
-                                                             const Host& host) {
-  std::map<std::string, DeviceSpec> cards;
+using Cards = std::map<std::string, DeviceSpec>;  // by name
+
+// The data sheets of the cards; nothing if one is not known.
+std::optional<Cards> known_cards(const std::vector<std::string>& names, const Host& host) {
+  Cards cards;
   for (const auto& name : names) {
     if (cards.contains(name)) continue;
-    const auto device = host.device(name);
-    auto card = host.card ? host.card(device) : std::nullopt;
+    const auto card = host.card ? host.card(host.device(name)) : std::nullopt;
     if (!card) return {};
-    card->memory = host.spec(device).memory;
     cards.emplace(name, *card);
   }
   return cards;
@@ -47,6 +46,31 @@ std::optional<std::map<std::string, DeviceSpec>> known_cards(const std::vector<s
 Machine machine_of(std::vector<DeviceSpec> devices) {
   const auto link = link_of(devices);
   return {.devices = std::move(devices), .link = link, .network = link};
+}
+
+// Finds the fastest of the cards that take less time alone than the split over this machine.
+std::optional<SlowerSplit> slower_on(const Machine& machine, const PlanJob& job,
+                                     const Degrees& grid, const Cards& cards) {
+  const auto split = plan_layout(job, machine, grid);
+  if (split.step.total() == 0) return {};  // refused when it runs
+  std::optional<SlowerSplit> slower;
+  for (const auto& [name, card] : cards) {
+    const auto alone = plan_layout(job, machine_of({card}), {});
+    if (!alone.fits() || alone.seconds_per_picture >= split.seconds_per_picture) continue;
+    if (slower && slower->alone <= alone.seconds_per_picture) continue;
+    slower = {.split = split.seconds_per_picture,
+              .alone = alone.seconds_per_picture,
+              .device = name,
+              .link = machine.link};
+  }
+  return slower;
+}
+
+Machine machine_of(const std::vector<std::string>& names, const Cards& cards) {
+  std::vector<DeviceSpec> devices;
+  for (const auto& name : names)
+    devices.push_back(shared_by(sharers_of(names, name), cards.at(name)));
+  return machine_of(std::move(devices));
 }
 
 }  // namespace
@@ -63,24 +87,29 @@ PlannedLayout fastest_layout(const PlanJob& job, const std::vector<std::string>&
 std::optional<SlowerSplit> slower_split(const PlanJob& job, const RankPlaces& places,
                                         const Host& host) {
   if (places.grid.product() == 1 || !places.are_threads) return {};
-  const auto cards = known_cards(places.devices, host);
+  auto cards = known_cards(places.devices, host);
   if (!cards || cards->size() < 2) return {};
-  std::vector<DeviceSpec> devices;
-  for (const auto& name : places.devices)
-    devices.push_back(shared_by(sharers_of(places.devices, name), cards->at(name)));
-  const auto machine = machine_of(std::move(devices));
-  const auto split = plan_layout(job, machine, places.grid);
-  if (split.step.total() == 0) return {};  // refused when it runs
-  std::optional<SlowerSplit> slower;
-  for (const auto& [name, card] : *cards) {
-    const auto alone = plan_layout(job, machine_of({card}), {});
-    if (!alone.fits() || alone.seconds_per_picture >= split.seconds_per_picture) continue;
-    if (slower && slower->alone <= alone.seconds_per_picture) continue;
-    slower = {.split = split.seconds_per_picture,
-              .alone = alone.seconds_per_picture,
-              .device = name,
-              .link = machine.link};
-  }
+  for (auto& [name, card] : *cards) card.memory = host.spec(host.device(name)).memory;  // free
+  return slower_on(machine_of(places.devices, *cards), job, places.grid, *cards);
+}
+
+std::optional<SlowerSplit> slower_over(const PlanJob& job, const RankPlaces& places,
+                                       const LinkSpec& measured, const Host& host) {
+  const auto& first = places.devices.front();
+  const bool is_on_host = host.device(first).is_cpu();
+  if (places.grid.product() == 1 || (is_on_host && places.are_threads)) return {};
+  auto names = places.devices;
+  if (!places.are_threads) names = {first};
+  const auto cards = is_on_host ? Cards{{first, host.spec(host.device(first))}}
+                                : known_cards(names, host).value_or(Cards());
+  if (cards.empty() || (places.are_threads && cards.size() < 2)) return {};
+  auto machine = machine_of(names, cards);
+  if (!places.are_threads)
+    machine.devices.resize(std::size_t(places.grid.product()), machine.devices.front());
+  const bool is_slower = slower_on(machine, job, places.grid, cards).has_value();
+  machine.link = machine.network = measured;
+  auto slower = slower_on(machine, job, places.grid, cards);
+  if (slower) slower->is_so_by_data_sheets = is_slower;
   return slower;
 }
 

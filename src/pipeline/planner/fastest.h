@@ -18,6 +18,7 @@ struct SlowerSplit {
   double split, alone;
   std::string device;  // that would be faster: "cuda:1"
   LinkSpec link;       // that the ranks talk over
+  bool is_so_by_data_sheets = true;
 };
 
 // Nothing if the split is no slower, if no device alone has room for the job, and where ranks share
@@ -25,5 +26,10 @@ struct SlowerSplit {
 // surveyed.
 std::optional<SlowerSplit> slower_split(const PlanJob& job, const RankPlaces& places,
                                         const Host& host);
+
+// The same over a link that was measured, by data sheets' memory. Processes count as having a
+// device each, all like the first one's.
+std::optional<SlowerSplit> slower_over(const PlanJob& job, const RankPlaces& places,
+                                       const LinkSpec& measured, const Host& host);
 
 }  // namespace braid

@@ -1,4 +1,5 @@
 // Ranks as processes: the pictures of one rank, and an end for all when one fails.
+#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@ namespace braid::processes_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 using Arguments = std::vector<std::string>;
 
 const std::string kDemoModel = BRAID_SOURCE_DIR "/models/demo";
@@ -21,17 +23,21 @@ class Processes : public Workplace {
  protected:
   using Running = std::vector<std::unique_ptr<Subprocess>>;
 
-  // Starts one process per rank, told of the others by variables, as torchrun does.
+  // Starts a process for a rank, told of the others by variables, as torchrun does.
+  std::unique_ptr<Subprocess> start_rank(int rank, int size, int port,
+                                         const Arguments& arguments) const {
+    return std::make_unique<Subprocess>(Invocation{
+        .arguments = arguments,
+        .environment = {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),
+                        "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",
+                        "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1"},
+        .folder = folder_});
+  }
   Running start(int size, const Arguments& arguments) const {
-    const auto port = std::to_string(free_port());
+    const auto port = free_port();
     Running ranks;
     for (int rank = 0; rank < size; ++rank)
-      ranks.push_back(std::make_unique<Subprocess>(Invocation{
-          .arguments = arguments,
-          .environment = {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),
-                          "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",
-                          "MASTER_PORT=" + port, "OMP_NUM_THREADS=1"},
-          .folder = folder_}));
+      ranks.push_back(start_rank(rank, size, port, arguments));
     return ranks;
   }
   std::vector<Finished> finish(const Running& ranks) const {
@@ -72,10 +78,35 @@ TEST_F(Processes, MakeThePictureThatThreadsMake) {
   const auto ranks = finish(start(4, picture("processes.png", layout)));
   for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
   EXPECT_EQ(ranks[0].out, "processes.png\n");
+  EXPECT_THAT(ranks[0].err, Not(HasSubstr("the link between the ranks"))) << "they share cores";
   for (const int r : {1, 2, 3}) {
     EXPECT_EQ(ranks[std::size_t(r)].out, "");
     EXPECT_EQ(ranks[std::size_t(r)].err, "");
   }
+  EXPECT_EQ(contents("processes.png"), contents("threads.png"));
+}
+
+// As ranks of two machines have, each rank has cores of its own here.
+TEST_F(Processes, WarnOfALinkThatMakesTheirSplitSlower) {
+  cpu_set_t before, own;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "there is one core";
+  const Arguments layout = {"--tp", "2"};
+  ASSERT_EQ(braid(picture("threads.png", layout)).exit_code, 0);
+  const auto port = free_port();
+  Running running;
+  for (int rank = 0, core = 0; rank < 2; ++core) {
+    if (!CPU_ISSET(core, &before)) continue;
+    CPU_ZERO(&own);
+    CPU_SET(core, &own);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof own, &own), 0);
+    running.push_back(start_rank(rank++, 2, port, picture("processes.png", layout)));
+    ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  }
+  const auto ranks = finish(running);
+  for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
+  EXPECT_THAT(ranks[0].err, HasSubstr("warning: the link between the ranks gives "));
+  EXPECT_EQ(ranks[1].err, "");
   EXPECT_EQ(contents("processes.png"), contents("threads.png"));
 }
 
