@@ -86,12 +86,13 @@ TEST_F(Processes, MakeThePictureThatThreadsMake) {
   EXPECT_EQ(contents("processes.png"), contents("threads.png"));
 }
 
-// As ranks of two machines have, each rank has cores of its own here.
+// As ranks of two machines have, each rank has cores of its own here. Stages that one picture
+// follows through are slower than one rank over any link.
 TEST_F(Processes, WarnOfALinkThatMakesTheirSplitSlower) {
   cpu_set_t before, own;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
   if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "there is one core";
-  const Arguments layout = {"--tp", "2"};
+  const Arguments layout = {"--pp", "2"};
   ASSERT_EQ(braid(picture("threads.png", layout)).exit_code, 0);
   const auto port = free_port();
   Running running;
