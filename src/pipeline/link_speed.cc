@@ -97,11 +97,14 @@ std::optional<std::string> slow_link_warning(const Deployment& d, const Request&
   if (!slower || (slower->is_so_by_data_sheets && d.places.are_threads && !d.layout_plan))
     return {};
   const std::string alone = d.places.are_threads ? slower->device : "one rank";
+  const auto split = text_of(layout_name(d.degrees()), " is predicted to take ",
+                             three_digits(slower->split), " s a picture");
+  const auto compared =
+      text_of(", ", alone, " alone ", three_digits(slower->alone), " s; see braid plan");
+  if (slower->is_so_over_any_link)
+    return text_of(split, " over a link that costs nothing", compared);
   return text_of("the link between the ranks gives ", readable_bytes(link.speed), "/s and takes ",
-                 three_digits(1e6 * link.latency), " us a message: with it ",
-                 layout_name(d.degrees()), " is predicted to take ", three_digits(slower->split),
-                 " s a picture, ", alone, " alone ", three_digits(slower->alone),
-                 " s; see braid plan");
+                 three_digits(1e6 * link.latency), " us a message: with it ", split, compared);
 }
 
 }  // namespace braid

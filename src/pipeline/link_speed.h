@@ -20,7 +20,8 @@ std::optional<LinkSpec> link_between_ranks(const Group& world, const Deployment&
                                            int ranks_on_these_cores, const Host& host);
 
 // If the request is predicted to take longer over this link than on one of the devices alone: a
-// sentence that says so. Nothing where data sheets alone predict it: slower_split() says so before.
+// sentence that says so, and whether any link would do better. Nothing where data sheets alone
+// predict it: slower_split() says so before.
 std::optional<std::string> slow_link_warning(const Deployment& deployment, const Request& request,
                                              const LinkSpec& link, const Host& host);
 

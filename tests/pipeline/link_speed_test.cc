@@ -109,6 +109,18 @@ TEST(SlowLink, IsToldOfWhereItsSplitIsSlower) {
   EXPECT_FALSE(slow_link_warning(deployment, request, kSlow, host));
 }
 
+// Stages that one picture follows through never pay.
+TEST(SlowLink, IsNotBlamedForStages) {
+  const auto host = described_host(devices_named("", "2xh100"));
+  auto deployment = flux_on(host, {.pp = 2});
+  deployment.places.are_threads = false;
+  for (const auto& link : {kFast, kSlow}) {
+    const auto said = slow_link_warning(deployment, {.prompts = {"a"}}, link, host).value_or("");
+    EXPECT_THAT(said, StartsWith("pp 2 is predicted to take "));
+    EXPECT_THAT(said, HasSubstr(" s a picture over a link that costs nothing, one rank alone "));
+  }
+}
+
 // slower_split() says so before the model is loaded.
 TEST(SlowLink, IsNotBlamedForUnlikeCards) {
   const auto host = described_host(devices_named("", "rtx-3090,rtx-5090"));

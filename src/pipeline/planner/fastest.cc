@@ -1,6 +1,7 @@
 #include "pipeline/planner/fastest.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
@@ -106,10 +107,18 @@ std::optional<SlowerSplit> slower_over(const PlanJob& job, const RankPlaces& pla
   auto machine = machine_of(names, cards);
   if (!places.are_threads)
     machine.devices.resize(std::size_t(places.grid.product()), machine.devices.front());
-  const bool is_slower = slower_on(machine, job, places.grid, cards).has_value();
-  machine.link = machine.network = measured;
-  auto slower = slower_on(machine, job, places.grid, cards);
-  if (slower) slower->is_so_by_data_sheets = is_slower;
+  const auto slower_with = [&](const LinkSpec& link) {
+    auto linked = machine;
+    linked.link = linked.network = link;
+    return slower_on(linked, job, places.grid, cards);
+  };
+  auto slower = slower_with(measured);
+  if (!slower) return {};
+  if (auto free = slower_with({"free", std::numeric_limits<double>::infinity(), 0})) {
+    slower = std::move(free);
+    slower->is_so_over_any_link = true;
+  }
+  slower->is_so_by_data_sheets = slower_with(machine.link).has_value();
   return slower;
 }
 

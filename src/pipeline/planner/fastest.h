@@ -19,6 +19,7 @@ struct SlowerSplit {
   std::string device;  // that would be faster: "cuda:1"
   LinkSpec link;       // that the ranks talk over
   bool is_so_by_data_sheets = true;
+  bool is_so_over_any_link = false;  // `split` is then what it takes over a link that costs nothing
 };
 
 // Nothing if the split is no slower, if no device alone has room for the job, and where ranks share
