@@ -1,7 +1,7 @@
 #include "pipeline/deployment.h"
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
@@ -10,7 +10,7 @@
 #include "pipeline/files/found_files.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/planner/fastest.h"
-#include "pipeline/rank_threads.h"
+#include "pipeline/rank_speeds.h"
 #include "pipeline/settings.h"
 
 namespace braid {
@@ -134,50 +134,28 @@ std::vector<at::Device> devices_by_rank(PipelineOptions options, const Degrees& 
   return devices_of(options, degrees, host.device);
 }
 
-// FLOP/s by rank. Devices that are alike count as equally fast, and ranks divide one that they
-// share; each of several on a CPU has threads of its own.
-std::vector<double> measured_speeds(const Deployment& d, const std::vector<std::string>& names,
-                                    const Host& host) {
-  const int threads = threads_per_rank(d.options, int(names.size()));
-  std::map<std::string, double> of_kind;
-  std::vector<double> speeds;
-  for (const auto& name : names) {
-    const auto device = host.device(name);
-    const auto kind = host.kind(device);
-    const auto product = product_for(device, d.family->shape().hidden, d.dtype, threads);
-    if (!of_kind.contains(kind))
-      of_kind[kind] =
-          kept_speed(host.speeds, kind, product, [&] { return host.measure(device, product); });
-    const auto sharers = device.is_cpu() ? 1 : std::count(names.begin(), names.end(), name);
-    speeds.push_back(of_kind[kind] / double(sharers));
-  }
-  return speeds;
-}
-
 void check_shares_fit(const Layout& layout, const Host& host) {
   if (layout.shares_fit != Fit::kAuto) return;
   require(layout.fit != Fit::kAuto, "a layout that is chosen divides alike, so that the same ",
           "request gives the same picture: shares by measured speed need degrees that are given");
   require(layout.shares == AxisShares{}, "shares that are measured should not be given as well");
-  if (host.launch) {
-    const auto sentence =
-        text_of("shares by measured speed are for ranks that are threads, but ",
-                host.launch->launcher, " started ", host.launch->size,
-                " processes: give the shares", launch_advice(host.launch->size_variable));
-    if (host.launch->rank > 0) throw PeerRefused(sentence);  // the first rank says the same
-    throw InputError(sentence);
-  }
   require(bool(host.measure), "devices that are only described cannot be measured: give shares");
 }
 
-void settle_shares(Deployment& d, const std::vector<std::string>& names, const Host& host) {
+// Processes learn of each other's speeds when they have met.
+void settle_shares(Deployment& d, const std::vector<std::string>& names, const DeployOptions& asked,
+                   const Host& host) {
   auto& layout = d.options.layout;
   if (layout.shares_fit != Fit::kAuto) return;
   layout.shares_fit = Fit::kAsAsked;
   const auto degrees = degrees_of(layout);
   if (degrees.product() == 1) return;
+  if (host.launch) {
+    d.until_met = std::make_shared<const Deployment::UntilMet>(Deployment::UntilMet{asked, host});
+    return;
+  }
   (void)devices_by_rank(d.options, degrees, host);  // there is one for each rank
-  d.measured_flops = measured_speeds(d, names, host);
+  d.measured_flops = speeds_of_threads(d, names, host);
   layout.shares = shares_by_speed(degrees, d.measured_flops);
 }
 
@@ -197,7 +175,7 @@ void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) 
   (void)world_of(layout);
   const bool are_threads = !host.launch;
   const auto by_rank = names_by_rank(d.options, degrees_of(layout).product(), are_threads);
-  settle_shares(d, by_rank, host);
+  settle_shares(d, by_rank, asked, host);
   d.places = {.grid = degrees_of(layout), .devices = by_rank, .are_threads = are_threads};
 }
 
@@ -276,6 +254,21 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   settle_memory(d, asked, host);
   d.options.device = device_of_rank(d.options.device, host);
   return d;
+}
+
+void settle_shares(Deployment& d, std::vector<double> flops) {
+  const auto until_met = std::exchange(d.until_met, nullptr);
+  auto asked = until_met->asked;
+  asked.say = {};  // it has been heard
+  asked.pipeline.layout = d.options.layout;
+  asked.pipeline.layout.shares = shares_by_speed(d.degrees(), flops);
+  auto settled = deploy(asked, until_met->host);
+  d.options.layout = settled.options.layout;
+  d.options.memory = settled.options.memory;
+  d.places = std::move(settled.places);
+  d.memory_plan = std::move(settled.memory_plan);
+  d.pages = std::move(settled.pages);
+  d.measured_flops = std::move(flops);
 }
 
 Deployment deploy(const PipelineOptions& options, const Warn& say) {

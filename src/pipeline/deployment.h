@@ -56,6 +56,13 @@ struct Deployment {
   std::vector<double> measured_flops = {};        // per second, by rank; with shares_fit kAuto
   // Where weights lie that only files make fit; removed with the last copy of the deployment.
   std::shared_ptr<const TemporaryPages> pages = {};
+  // What a launch's ranks settle again once they have told each other their measured speeds; until
+  // then their shares are alike. Null: nothing.
+  struct UntilMet {
+    DeployOptions asked;
+    Host host;
+  };
+  std::shared_ptr<const UntilMet> until_met = {};
 
   const Degrees& degrees() const { return places.grid; }
   bool is_on_host() const { return devices.front().is_cpu(); }
@@ -68,9 +75,12 @@ struct Deployment {
 // request's check; layout and, if asked for, shares by measured speed; devices; dtype; memory by
 // preset or budget. Reads configs and headers of files, no weights. Throws InputError. A launch's
 // ranks refuse an unusable model together, where their degrees are given: the first one speaks for
-// them.
+// them. Shares by their measured speeds are settled when they have met: make_world() does it.
 Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
 Deployment deploy(const PipelineOptions& options, const Warn& say = {});
+
+// Settles what waited for the speeds of a launch's ranks: shares, and memory for them.
+void settle_shares(Deployment& deployment, std::vector<double> flops);
 
 // What the planner is asked about such a run. Surveys the model's tensors.
 PlanJob job_of(const Deployment& deployment, const Request& request);

@@ -11,6 +11,7 @@
 #include "ops/attention_kernel.h"
 #include "pipeline/generate.h"
 #include "pipeline/link_speed.h"
+#include "pipeline/rank_speeds.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
@@ -70,6 +71,16 @@ std::chrono::milliseconds meeting_of(const Layout& layout) {
                   : std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
 }
 
+// A refusal is told as any failure of a rank.
+void settle_shares_of(World& world, Deployment& deployment) {
+  const int threads = threads_per_rank(deployment.options, world.ranks_on_these_cores());
+  const auto host = deployment.until_met->host;
+  world.run([&](const Group& group) {
+    group.await();
+    settle_shares(deployment, speeds_of_processes(group, deployment, threads, host));
+  });
+}
+
 }  // namespace
 
 Degrees degrees_of(const Layout& l) {
@@ -108,7 +119,7 @@ std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at
   return std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
 }
 
-std::unique_ptr<World> make_world(const Deployment& deployment,
+std::unique_ptr<World> make_world(Deployment& deployment,
                                   const std::function<void(const std::string&)>& warn) {
   const auto& layout = deployment.options.layout;
   auto requested = world_of(layout);
@@ -121,7 +132,9 @@ std::unique_ptr<World> make_world(const Deployment& deployment,
   for (std::size_t rank = 0; rank < requested.devices.size(); ++rank)
     if (!requested.devices[rank].is_cpu() && (!launch || launch->rank == int(rank)))
       (void)ops::attention_kernel_on(requested.devices[rank]);
-  return make_world(requested, launch);
+  auto world = make_world(requested, launch);
+  if (deployment.until_met) settle_shares_of(*world, deployment);
+  return world;
 }
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)

@@ -61,8 +61,9 @@ class Engine {
 ModelInfo info_of(const Description& description);
 
 // The world, degrees and options of a layout, checked.
-// `warn` hears of a long wait for processes to start.
-std::unique_ptr<World> make_world(const Deployment& deployment,
+// `warn` hears of a long wait for processes to start. Processes that have met settle the shares
+// that wait for it.
+std::unique_ptr<World> make_world(Deployment& deployment,
                                   const std::function<void(const std::string&)>& warn = {});
 Degrees degrees_of(const Layout& layout);
 WorldOptions world_of(const Layout& layout);

@@ -55,7 +55,7 @@ class PictureAutoencoder::State {
  public:
   State(const PipelineOptions& asked, const Hooks& hooks)
       : State(deployed_on_first_device(asked, hooks.warning), hooks) {}
-  State(const Deployment& deployment, const Hooks& hooks)
+  State(Deployment deployment, const Hooks& hooks)
       : world_(make_world(deployment)),
         threads_(threads_per_rank(deployment.options, world_->ranks_on_these_cores())),
         device_(deployment.devices.front()),

@@ -183,11 +183,25 @@ TEST_F(MeasuredShares, AreRefusedWhereTheyCannotBe) {
   EXPECT_THAT(refusal(asked, host_of("2xh100")), HasSubstr("cannot be measured: give shares"));
   asked = split({.tp = 2}, {"cuda:0", "cuda:0", "cuda:0"});
   EXPECT_THAT(refusal(asked, cards), HasSubstr("= 2, but there are 3 devices"));
-  asked = split({.tp = 2}, {"cuda"});
+  EXPECT_EQ(measured_, 0);
+}
+
+TEST_F(MeasuredShares, OfProcessesAreSettledWhenTheyHaveMet) {
+  auto asked = split({.tp = 2}, {"cuda"});
   asked.pipeline.layout.ranks = Ranks::kProcesses;
-  auto launched = cards;
+  asked.pipeline.memory.budget = {.device = 16'000'000'000};
+  auto launched = host("h100,a100", {});
   launched.launch = Launch{.launcher = "torchrun", .size = 2, .size_variable = "WORLD_SIZE"};
-  EXPECT_THAT(refusal(asked, launched), HasSubstr("torchrun started 2 processes: give the shares"));
+  auto d = deploy(asked, launched);
+  EXPECT_EQ(d.degrees(), Degrees{.tp = 2});
+  ASSERT_TRUE(d.until_met && d.memory_plan);
+  const auto alike = d.memory_plan->device_peak;
+  settle_shares(d, {600 * kTera, 225 * kTera});
+  EXPECT_FALSE(d.until_met);
+  EXPECT_EQ(d.degrees(), (Degrees{.tp = 2, .shares = {.tp = {8, 3}}}));
+  EXPECT_EQ(d.options.layout.shares, (AxisShares{.tp = {8, 3}}));
+  EXPECT_EQ(d.measured_flops, (std::vector{600 * kTera, 225 * kTera}));
+  EXPECT_NE(d.memory_plan->device_peak, alike) << "memory is planned for these shares";
   EXPECT_EQ(measured_, 0);
 }
 

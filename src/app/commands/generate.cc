@@ -55,6 +55,8 @@ class GenerateRun {
 
  private:
   void tell_plans();
+  void tell_shares();
+  void take_shares(const Engine& engine);
   void tell_memory();
   void warn(const std::string& sentence);
   void check_dump() const;
@@ -120,15 +122,25 @@ void GenerateRun::tell_plans() {
   if (d.layout_plan)
     display_.say(text_of("layout ", layout_name(d.layout_plan->grid), ": predicted ",
                          readable_seconds(d.layout_plan->seconds_per_picture), " per picture"));
-  const auto shares = to_string(d.degrees().shares);
-  if (!d.measured_flops.empty())
-    display_.say("shares by measured speed: " + (shares.empty() ? "alike" : shares));
+  if (!d.measured_flops.empty()) tell_shares();
   if (const auto slower = slower_split_here(d, request_)) warn(*slower);
   if (const auto slower = slower_codes_here(d, request_)) display_.say(*slower);
   if (d.preset) display_.say(text_of("preset ", d.preset->name, ": ", d.preset->why));
   if (d.memory_plan) return tell_memory();
   if (is_launched()) return;
   if (const auto shortage = shortage_here(d, request_, free_host_bytes())) warn(*shortage);
+}
+
+void GenerateRun::tell_shares() {
+  const auto shares = to_string(deployment_->degrees().shares);
+  display_.say("shares by measured speed: " + (shares.empty() ? "alike" : shares));
+}
+
+// Processes have settled them when they met.
+void GenerateRun::take_shares(const Engine& engine) {
+  deployment_ = engine.deployment();
+  request_ = deployment_->tiled(std::move(request_));
+  if (is_first_) tell_shares();
 }
 
 void GenerateRun::tell_memory() {
@@ -230,6 +242,7 @@ RunFacts GenerateRun::draw() {
   hooks.progress({.phase = Phase::kLoad});
   const Engine engine(*deployment_, hooks, Measure::kPeaks);
   display_.finish();
+  if (deployment_->until_met) take_shares(engine);
   if (flags_.is_seed_random) share_seed(engine);
   if (!flags_.enhancer.url.empty() && is_launched()) share_prompts(engine);
   settings_ = engine.settle(request_, {});

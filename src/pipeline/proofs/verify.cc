@@ -245,8 +245,8 @@ const VerifiedBlock* Verdict::first_divergent() const {
 
 Verdict verify(Deployment deployment, const VerifyOptions& options) {
   deployment.options.cache = {};  // which would leave evaluations out
-  const auto degrees = deployment.degrees();
   const auto ranks = make_world(deployment);
+  const auto degrees = deployment.degrees();
   const auto& family = *deployment.family;
   const Proof proof{.options = options,
                     .probe = probe_of(options.probe, deployment),

@@ -24,14 +24,15 @@ class Processes : public Workplace {
   using Running = std::vector<std::unique_ptr<Subprocess>>;
 
   // Starts a process for a rank, told of the others by variables, as torchrun does.
-  std::unique_ptr<Subprocess> start_rank(int rank, int size, int port,
-                                         const Arguments& arguments) const {
+  std::unique_ptr<Subprocess> start_rank(int rank, int size, int port, const Arguments& arguments,
+                                         const Arguments& more_environment = {}) const {
+    Arguments environment = {
+        "RANK=" + std::to_string(rank),        "LOCAL_RANK=" + std::to_string(rank),
+        "WORLD_SIZE=" + std::to_string(size),  "MASTER_ADDR=127.0.0.1",
+        "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1"};
+    environment.insert(environment.end(), more_environment.begin(), more_environment.end());
     return std::make_unique<Subprocess>(Invocation{
-        .arguments = arguments,
-        .environment = {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),
-                        "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",
-                        "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1"},
-        .folder = folder_});
+        .arguments = arguments, .environment = std::move(environment), .folder = folder_});
   }
   Running start(int size, const Arguments& arguments) const {
     const auto port = free_port();
@@ -154,13 +155,39 @@ TEST_F(Processes, RefuseALayoutForAnotherNumberOfRanks) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(Processes, GiveTheirSharesThemselves) {
-  const auto ranks = finish(start(2, picture("x.png", {"--tp", "2", "--shares", "auto"})));
-  EXPECT_EQ(ranks[0].exit_code, 2);
-  EXPECT_THAT(ranks[0].err, HasSubstr("but torchrun started 2 processes: give the shares; if"));
-  EXPECT_EQ(ranks[1].exit_code, 2);
-  EXPECT_EQ(ranks[1].err, "");
-  EXPECT_TRUE(files().empty());
+// What each rank finds of its device is in a file; numbers of threads make these two unlike.
+TEST_F(Processes, DivideByTheSpeedsThatEachHasMeasured) {
+  const auto drawn = [&](const std::string& name) {
+    const auto port = free_port();
+    Running running;
+    for (int rank = 0; rank < 2; ++rank) {
+      auto arguments = picture(name, {"--tp", "2", "--shares", "auto", "--json"});
+      // they share their cores: one and two threads each
+      arguments.insert(arguments.end(), {"--threads", std::to_string(2 * (rank + 1))});
+      running.push_back(start_rank(rank, 2, port, arguments,
+                                   {"XDG_CACHE_HOME=" + (folder_ / "caches").string()}));
+    }
+    const auto ranks = finish(running);
+    for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
+    EXPECT_THAT(ranks[0].err, HasSubstr("shares by measured speed: "));
+    EXPECT_THAT(ranks[1].err, Not(HasSubstr("shares")));
+    return nlohmann::json::parse(ranks[0].out);
+  };
+  EXPECT_EQ(drawn("measured.png")["measured_flops"].size(), 2u);
+  int kept = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "caches/braid/speeds")) {
+    auto speed = nlohmann::json::parse(read_file(entry.path()));
+    const bool is_first = entry.path().string().find("-1-thread.") != std::string::npos;
+    speed["flops"] = is_first ? 3e9 : 8e9;
+    write_file(entry.path(), speed.dump());
+    ++kept;
+  }
+  EXPECT_EQ(kept, 2);
+  const auto report = drawn("processes.png");
+  EXPECT_EQ(report["measured_flops"], nlohmann::json({3e9, 8e9}));
+  EXPECT_EQ(report["shares"], nlohmann::json({{"tp", {3, 8}}}));
+  ASSERT_EQ(braid(picture("threads.png", {"--tp", "2", "--shares", "tp=3:8"})).exit_code, 0);
+  EXPECT_TRUE(contents("processes.png") == contents("threads.png"));
 }
 
 TEST_F(Processes, ComplainOnceAboutWhatAllFind) {
@@ -243,10 +270,7 @@ void Mpi::expect_picture_of_one_rank(const std::vector<std::pair<int, Arguments>
   }
 }
 
-TEST_F(Mpi, MakesThePictureOfOneRank) {
-  expect_picture_of_one_rank(
-      {{3, {"--ulysses", "3"}}, {4, {"--tp", "2", "--tp-modulation", "replicated", "--dp", "2"}}});
-}
+TEST_F(Mpi, MakesThePictureOfOneRank) { expect_picture_of_one_rank({{3, {"--ulysses", "3"}}}); }
 
 class SlowMpi : public Mpi {};
 
@@ -256,6 +280,7 @@ TEST_F(SlowMpi, MakesThePictureOfOneRankInMoreLayouts) {
                               {2, {"--ring", "2", "--ring-form", "gather"}},
                               {2, {"--ulysses", "2"}},
                               {2, {"--dp", "2"}},
+                              {4, {"--tp", "2", "--tp-modulation", "replicated", "--dp", "2"}},
                               {4, {"--tp", "2", "--ring", "2"}},
                               {4, {"--ring", "2", "--ulysses", "2"}},
                               {5, {"--ring", "5"}}});

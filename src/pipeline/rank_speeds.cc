@@ -1,0 +1,78 @@
+#include "pipeline/rank_speeds.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "comm/process/device_link.h"
+#include "pipeline/rank_threads.h"
+
+namespace braid {
+namespace {
+
+double speed_of(const Deployment& d, at::Device device, int threads, const Host& host) {
+  const auto product = product_for(device, d.family->shape().hidden, d.dtype, threads);
+  return kept_speed(host.speeds, host.kind(device), product,
+                    [&] { return host.measure(device, product); });
+}
+
+// Each rank's line, by rank.
+std::vector<std::string> gathered_lines(const Group& world, std::string line) {
+  line += '\n';
+  const auto bytes = at::from_blob(line.data(), {std::int64_t(line.size())}, at::kByte);
+  const auto all = world.all_gather(bytes, 0);
+  const auto* const begin = reinterpret_cast<const char*>(all.const_data_ptr<std::uint8_t>());
+  std::vector<std::string> lines(1);
+  for (const char c : std::string_view(begin, std::size_t(all.numel()))) {
+    if (c == '\n')
+      lines.emplace_back();
+    else
+      lines.back() += c;
+  }
+  lines.pop_back();
+  return lines;
+}
+
+std::size_t first_like(const std::vector<std::string>& lines, std::size_t rank) {
+  return std::size_t(std::ranges::find(lines, lines[rank]) - lines.begin());
+}
+
+}  // namespace
+
+std::vector<double> speeds_of_threads(const Deployment& d, const std::vector<std::string>& names,
+                                      const Host& host) {
+  const int threads = threads_per_rank(d.options, int(names.size()));
+  std::map<std::string, double> of_kind;
+  std::vector<double> speeds;
+  for (const auto& name : names) {
+    const auto device = host.device(name);
+    const auto kind = host.kind(device);
+    if (!of_kind.contains(kind)) of_kind[kind] = speed_of(d, device, threads, host);
+    const auto sharers = device.is_cpu() ? 1 : std::count(names.begin(), names.end(), name);
+    speeds.push_back(of_kind[kind] / double(sharers));
+  }
+  return speeds;
+}
+
+std::vector<double> speeds_of_processes(const Group& world, const Deployment& d, int threads,
+                                        const Host& host) {
+  const auto rank = std::size_t(world.rank());
+  const auto device = d.devices[rank];
+  const auto identity = identity_of(device);
+  const auto kinds = gathered_lines(world, text_of(host.kind(device), ", ", threads));
+  const auto places = gathered_lines(
+      world, device.is_cpu() ? text_of("rank ", rank) : identity.gpu + " " + identity.part);
+  const bool measures = first_like(kinds, rank) == rank;
+  const auto own = at::full({1}, measures ? speed_of(d, device, threads, host) : 0, at::kDouble);
+  world.await();  // the others measure nothing
+  const auto measured = world.all_gather(own, 0);
+  std::vector<double> speeds;
+  for (std::size_t r = 0; r < kinds.size(); ++r)
+    speeds.push_back(measured[std::int64_t(first_like(kinds, r))].item<double>() /
+                     double(std::ranges::count(places, places[r])));
+  return speeds;
+}
+
+}  // namespace braid
