@@ -11,7 +11,7 @@ cmake_minimum_required(VERSION 3.25)
 # These race on purpose, take half a minute under TSan, or use threads of OpenMP's, whose library is
 # not instrumented.
 set(not_for_tsan
-    "^(SimulatedDevice|OrderChecker|Each/KnownRaces|RandomSchedules|AdaptersOnThreads)$")
+    "^(SimulatedDevice|OrderChecker|Each/KnownRaces|(Slow)?RandomSchedules|AdaptersOnThreads)$")
 
 execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE list
   COMMAND_ERROR_IS_FATAL ANY)

@@ -107,7 +107,9 @@ TEST_P(AdaptedLanguageModels, AreSharedOutAndWrittenAsTheyAreFused) {
 }
 
 // The language model within one that also sees.
-TEST_F(AdaptedJoy, EqualsAMergedOne) {
+class SlowAdaptedJoy : public AdaptedJoy {};
+
+TEST_F(SlowAdaptedJoy, EqualsAMergedOne) {
   const std::string layer = kLayer;
   const auto want = embeds({.model = merged_});
   EXPECT_GT(largest_error(embeds({.model = kStored}), want), 0.01);

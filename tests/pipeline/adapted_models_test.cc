@@ -86,7 +86,9 @@ TEST_F(AdaptedModels, AreWrittenByConversion) {
   EXPECT_FALSE(fs::exists(folder_ / "none.partial"));
 }
 
-TEST_F(AdaptedModels, AreTheSameHoweverWeightsAreKept) {
+class SlowAdaptedModels : public AdaptedModels {};
+
+TEST_F(SlowAdaptedModels, AreTheSameHoweverWeightsAreKept) {
   for (const auto quantize : {Quantize::kNone, Quantize::kInt8}) {
     auto resident = options({{.file = file("kohya"), .scale = 0.5}, {.file = file("lokr")}});
     resident.memory.quantize = quantize;

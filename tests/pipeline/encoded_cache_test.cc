@@ -122,11 +122,11 @@ const auto kNameOf = [](const auto& info) {
                                       : "One";
 };
 INSTANTIATE_TEST_SUITE_P(All, LayoutsWithKeptPrompts,
-                         testing::Values(Layout{.tp = 2, .text = TextRanks::kShared},
+                         testing::Values(Layout{.tp = 2, .text = TextRanks::kShared}), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, LayoutsWithKeptPrompts,
+                         testing::Values(Layout{}, Layout{.tp = 2}, Layout{.pp = 2},
                                          Layout{.dp = 2}),
                          kNameOf);
-INSTANTIATE_TEST_SUITE_P(Slow, LayoutsWithKeptPrompts,
-                         testing::Values(Layout{}, Layout{.tp = 2}, Layout{.pp = 2}), kNameOf);
 
 TEST(EncodedCache, RepeatsTheWarnings) {
   const Engine engine(options_with(), {});

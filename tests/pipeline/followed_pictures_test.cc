@@ -292,9 +292,12 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
       HasSubstr("only with a ControlNet"));
 }
 
+const auto kNumber = [](const auto& info) { return "layout" + std::to_string(info.index); };
 INSTANTIATE_TEST_SUITE_P(All, FollowedLayouts,
-                         testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
-                                         Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.pp = 2}),
-                         [](const auto& info) { return "layout" + std::to_string(info.index); });
+                         testing::Values(Layout{.tp = 2}, Layout{.ulysses = 2}), kNumber);
+INSTANTIATE_TEST_SUITE_P(Slow, FollowedLayouts,
+                         testing::Values(Layout{.ring = 2}, Layout{.cfg = 2}, Layout{.dp = 2},
+                                         Layout{.pp = 2}),
+                         kNumber);
 
 }  // namespace braid::followed_pictures_test

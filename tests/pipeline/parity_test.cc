@@ -315,15 +315,18 @@ INSTANTIATE_TEST_SUITE_P(SlowQwen21Fixtures, WithPictures, testing::Values("qwen
 // opaque one with lengths kept.
 INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, Whole, testing::Values("qwen-image", "qwen-image-odd"),
                          [](const auto& info) { return info.index == 0 ? "plain" : "odd"; });
+const auto kPlainName = [](const auto& info) {
+  auto name = info.param.substr(std::string("qwen-image-").size());
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+};
 INSTANTIATE_TEST_SUITE_P(QwenImageFixtures, WithPictures,
-                         testing::Values("qwen-image-init", "qwen-image-mask", "qwen-image-edit",
-                                         "qwen-image-edit-plus", "qwen-image-control",
-                                         "qwen-image-inpaint", "qwen-image-layered",
-                                         "qwen-image-layered-normal"),
-                         [](const auto& info) {
-                           auto name = info.param.substr(std::string("qwen-image-").size());
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         testing::Values("qwen-image-mask", "qwen-image-edit", "qwen-image-inpaint",
+                                         "qwen-image-layered"),
+                         kPlainName);
+INSTANTIATE_TEST_SUITE_P(SlowQwenImageFixtures, WithPictures,
+                         testing::Values("qwen-image-init", "qwen-image-edit-plus",
+                                         "qwen-image-control", "qwen-image-layered-normal"),
+                         kPlainName);
 
 }  // namespace braid::parity_test

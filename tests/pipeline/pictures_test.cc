@@ -133,10 +133,13 @@ TEST_P(PictureLayouts, KontextFillsInAsOneRankDoes) {
   expect_same("tests/data/parity/kontext-mask/model", request, GetParam());
 }
 
+const auto kNumber = [](const auto& info) { return "layout" + std::to_string(info.index); };
 INSTANTIATE_TEST_SUITE_P(All, PictureLayouts,
-                         testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
-                                         Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.pp = 2}),
-                         [](const auto& info) { return "layout" + std::to_string(info.index); });
+                         testing::Values(Layout{.tp = 2}, Layout{.ulysses = 2}), kNumber);
+INSTANTIATE_TEST_SUITE_P(Slow, PictureLayouts,
+                         testing::Values(Layout{.ring = 2}, Layout{.cfg = 2}, Layout{.dp = 2},
+                                         Layout{.pp = 2}),
+                         kNumber);
 
 // References seen once, on one rank and on several; 3 heads.
 class KeptReferences : public testing::TestWithParam<Layout> {};
@@ -213,17 +216,19 @@ struct OfAModel {
 };
 
 std::vector<OfAModel> requests_with_pictures() {
-  auto masked = request_with({.init = waves(50, 40), .mask = half(50, 40), .padding_crop = 4});
   auto drawn = request_with({.init = waves(70, 64), .mask = half(70, 64)});
   drawn.true_cfg = 1;
   drawn.guidance = 3;
+  return {{"drawn", "tests/data/parity/klein-base/model", drawn},
+          {"kept", kKept, request_with_kept()}};
+}
+
+std::vector<OfAModel> requests_with_masks() {
+  auto masked = request_with({.init = waves(50, 40), .mask = half(50, 40), .padding_crop = 4});
   auto filled = masked;
   filled.negative_prompt = {};
   filled.true_cfg = 1;
-  return {{"masked", "models/demo", masked},
-          {"filled", "tests/data/parity/fill/model", filled},
-          {"drawn", "tests/data/parity/klein-base/model", drawn},
-          {"kept", kKept, request_with_kept()}};
+  return {{"masked", "models/demo", masked}, {"filled", "tests/data/parity/fill/model", filled}};
 }
 
 class PicturesInMemory : public testing::TestWithParam<OfAModel> {};
@@ -254,7 +259,10 @@ TEST_P(PicturesInMemory, AreCloseInEightBitsAndTheSameOnTwoRanks) {
   EXPECT_LT(error(latents_of(options, request), coded), 1e-5);
 }
 
+const auto kModelsName = [](const auto& info) { return std::string(info.param.name); };
 INSTANTIATE_TEST_SUITE_P(Models, PicturesInMemory, testing::ValuesIn(requests_with_pictures()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         kModelsName);
+INSTANTIATE_TEST_SUITE_P(SlowModels, PicturesInMemory, testing::ValuesIn(requests_with_masks()),
+                         kModelsName);
 
 }  // namespace braid::pictures_test

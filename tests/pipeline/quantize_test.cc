@@ -60,7 +60,7 @@ TEST(Quantized, LayersOnTheListStayExact) {
 
 // A value between two codes becomes one or the other depending on a sum's last bit. A layout that
 // rounds sums differently gives other bits, but is as near to the exact velocity.
-TEST(Quantized, LayoutsWithActivationsInCodesAreNearTheExactOne) {
+TEST(SlowQuantized, LayoutsWithActivationsInCodesAreNearTheExactOne) {
   const auto exact = run({.model = kModel}).at("velocity_first");
   for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .modulation = SharedModulation::kNo},
                              Layout{.ring = 2}, Layout{.tp = 2, .ulysses = 2}}) {
@@ -83,7 +83,7 @@ TEST_P(QuantizedLayouts, ComputeWhatOneRankComputes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, QuantizedLayouts,
-                         testing::Values(Quantize::kInt8, Quantize::kFloat8));
+INSTANTIATE_TEST_SUITE_P(Forms, QuantizedLayouts, testing::Values(Quantize::kInt8));
+INSTANTIATE_TEST_SUITE_P(SlowForms, QuantizedLayouts, testing::Values(Quantize::kFloat8));
 
 }  // namespace braid::quantize_test

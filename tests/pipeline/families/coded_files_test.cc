@@ -98,10 +98,9 @@ TEST_P(CodedFiles, ConvertToTheirNumbers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, CodedFiles, testing::Values("flux.gguf", "flux_float8.safetensors"),
-                         [](const auto& info) {
-                           return info.param.substr(0, info.param.find('.'));
-                         });
+const auto kStem = [](const auto& info) { return info.param.substr(0, info.param.find('.')); };
+INSTANTIATE_TEST_SUITE_P(Files, CodedFiles, testing::Values("flux.gguf"), kStem);
+INSTANTIATE_TEST_SUITE_P(SlowFiles, CodedFiles, testing::Values("flux_float8.safetensors"), kStem);
 
 TEST(CodedTextEncoders, AreReadUnderTheNamesOfLlamaCpp) {
   const TemporaryFolder folder;

@@ -106,7 +106,7 @@ TEST(JoyAdapters, AreWhatMergedWeightsAre) {
 
 TEST(JoyParity, EditEqualsTheReference) { JoyFixture("edit").expect_equal(joy_drawn_plainly()); }
 
-TEST(JoyParity, PlusEqualsTheReference) {
+TEST(SlowJoyParity, PlusEqualsTheReference) {
   const TemporaryFolder folder;
   const auto drawn = joy_drawn(joy_with({}, {}, plus_in(folder.path())), plus_request());
   JoyFixture("plus").expect_equal(drawn);
@@ -141,7 +141,7 @@ TEST(JoyParity, ASampleOfTheReferenceIsDrawnBehindTheNoise) {
   EXPECT_LT(largest_difference(some, want["reference_latents"]), 1e-5);
 }
 
-TEST(JoyParity, EachPictureIsThatOfItsSeedAlone) {
+TEST(SlowJoyParity, EachPictureIsThatOfItsSeedAlone) {
   auto request = joy_request();
   request.steps = 1;
   request.num_images = request.batch_size = 2;
@@ -203,7 +203,9 @@ class JoyFiles : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(JoyFiles, AreConvertedToTheWeightsThatQuantisationHas) {
+class SlowJoyFiles : public JoyFiles {};
+
+TEST_F(SlowJoyFiles, AreConvertedToTheWeightsThatQuantisationHas) {
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
   const auto request = joy_request();
   const auto quantised = recorded_latents(joy_with({}, int8), request).at("latents_final");

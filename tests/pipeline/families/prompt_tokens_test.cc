@@ -113,7 +113,7 @@ TEST_P(CountedModel, IsWarnedOfOneTokenTooMany) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, CountedModel,
-                         testing::Values("demo", "klein", "flux2-dev", "zimage-turbo", "joy",
-                                         "krea2"));
+                         testing::Values("demo", "klein", "flux2-dev", "zimage-turbo", "krea2"));
+INSTANTIATE_TEST_SUITE_P(SlowFamilies, CountedModel, testing::Values("joy"));
 
 }  // namespace braid::prompt_tokens_test

@@ -327,7 +327,7 @@ TEST(QwenImageEdit, DrawsInTheShapeOfTheLastReference) {
 }
 
 // References, at timestep 0, are split over ranks like the noise.
-TEST(QwenImageEdit, LooksAtReferencesUnderEveryLayout) {
+TEST(SlowQwenImageEdit, LooksAtReferencesUnderEveryLayout) {
   auto request = edit_request();
   request.width = 96;
   request.height = 64;

