@@ -192,7 +192,8 @@ def replace_numbers(folder, tensors):
 
 
 def unfused(tensors, converter, numbers):
-    """Splits fused numbers into the tensors they were fused from: the converter only moves rows."""
+    """Splits fused numbers into the tensors they were fused from: the converter moves rows, and may join
+    those of a tensor end to end."""
     start, ids = 0, {}
     for name, tensor in tensors.items():
         ids[name] = torch.arange(start, start + len(tensor))
@@ -200,7 +201,9 @@ def unfused(tensors, converter, numbers):
     rows = {}
     for name, moved in converter(ids).items():
         if moved.dtype == torch.int64:
-            rows |= zip(moved.tolist(), numbers[name])
+            joined = len(numbers[name]) != len(moved)
+            of_rows = numbers[name].view(len(moved), -1) if joined else numbers[name]
+            rows |= zip(moved.tolist(), of_rows)
     return {name: torch.stack([rows[i] for i in own.tolist()]) for name, own in ids.items()}
 
 
