@@ -27,6 +27,12 @@ enum class RingForm {
   kGather,  // all at once: fewer, larger messages; all keys and values in memory
 };
 
+// Who sums over ranks whose GPUs are linked by NCCL or RCCL.
+enum class Collectives {
+  kOrdered,  // Braid: in rank order, rounded once; the same bits over every transport
+  kNative,   // the library: in an order and with roundings of its own. Needs such a link
+};
+
 // In which proportion the ranks along an axis take what they share, a number of 1 to 1000 for each:
 // {3, 2} gives the first of two ranks three fifths. Empty: all take alike. What cannot be cut (a
 // head, a token, a block, a picture) goes to the rank whose proportion lost most by rounding.
@@ -59,6 +65,7 @@ struct Layout {
   TextRanks text = TextRanks::kFirst;
   DecodeRanks decode = DecodeRanks::kAll;
   RingForm ring_form = RingForm::kShift;
+  Collectives collectives = Collectives::kOrdered;
   // Seconds a rank waits for the others before all ranks give up; 0: 10, or 60 where one has a GPU.
   double deadline = 0;
   Ranks ranks = Ranks::kThreads;

@@ -52,6 +52,13 @@ std::string uuid([[maybe_unused]] int device) {
   return text;
 }
 
+bool is_recording(void* stream) {
+  auto status = BRAID_RUNTIME(StreamCaptureStatusNone);
+  const auto queue = static_cast<BRAID_RUNTIME(Stream_t)>(stream);
+  return went_well(BRAID_RUNTIME(StreamIsCapturing)(queue, &status)) &&
+         status != BRAID_RUNTIME(StreamCaptureStatusNone);
+}
+
 int compute_capability([[maybe_unused]] int device) {
 #if defined(__HIPCC__)
   return 0;

@@ -20,6 +20,9 @@ std::string bus_id(int device);
 // parts have one bus_id(). Empty if unknown, and for AMD's.
 std::string uuid(int device);
 
+// Whether what this stream is given is recorded in a graph.
+bool is_recording(void* stream);
+
 // 90 for NVIDIA's sm_90; 0 for AMD's or if unknown.
 int compute_capability(int device);
 

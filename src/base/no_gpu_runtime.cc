@@ -7,6 +7,7 @@ bool lock(void*, std::size_t) { return false; }
 void unlock(void*) {}
 std::string bus_id(int) { return {}; }
 std::string uuid(int) { return {}; }
+bool is_recording(void*) { return false; }
 int compute_capability(int) { return 0; }
 
 }  // namespace braid::gpu_runtime

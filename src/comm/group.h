@@ -46,10 +46,10 @@ class Group {
   // Whether collectives on device tensors never wait for the device: one rank, or NCCL.
   bool stays_on_device() const { return size() == 1 || transport_->stays_on_device(); }
 
-  // The sum over all ranks, in rank order, in float32, rounded once.
+  // The sum over all ranks, in rank order, in float32, rounded once, unless collectives are native.
   [[nodiscard]] Tensor all_reduce(const Tensor& x, Site site = Site::current()) const;
   // Tensors of one dtype and device in one exchange; what becomes of their sums is up to `make`,
-  // which one rank calls for each element.
+  // which one rank calls for each element, or with native collectives every rank.
   [[nodiscard]] std::vector<Tensor> all_reduce(const std::vector<Tensor>& xs, const MakeSum& make,
                                                Site site = Site::current()) const;
   void all_reduce_(Tensor& x, Site site = Site::current()) const;

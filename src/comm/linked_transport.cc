@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "comm/group.h"
+
 namespace braid {
 namespace {
 
@@ -15,12 +17,16 @@ std::vector<int> numbers_below(int count) {
 
 }  // namespace
 
-LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link)
-    : LinkedTransport(hosts, std::move(link), numbers_below(hosts->size())) {}
+LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
+                                 Collectives collectives)
+    : LinkedTransport(hosts, std::move(link), numbers_below(hosts->size()), collectives) {}
 
 LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
-                                 std::vector<int> ranks)
-    : hosts_(std::move(hosts)), link_(std::move(link)), ranks_(std::move(ranks)) {}
+                                 std::vector<int> ranks, Collectives collectives)
+    : hosts_(std::move(hosts)),
+      link_(std::move(link)),
+      ranks_(std::move(ranks)),
+      collectives_(collectives) {}
 
 PairTransport::Wait LinkedTransport::start(const std::vector<Piece>& out,
                                            const std::vector<Piece>& in, Patience) {
@@ -40,7 +46,31 @@ std::vector<Note> LinkedTransport::compare(const Note& mine, Patience patience) 
 
 std::vector<Tensor> LinkedTransport::all_reduce(const std::vector<Tensor>& xs,
                                                 const MakeSum& make) {
-  return xs.front().is_cpu() ? hosts_->all_reduce(xs, make) : PairTransport::all_reduce(xs, make);
+  if (xs.front().is_cpu()) return hosts_->all_reduce(xs, make);
+  const bool is_native =
+      collectives_ == Collectives::kNative && link_->can_sum(xs.front().scalar_type());
+  return is_native ? all_reduce_by_link(xs, make) : PairTransport::all_reduce(xs, make);
+}
+
+// What `make` adds it adds in place, on every rank alike.
+std::vector<Tensor> LinkedTransport::all_reduce_by_link(const std::vector<Tensor>& xs,
+                                                        const MakeSum& make) {
+  fate().check();
+  std::vector<Tensor> results;
+  std::vector<DeviceLink::Sum> sums;
+  for (const auto& x : xs) {
+    results.push_back(at::empty_like(x));
+    if (x.numel() > 0) sums.push_back({.x = x, .result = results.back()});
+  }
+  const Group hosts(hosts_);
+  if (!sums.empty()) link_->all_reduce({.hosts = hosts, .ranks = ranks_}, sums)();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Share all{.begin = 0, .count = results[i].numel()};
+    if (all.count == 0) continue;
+    const auto sum = elements_of(results[i], all);
+    make({.tensor = i, .elements = all}, std::span(&sum, 1), sum);
+  }
+  return results;
 }
 
 Tensor LinkedTransport::all_gather(const Tensor& x,
@@ -68,7 +98,7 @@ std::shared_ptr<Transport> LinkedTransport::subgroup(std::span<const int> ranks)
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(ranks_[std::size_t(rank)]);
   return std::shared_ptr<Transport>(
-      new LinkedTransport(std::move(hosts), link_, std::move(members)));
+      new LinkedTransport(std::move(hosts), link_, std::move(members), collectives_));
 }
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 // agree on what the devices send.
 #pragma once
 
+#include "braid/layout.h"
 #include "comm/pair_transport.h"
 #include "comm/process/device_link.h"
 
@@ -10,7 +11,8 @@ namespace braid {
 class LinkedTransport : public PairTransport {
  public:
   // The group of all ranks of `hosts`, whose numbers are the link's.
-  LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link);
+  LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
+                  Collectives collectives = Collectives::kOrdered);
 
   int rank() const override { return hosts_->rank(); }
   int size() const override { return hosts_->size(); }
@@ -28,7 +30,9 @@ class LinkedTransport : public PairTransport {
 
  private:
   LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
-                  std::vector<int> ranks);
+                  std::vector<int> ranks, Collectives collectives);
+  // The link takes the sum, which is the one part that `make` gets.
+  std::vector<Tensor> all_reduce_by_link(const std::vector<Tensor>& xs, const MakeSum& make);
   Tensor staged(const Tensor& x) const override { return x.contiguous(); }
   Wait start(const std::vector<Piece>& out, const std::vector<Piece>& in,
              Patience patience) override;
@@ -36,6 +40,7 @@ class LinkedTransport : public PairTransport {
   std::shared_ptr<Transport> hosts_;
   std::shared_ptr<DeviceLink> link_;
   std::vector<int> ranks_;  // of the world
+  Collectives collectives_;
 };
 
 }  // namespace braid

@@ -24,7 +24,8 @@ std::vector<SumRun> runs_of_rank(std::span<const at::Tensor> xs, int rank, int s
 at::Tensor elements_of(const at::Tensor& x, const Share& elements);
 
 // Writes the elements of a run, of a result that ranks sum, into `out`. `parts` are those of each
-// rank, flat like `out` and on its device, in rank order.
+// rank, flat like `out` and on its device, in rank order; or one part, their sum, which may be
+// `out` itself.
 using MakeSum = std::function<void(const SumRun& run, std::span<const at::Tensor> parts,
                                    const at::Tensor& out)>;
 

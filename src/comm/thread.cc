@@ -193,8 +193,12 @@ std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks)
                                            int(here - ranks.begin()), reads_);
 }
 
-bool are_gpus(const std::vector<at::Device>& devices) {
-  return std::none_of(devices.begin(), devices.end(), [](at::Device d) { return d.is_cpu(); });
+// Without devices, ranks are on CPUs.
+std::string cpu_in_the_way(const WorldOptions& options) {
+  for (int rank = 0; rank < options.size; ++rank)
+    if (rank >= int(options.devices.size()) || options.devices[std::size_t(rank)].is_cpu())
+      return text_of("rank ", rank, " computes on a CPU");
+  return {};
 }
 
 }  // namespace
@@ -210,23 +214,26 @@ ThreadWorld::ThreadWorld(const WorldOptions& options, const LinkMaker& make_link
   }
   ranks_ = hosts_;
   if (options.size > 1) link_use_ = {.over = "threads"};
-  if (options.size > 1 && int(options.devices.size()) == options.size && are_gpus(options.devices))
-    link(options.devices, make_link);
+  const auto cpu = cpu_in_the_way(options);
+  if (!cpu.empty()) check_collectives(options.collectives, options.size, {.why_not = cpu});
+  if (cpu.empty() && options.size > 1) link(options, make_link);
 }
 
-void ThreadWorld::link(const std::vector<at::Device>& devices, const LinkMaker& make_link) {
+void ThreadWorld::link(const WorldOptions& options, const LinkMaker& make_link) {
   std::vector<LinkedDevices> linked(ranks_.size());
   run([&](const Group& world) {
     const auto rank = std::size_t(world.rank());
-    linked[rank] = make_link(world, devices[rank]);
+    linked[rank] = make_link(world, options.devices[rank]);
   });
+  check_collectives(options.collectives, size(), linked.front());
   link_use_.why_not = linked.front().why_not;
   if (!linked.front().link) return;
   link_use_ = {.over = device_link_name()};
   link_epochs_.assign(ranks_.size(), fate_->epoch());
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     links_.push_back(std::move(linked[rank].link));
-    ranks_[rank] = Group(std::make_shared<LinkedTransport>(host_transports_[rank], links_[rank]));
+    ranks_[rank] = Group(std::make_shared<LinkedTransport>(host_transports_[rank], links_[rank],
+                                                           options.collectives));
   }
 }
 

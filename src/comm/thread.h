@@ -29,7 +29,7 @@ class ThreadWorld : public World {
   }
 
  private:
-  void link(const std::vector<at::Device>& devices, const LinkMaker& make_link);
+  void link(const WorldOptions& options, const LinkMaker& make_link);
   void renew_link(int rank);
   void run_rank(int rank, const std::function<void(const Group& world)>& body);
 

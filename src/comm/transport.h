@@ -42,7 +42,7 @@ class Transport {
   virtual std::vector<Note> compare(const Note& mine, Patience patience) = 0;
 
   // A result of the shape of each of `xs`, which have one dtype and device: each element made by
-  // one rank, of all ranks' parts, and sent to all.
+  // one rank, of all ranks' parts, and sent to all; or made by every rank, of their sum.
   virtual std::vector<Tensor> all_reduce(const std::vector<Tensor>& xs, const MakeSum& make) = 0;
   // Every rank's tensor, flat, one behind another; shapes[r] is rank r's.
   virtual Tensor all_gather(const Tensor& x,

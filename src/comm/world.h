@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "braid/layout.h"
 #include "comm/group.h"
 #include "comm/launch.h"
 
@@ -22,6 +23,8 @@ struct WorldOptions {
   // Hears of a long wait for ranks to start.
   std::function<void(const std::string& sentence)> warn = {};
   std::vector<at::Device> devices = {};  // by rank; none: CPUs
+  // kNative: throws InputError if there are several ranks and no link between their devices.
+  Collectives collectives = Collectives::kOrdered;
 };
 
 // How device tensors travel between ranks.

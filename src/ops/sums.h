@@ -21,7 +21,8 @@ struct ElementRun {
   std::int64_t tokens, width, begin;  // L, C
 };
 // Writes a run of such a result into `out`, flat. `parts` are what each device has of it, flat,
-// added in their order. All are dense and of one dtype, which the ends have too.
+// added in their order; `out` may be one of them. All are dense and of one dtype, which the ends
+// have too.
 void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,
                const Tensor& out);
 

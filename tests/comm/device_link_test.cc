@@ -24,6 +24,17 @@ class CountingLink : public DeviceLink {
     received += int(receives.size());
     return [this] { ++waited; };
   }
+  std::function<void()> all_reduce(const Members& members, const std::vector<Sum>& all) override {
+    EXPECT_TRUE(works);
+    EXPECT_EQ(members.hosts.size(), int(members.ranks.size()));
+    for (const auto& [x, result] : all) {
+      EXPECT_TRUE(x.is_contiguous());
+      EXPECT_FALSE(x.is_same(result));
+    }
+    sums += int(all.size());
+    return [this] { ++waited; };
+  }
+  bool can_sum(at::ScalarType dtype) const override { return dtype != at::kByte; }
   void abort() noexcept override {
     works = false;
     ++aborts;
@@ -38,22 +49,25 @@ class CountingLink : public DeviceLink {
 
   std::atomic<bool> works = false;
   std::atomic<int> aborts = 0, renewals = 0;
-  int sent = 0, received = 0, waited = 0;
+  int sent = 0, received = 0, sums = 0, waited = 0;
 };
 
 constexpr int kRanks = 3;
 
-void with_links(const std::function<void(ProcessWorld&, CountingLink&)>& use) {
+void with_links(const std::function<void(ProcessWorld&, CountingLink&)>& use,
+                Collectives collectives = Collectives::kOrdered) {
   const auto sockets = connected(kRanks);
   std::vector<std::jthread> ranks;
   for (std::size_t r = 0; r < sockets.size(); ++r)
     ranks.emplace_back([&, r] {
       std::shared_ptr<CountingLink> link;
-      ProcessWorld world(std::make_unique<SocketWire>(int(r), sockets[r]), std::chrono::seconds(10),
-                         [&](const Group& g) {
-                           link = std::make_shared<CountingLink>(g);
-                           return LinkedDevices{.link = link};
-                         });
+      ProcessWorld world(
+          std::make_unique<SocketWire>(int(r), sockets[r]), std::chrono::seconds(10),
+          [&](const Group& g) {
+            link = std::make_shared<CountingLink>(g);
+            return LinkedDevices{.link = link};
+          },
+          collectives);
       use(world, *link);
     });
 }
@@ -77,7 +91,43 @@ TEST(DeviceLink, TakesTensorsOfDevicesAndNoOthers) {
     });
     EXPECT_EQ(link.aborts, 0);
     EXPECT_EQ(link.renewals, 1);
+    EXPECT_EQ(link.sums, 0);
   });
+}
+
+// Every rank makes all elements of a sum that the link has taken, of one part.
+TEST(DeviceLink, SumsWhereItIsAskedTo) {
+  with_links(
+      [](ProcessWorld& world, CountingLink& link) {
+        world.run([&](const Group& g) {
+          const std::vector xs = {on_device({5, 2}), on_device({0, 2}), on_device({2, 5}).t()};
+          std::vector<std::size_t> made;
+          const auto sums = g.all_reduce(
+              xs, [&](const SumRun& run, std::span<const Tensor> parts, const Tensor& out) {
+                made.push_back(run.tensor);
+                ASSERT_EQ(parts.size(), 1u);
+                EXPECT_TRUE(parts.front().is_same(out));
+                EXPECT_EQ(run.elements, (Share{.begin = 0, .count = 10}));
+                EXPECT_EQ(out.sizes(), at::IntArrayRef({10}));
+              });
+          EXPECT_EQ(made, (std::vector<std::size_t>{0, 2}));
+          EXPECT_EQ(sums[1].sizes(), xs[1].sizes());
+          EXPECT_EQ(sums[2].sizes(), xs[2].sizes());
+          EXPECT_EQ(link.sums, 2);
+          EXPECT_EQ(link.waited, 1);
+          EXPECT_EQ(g.traffic().bytes, 2 * 10 * 4);
+          const auto pair = g.subgroup(std::vector{0, 2});
+          (void)pair.all_reduce(on_device({3}));
+          EXPECT_EQ(link.sums, g.rank() == 1 ? 2 : 3);
+          EXPECT_EQ(link.sent, 0);
+          (void)g.all_reduce(at::empty({3}, at::TensorOptions(at::kMeta).dtype(at::kByte)));
+          EXPECT_GT(link.sent, 0) << "a dtype that it does not sum";
+          const int before = link.sums;
+          EXPECT_EQ(g.all_reduce(at::full({4}, 1))[3].item<std::int64_t>(), kRanks);
+          EXPECT_EQ(link.sums, before);
+        });
+      },
+      Collectives::kNative);
 }
 
 TEST(DeviceLink, IsAbortedOnceAndRenewedForTheNextRun) {

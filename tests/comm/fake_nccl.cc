@@ -1,3 +1,6 @@
+#include <torch/headeronly/util/BFloat16.h>
+#include <torch/headeronly/util/Half.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -33,10 +36,23 @@ struct Config {
 // Tensors without memory are places near none.
 bool is_memory(const void* data) { return reinterpret_cast<std::uintptr_t>(data) > (1 << 20); }
 
+// A rank's part of a sum.
+struct Part {
+  std::size_t count;
+  int type, operation;
+  std::vector<char> bytes;  // none of tensors without memory
+};
+
 // Those that began with one id.
 struct Clique {
   int missing;
-  std::map<std::pair<int, int>, std::deque<std::vector<char>>> boxes;
+  std::map<std::pair<int, int>, std::deque<std::vector<char>>> boxes = {};
+  // The parts of each sum by its number, until all ranks have read them.
+  struct Sum {
+    std::map<int, Part> parts = {};
+    int reads = 0;
+  };
+  std::map<std::size_t, Sum> sums = {};
 };
 
 struct Message {
@@ -46,11 +62,22 @@ struct Message {
   int peer;
 };
 
+struct SumAsked {
+  const void* x;
+  void* result;
+  std::size_t count;
+  int type, operation;
+};
+
 struct Communicator {
-  int rank;
+  int rank, size;
   std::shared_ptr<Clique> clique;
   bool is_ready, is_aborted = false;
-  std::vector<Message> asked = {};  // in the open group
+  struct Asked {
+    std::vector<Message> messages = {};
+    std::vector<SumAsked> sums = {};
+  } asked = {};              // in the open group
+  std::size_t num_sums = 0;  // so far
   bool is_working = false;
   std::thread work = {};
   std::multiset<const void*> graphs = {};  // that recorded its messages
@@ -77,8 +104,101 @@ int state(const Communicator& c) {
   return kSuccess;
 }
 
-void work_on(Communicator* c, const std::vector<Message>& messages) {
-  std::unique_lock lock(mutex);
+std::size_t bytes_of(int type) {
+  switch (type) {
+    case 0:
+    case 1:
+      return 1;  // int8, uint8
+    case 2:
+      return 4;  // int32
+    case 4:
+      return 8;  // int64
+    case 6:
+      return 2;  // float16
+    case 7:
+      return 4;  // float32
+    case 8:
+      return 8;  // float64
+    case 9:
+      return 2;  // bfloat16
+  }
+  std::fprintf(stderr, "fake NCCL: a sum of type %d\n", type);
+  std::abort();
+}
+
+template <class T>
+void add(const std::vector<char>& part, std::vector<char>& sum) {
+  for (std::size_t at = 0; at < sum.size(); at += sizeof(T)) {
+    T a, b;
+    std::memcpy(&a, &sum[at], sizeof(T));
+    std::memcpy(&b, &part[at], sizeof(T));
+    a = T(a + b);
+    std::memcpy(&sum[at], &a, sizeof(T));
+  }
+}
+
+void add(int type, const std::vector<char>& part, std::vector<char>& sum) {
+  switch (type) {
+    case 0:
+    case 1:
+      return add<unsigned char>(part, sum);
+    case 2:
+      return add<unsigned>(part, sum);
+    case 4:
+      return add<std::uint64_t>(part, sum);
+    case 6:
+      return add<c10::Half>(part, sum);
+    case 7:
+      return add<float>(part, sum);
+    case 8:
+      return add<double>(part, sum);
+    case 9:
+      return add<c10::BFloat16>(part, sum);
+  }
+}
+
+// From the last rank to the first, rounded each time: not as Braid sums.
+std::vector<char> sum_of(const std::map<int, Part>& parts) {
+  auto sum = parts.rbegin()->second.bytes;
+  for (auto part = std::next(parts.rbegin()); part != parts.rend(); ++part)
+    add(part->second.type, part->second.bytes, sum);
+  return sum;
+}
+
+// Real ranks would wait for ever, or sum what is not theirs.
+void check_alike(const std::map<int, Part>& parts) {
+  const auto& first = parts.begin()->second;
+  for (const auto& [rank, part] : parts) {
+    if (part.count == first.count && part.type == first.type && part.operation == 0) continue;
+    std::fprintf(stderr, "fake NCCL: rank %d sums %zu elements of type %d, another %zu of %d\n",
+                 rank, part.count, part.type, first.count, first.type);
+    std::abort();
+  }
+}
+
+// False if it is aborted meanwhile. Requires the lock.
+bool add_up(std::unique_lock<std::mutex>& lock, Communicator* c, const SumAsked& asked) {
+  const auto number = c->num_sums++;
+  auto& sum = c->clique->sums[number];
+  Part mine{.count = asked.count, .type = asked.type, .operation = asked.operation, .bytes = {}};
+  const bool has_memory = is_memory(asked.x);
+  mine.bytes.resize(has_memory ? asked.count * bytes_of(asked.type) : 0);
+  if (has_memory) std::memcpy(mine.bytes.data(), asked.x, mine.bytes.size());
+  sum.parts.emplace(c->rank, std::move(mine));
+  changed.notify_all();
+  changed.wait(lock, [&] { return c->is_aborted || int(sum.parts.size()) == c->size; });
+  if (c->is_aborted) return false;
+  check_alike(sum.parts);
+  if (has_memory) {
+    const auto bytes = sum_of(sum.parts);
+    std::memcpy(asked.result, bytes.data(), bytes.size());
+  }
+  if (++sum.reads == c->size) c->clique->sums.erase(number);
+  return true;
+}
+
+void pass_on(std::unique_lock<std::mutex>& lock, Communicator* c,
+             const std::vector<Message>& messages) {
   for (const auto& m : messages) {
     if (!m.is_send) continue;
     std::vector<char> bytes(is_memory(m.data) ? m.bytes : 0);
@@ -94,14 +214,22 @@ void work_on(Communicator* c, const std::vector<Message>& messages) {
     if (is_memory(m.data)) std::memcpy(m.data, box.front().data(), m.bytes);
     box.pop_front();
   }
+}
+
+void work_on(Communicator* c, const Communicator::Asked& asked) {
+  std::unique_lock lock(mutex);
+  pass_on(lock, c, asked.messages);
+  for (const auto& sum : asked.sums)
+    if (!add_up(lock, c, sum)) break;
   c->is_working = false;
   changed.notify_all();
 }
 
-int ask(Message message, Communicator* c) {
+template <class Work>
+int ask(const Work& work, std::vector<Work> Communicator::Asked::*works, Communicator* c) {
   const std::scoped_lock lock(mutex);
   if (state(*alive(c)) != kSuccess) return kInvalidArgument;
-  c->asked.push_back(message);
+  (c->asked.*works).push_back(work);
   group.insert(c);
   if (graph) c->graphs.insert(graph);
   return kSuccess;
@@ -131,9 +259,9 @@ EXPORTED int ncclCommInitRankConfig(Communicator** made, int size, Id id, int ra
   if (start == 3) return kInternalError;
   if (start == 2) changed.wait(lock, [] { return start != 2; });
   auto& clique = cliques[id.bytes];
-  if (!clique) clique = std::make_shared<Clique>(Clique{.missing = size, .boxes = {}});
+  if (!clique) clique = std::make_shared<Clique>(Clique{.missing = size});
   --clique->missing;
-  *made = new Communicator{.rank = rank, .clique = clique, .is_ready = start == 0};
+  *made = new Communicator{.rank = rank, .size = size, .clique = clique, .is_ready = start == 0};
   communicators.insert(*made);
   return kInProgress;
 }
@@ -159,10 +287,15 @@ EXPORTED int ncclCommAbort(Communicator* c) {
 EXPORTED int ncclGroupStart() { return kSuccess; }
 
 EXPORTED int ncclSend(const void* data, std::size_t bytes, int, int peer, Communicator* c, void*) {
-  return ask({true, const_cast<void*>(data), bytes, peer}, c);
+  return ask<Message>({true, const_cast<void*>(data), bytes, peer}, &Communicator::Asked::messages,
+                      c);
 }
 EXPORTED int ncclRecv(void* data, std::size_t bytes, int, int peer, Communicator* c, void*) {
-  return ask({false, data, bytes, peer}, c);
+  return ask<Message>({false, data, bytes, peer}, &Communicator::Asked::messages, c);
+}
+EXPORTED int ncclAllReduce(const void* x, void* result, std::size_t count, int type, int operation,
+                           Communicator* c, void*) {
+  return ask<SumAsked>({x, result, count, type, operation}, &Communicator::Asked::sums, c);
 }
 
 EXPORTED int ncclGroupEnd() {

@@ -2,6 +2,9 @@
 // it and whose rules are NCCL's where they matter to callers:
 //
 // - communicators do not block: what is asked of one before it is done with the last is refused;
+// - the ranks of a sum ask for equal counts and types, or the process ends; what they get is
+// rounded
+//   after each addition, from the last rank to the first;
 // - ncclCommAbort() ends waits, then waits until all graphs that recorded messages are gone, and
 // frees;
 // - the use of one that was freed ends the process.

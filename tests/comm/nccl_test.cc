@@ -1,14 +1,10 @@
-// Communicators of NCCL's that fail or never come to be, with the stand-in of fake_nccl.h. Tensors
-// without memory (meta) stand for device tensors.
-#include "comm/process/nccl_communicator.h"
-
+// Communicators of NCCL's that fail or never come to be.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
 
-#include "comm/worlds.h"
-#include "fake_nccl.h"
+#include "host_links.h"
 
 namespace braid::nccl_test {
 
@@ -17,63 +13,15 @@ using testing::HasSubstr;
 
 constexpr int kRanks = 2;
 
-// What NcclLink does, without streams.
-class HostLink : public DeviceLink {
- public:
-  HostLink(const Group& world, std::chrono::milliseconds patience)
-      : communicator_(fake_nccl().functions, at::kCPU, patience) {
-    communicator_.connect(world);
-  }
-  std::function<void()> start(const std::vector<Message>& sends,
-                              const std::vector<Message>& receives) override {
-    communicator_.exchange(sends, receives, nullptr);
-    return [] {};
-  }
-  void abort() noexcept override { communicator_.abort(); }
-  void renew(const Group& world) override { communicator_.connect(world); }
-
- private:
-  NcclCommunicator communicator_;
-};
-
 void with_worlds(const std::function<void(ProcessWorld&)>& use,
                  std::chrono::milliseconds patience = 30s) {
-  const auto sockets = connected(kRanks);
-  std::vector<std::jthread> ranks;
-  for (std::size_t r = 0; r < sockets.size(); ++r)
-    ranks.emplace_back([&, r] {
-      ProcessWorld world(std::make_unique<SocketWire>(int(r), sockets[r]), 20s,
-                         [&](const Group& g) {
-                           return LinkedDevices{.link = std::make_shared<HostLink>(g, patience)};
-                         });
-      use(world);
-    });
+  with_host_links({.ranks = kRanks, .patience = patience}, use);
 }
 
-Tensor on_device() { return at::empty({3}, at::TensorOptions(at::kMeta)); }
+Tensor on_device() { return on_no_device(); }
 
-// A step that was recorded once, as a StepGraph keeps it.
-class Recorded {
- public:
-  ~Recorded() { forget(); }
-  void step(const Group& g) {
-    fake_nccl().record(this);
-    (void)g.all_reduce(on_device());
-    fake_nccl().record(nullptr);
-  }
-  void forget() { fake_nccl().destroy_graph(this); }
-};
-
-class NcclFails : public testing::Test {
- protected:
-  void TearDown() override {
-    fake_nccl().set_start(FakeNccl::kWell);
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (fake_nccl().num_communicators() > 0 && std::chrono::steady_clock::now() < end)
-      std::this_thread::yield();
-    EXPECT_EQ(fake_nccl().num_communicators(), 0) << "some were never freed";
-  }
-};
+using Recorded = RecordedSum;
+using NcclFails = WithFakeNccl;
 
 TEST_F(NcclFails, TheLibraryThatIsLoadedIsTheOneThatIsTaken) {
   ASSERT_NE(fake_nccl().functions.send, nullptr);

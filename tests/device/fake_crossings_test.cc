@@ -4,6 +4,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <gmock/gmock.h>
 
+#include "comm/mesh.h"
 #include "comm/thread.h"
 #include "fake_crossings.h"
 #include "fake_gpu.h"
@@ -85,6 +86,11 @@ TEST(ReadsOfThreads, GiveTheBitsThatHostsGive) {
 WorldOptions on_gpus(std::vector<at::Device> devices) {
   return {.size = int(devices.size()), .devices = std::move(devices)};
 }
+WorldOptions natively_on_gpus(std::vector<at::Device> devices) {
+  auto options = on_gpus(std::move(devices));
+  options.collectives = Collectives::kNative;
+  return options;
+}
 
 TEST(LinkOfThreads, IsUsedWhereEachHasAGpu) {
   ThreadWorld world(on_gpus({gpu(0), gpu(1), gpu(2)}));
@@ -123,6 +129,83 @@ TEST(LinkOfThreads, IsNotUsedWhereTwoShareAGpuOrOneHasNone) {
   const ThreadWorld mixed(on_gpus({gpu(0), at::kCPU}));
   EXPECT_EQ(mixed.link().over, "threads");
   EXPECT_EQ(mixed.link().why_not, "");
+}
+
+// Over all ranks, and over groups that have communicators of their own.
+TEST(NativeSumsOfThreads, AreThoseOfTheirGroup) {
+  ThreadWorld world(natively_on_gpus({gpu(0), gpu(1), gpu(2), gpu(3)}));
+  std::vector<Mesh> meshes(kRanks);
+  world.run(
+      [&](const Group& g) { meshes[std::size_t(g.rank())] = make_mesh(g, {.ring = 2, .tp = 2}); });
+  for (int run = 0; run < 3; ++run) {
+    world.run([&](const Group& g) {
+      const auto& mesh = meshes[std::size_t(g.rank())];
+      const auto x = at::full({7}, 1 << g.rank(), at::kFloat).to(gpu(g.rank()));
+      for (int step = 0; step < 2; ++step) {
+        const int pair = g.rank() / 2 * 2, half = g.rank() % 2;
+        EXPECT_EQ(mesh.tp.all_reduce(x)[6].item<float>(), (1 << pair) + (2 << pair));
+        EXPECT_EQ(mesh.ring.all_reduce(x)[6].item<float>(), (1 << half) + (4 << half));
+        EXPECT_EQ(g.all_reduce(x)[6].item<float>(), 15);
+        (void)mesh.ring.ring_shift(x)->wait();
+      }
+    });
+    EXPECT_THAT(
+        [&] {
+          world.run([&](const Group& g) {
+            if (g.rank() == 1) throw Error("out of paint");
+            const auto& tp = meshes[std::size_t(g.rank())].tp;
+            while (true) (void)tp.all_reduce(at::ones({2}).to(gpu(g.rank())));
+          });
+        },
+        testing::ThrowsMessage<Error>(HasSubstr("out of paint")));
+  }
+}
+
+// Each result is read and written behind the link's work.
+TEST(NativeSumsOfThreads, AreOrderedByEvents) {
+  ThreadWorld world(natively_on_gpus({gpu(0), gpu(1)}));
+  const OrderOfWork order;
+  world.run([](const Group& g) {
+    auto x = values(g.rank()).to(gpu(g.rank()));
+    for (int i = 0; i < 3; ++i) {
+      x = g.all_reduce(x) + 1;
+      x.fill_(2);
+    }
+  });
+  EXPECT_THAT(order.complaints(), IsEmpty());
+}
+
+TEST(NativeSumsOfThreads, ConnectNothingWhileAStepIsRecorded) {
+  ThreadWorld world(natively_on_gpus({gpu(0), gpu(1), gpu(2)}));
+  const auto sum = [&] {
+    world.run([](const Group& g) {
+      const auto pair = g.subgroup(std::vector{0, 1});
+      (void)pair.all_reduce(at::ones({2}).to(gpu(g.rank())));
+    });
+  };
+  {
+    const fake_gpu::AreRecording recording;
+    EXPECT_THAT(sum, testing::ThrowsMessage<Error>(HasSubstr(
+                         "ranks cannot be connected while a step is recorded as a graph")));
+  }
+  sum();
+  const fake_gpu::AreRecording recording;
+  sum();  // they are connected
+}
+
+TEST(NativeSumsOfThreads, AreRefusedWhereThereIsNoLink) {
+  const auto refusal = [](std::vector<at::Device> devices) {
+    try {
+      const ThreadWorld world(natively_on_gpus(std::move(devices)));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal({gpu(0), gpu(1), gpu(0)}), HasSubstr("ranks 0 and 2 share a GPU"));
+  EXPECT_THAT(refusal({gpu(0), at::kCPU}), HasSubstr("rank 1 computes on a CPU"));
+  EXPECT_EQ(refusal({gpu(0), gpu(1)}), "");
+  EXPECT_EQ(refusal({at::kCPU}), "");
 }
 
 }  // namespace braid::fake_crossings_test

@@ -36,6 +36,13 @@ class ArePartsOfOne {
   ~ArePartsOfOne();
 };
 
+// While it is there all streams are recorded in graphs.
+class AreRecording {
+ public:
+  AreRecording();
+  ~AreRecording();
+};
+
 // While it is there the GPUs are of compute capability 8.0, not 9.0.
 class IsOlder {
  public:

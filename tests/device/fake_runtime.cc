@@ -17,7 +17,7 @@ std::map<void*, std::size_t> locked_memory;
 bool may_lock = true;
 int capability = 90;
 thread_local int first_visible = 0;  // GPU
-std::atomic<bool> is_cut = false;
+std::atomic<bool> is_cut = false, is_recorded = false;
 
 }  // namespace
 
@@ -37,6 +37,8 @@ std::string gpu_runtime::bus_id(int device) {
 
 std::string gpu_runtime::uuid(int device) { return std::to_string(first_visible + device); }
 
+bool gpu_runtime::is_recording(void*) { return is_recorded; }
+
 int gpu_runtime::compute_capability(int) { return capability; }
 
 std::int64_t fake_gpu::num_locked_bytes() {
@@ -51,6 +53,9 @@ fake_gpu::SeesFrom::~SeesFrom() { first_visible = 0; }
 
 fake_gpu::ArePartsOfOne::ArePartsOfOne() { is_cut = true; }
 fake_gpu::ArePartsOfOne::~ArePartsOfOne() { is_cut = false; }
+
+fake_gpu::AreRecording::AreRecording() { is_recorded = true; }
+fake_gpu::AreRecording::~AreRecording() { is_recorded = false; }
 
 fake_gpu::IsOlder::IsOlder() { capability = 80; }
 fake_gpu::IsOlder::~IsOlder() { capability = 90; }

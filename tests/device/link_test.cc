@@ -121,4 +121,95 @@ TEST_F(LinkOfGpus, HoldsNoMoreThanIsCountedWhileItIsRecorded) {
   });
 }
 
+// Numbers that need no rounding.
+TEST_F(LinkOfGpus, TakesSumsNativelyWhereItIsAskedTo) {
+  run_on_gpus(
+      kRanks,
+      [](const World&, const Group& group, int gpu) {
+        const c10::DeviceGuard guard(at::Device(at::kCUDA, at::DeviceIndex(gpu)));
+        for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf, at::kLong, at::kBool}) {
+          const auto x = (at::arange(5 * 7) % 3 + group.rank()).view({5, 7}).to(dtype);
+          const auto sum = group.all_reduce(x), before = on(gpu, x);  // through the hosts
+          EXPECT_TRUE(at::equal(group.all_reduce(before).cpu(), sum)) << dtype;
+          EXPECT_TRUE(at::equal(before.cpu(), x)) << dtype;
+        }
+        const auto x = values(group.rank(), at::kFloat), sum = group.all_reduce(x);
+        EXPECT_TRUE(at::allclose(group.all_reduce(on(gpu, x)).cpu(), sum));
+      },
+      Collectives::kNative);
+}
+
+// Bias and gated residual are added once, behind the sum.
+TEST_F(LinkOfGpus, EndsNativeSumsAsItsOwn) {
+  const auto ended = [](const Group& group, at::ScalarType dtype, int gpu) {
+    const auto put = [&](const Tensor& x) { return on(gpu, x.to(dtype)); };
+    const auto part = put(at::arange(2 * 6 * 8).view({2, 6, 8}) % 5 * (group.rank() + 1));
+    const ops::SumEnd end{.bias_C = put(at::arange(8)),
+                          .residual_BLC = put(at::arange(2 * 6 * 8).view({2, 6, 8}) % 7),
+                          .gate_B1C = put(at::full({2, 1, 8}, 2))};
+    return group
+        .all_reduce({part},
+                    [&](const SumRun& run, std::span<const Tensor> parts, const Tensor& out) {
+                      ops::add_parts(parts, end,
+                                     {.tokens = 6, .width = 8, .begin = run.elements.begin}, out);
+                    })
+        .front()
+        .cpu();
+  };
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    std::vector<Tensor> want(kRanks), got(kRanks);
+    for (const auto collectives : {Collectives::kOrdered, Collectives::kNative})
+      run_on_gpus(
+          kRanks,
+          [&](const World&, const Group& group, int gpu) {
+            const c10::DeviceGuard guard(at::Device(at::kCUDA, at::DeviceIndex(gpu)));
+            auto& here = collectives == Collectives::kNative ? got : want;
+            here[std::size_t(group.rank())] = ended(group, dtype, gpu);
+          },
+          collectives);
+    for (int r = 0; r < kRanks; ++r)
+      EXPECT_TRUE(at::equal(got[std::size_t(r)], want[std::size_t(r)])) << dtype << " rank " << r;
+  }
+}
+
+TEST_F(LinkOfGpus, HoldsTheResultAloneOfNativeSums) {
+  run_on_gpus(
+      kRanks,
+      [](const World&, const Group& group, int gpu) {
+        const c10::DeviceGuard guard(at::Device(at::kCUDA, at::DeviceIndex(gpu)));
+        const auto x = on(gpu, at::rand({100, 1023}).to(at::kBFloat16));
+        sum(group, x);
+        const auto before = bytes(gpu).current;
+        c10::getDeviceAllocator(at::kCUDA)->resetPeakStats(at::DeviceIndex(gpu));
+        for (int i = 0; i < 5; ++i) sum(group, x);
+        EXPECT_LE(bytes(gpu).peak - before, x.numel() * 2 + 512);
+      },
+      Collectives::kNative);
+}
+
+TEST_F(LinkOfGpus, ReplaysNativeSums) {
+  if (!make_device_graph(gpu())) GTEST_SKIP() << "this build records no graphs";
+  run_on_gpus(
+      kRanks,
+      [](const World&, const Group& group, int index) {
+        const at::Device mine(at::kCUDA, at::DeviceIndex(index));
+        const c10::DeviceGuard guard(mine);
+        const c10::impl::VirtualGuardImpl device(at::kCUDA);
+        const auto x = on(index, values(group.rank()));
+        const auto eager = group.all_reduce(x);  // NCCL connects at first use
+        const auto graph = make_device_graph(mine);
+        device.synchronizeDevice(mine.index());
+        const c10::StreamGuard stream(device.getStreamFromGlobalPool(mine));
+        graph->begin();
+        const auto replayed = group.all_reduce(x);
+        graph->end();
+        for (int time = 0; time < 3; ++time) {
+          replayed.zero_();
+          graph->replay();
+          EXPECT_TRUE(at::equal(replayed, eager));
+        }
+      },
+      Collectives::kNative);
+}
+
 }  // namespace braid::link_test

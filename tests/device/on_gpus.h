@@ -8,8 +8,8 @@
 namespace braid {
 
 // body(world, the rank's GPU)
-inline void run_on_gpus(int size,
-                        const std::function<void(const World&, const Group&, int)>& body) {
+inline void run_on_gpus(int size, const std::function<void(const World&, const Group&, int)>& body,
+                        Collectives collectives = Collectives::kOrdered) {
   const auto sockets = connected(size);
   std::vector<std::exception_ptr> failures(sockets.size());
   {
@@ -19,9 +19,9 @@ inline void run_on_gpus(int size,
         try {
           const auto index = std::size_t(r);
           const at::Device mine(at::kCUDA, at::DeviceIndex(r % num_gpus()));
-          ProcessWorld world(std::make_unique<SocketWire>(r, sockets[index]),
-                             std::chrono::seconds(20),
-                             [&](const Group& all) { return link_devices(all, mine); });
+          ProcessWorld world(
+              std::make_unique<SocketWire>(r, sockets[index]), std::chrono::seconds(20),
+              [&](const Group& all) { return link_devices(all, mine); }, collectives);
           world.run([&](const Group& group) { body(world, group, r % num_gpus()); });
         } catch (...) {
           failures[std::size_t(r)] = std::current_exception();

@@ -68,6 +68,12 @@ std::string why_through_hosts(const std::vector<DeviceIdentity>& identities, int
   return {};
 }
 
+void check_collectives(Collectives collectives, int size, const LinkedDevices& linked) {
+  require(collectives == Collectives::kOrdered || size == 1 || linked.link,
+          "native collectives need a GPU for each rank and NCCL or RCCL between them: ",
+          linked.why_not.empty() ? "there is no link" : linked.why_not);
+}
+
 LinkedDevices link_devices(const Group& world, at::Device device) {
   if (world.size() == 1) return {};
   const auto mine = identity_of(device);

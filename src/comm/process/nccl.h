@@ -22,7 +22,10 @@ struct Nccl {
     int unused = 0;
   };
   static constexpr int kSuccess = 0, kInProgress = 7;  // ncclResult_t
-  static constexpr int kInt8 = 0;                      // ncclDataType_t
+  // ncclDataType_t and ncclRedOp_t
+  static constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7,
+                       kFloat64 = 8, kBfloat16 = 9;
+  static constexpr int kSum = 0;
 
   int (*get_version)(int* version) = nullptr;
   const char* (*get_error_string)(int code) = nullptr;
@@ -36,6 +39,8 @@ struct Nccl {
   int (*send)(const void*, std::size_t count, int type, int peer, Communicator*,
               void* stream) = nullptr;
   int (*recv)(void*, std::size_t count, int type, int peer, Communicator*, void* stream) = nullptr;
+  int (*all_reduce)(const void*, void* sum, std::size_t count, int type, int operation,
+                    Communicator*, void* stream) = nullptr;
 };
 
 // Looks the functions up in a library that dlopen() returned; there is no result unless it has all.

@@ -21,6 +21,30 @@ constexpr const char* kHint =
     "; on boards whose GPUs cannot reach each other directly, as with many Radeon and GeForce "
     "cards, NCCL_P2P_DISABLE=1 helps";
 
+// ncclDataType_t. There is none for bool, whose sum is `or`.
+std::optional<int> type_of(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kByte:
+      return Nccl::kUint8;
+    case at::kChar:
+      return Nccl::kInt8;
+    case at::kInt:
+      return Nccl::kInt32;
+    case at::kLong:
+      return Nccl::kInt64;
+    case at::kHalf:
+      return Nccl::kFloat16;
+    case at::kFloat:
+      return Nccl::kFloat32;
+    case at::kDouble:
+      return Nccl::kFloat64;
+    case at::kBFloat16:
+      return Nccl::kBfloat16;
+    default:
+      return std::nullopt;
+  }
+}
+
 double in_seconds(std::chrono::milliseconds time) { return double(time.count()) / 1000; }
 
 // Waits in short steps, the first of which cost nothing.
@@ -141,63 +165,83 @@ void NcclCommunicator::abort() noexcept {
   if (const auto current = connection()) current->abort();
 }
 
-void NcclCommunicator::connect(const Group& world) {
-  if (const auto last = connection()) {
-    last->abort();
-    for (const Pause pause; !last->is_over_within(kGlance);) {
-      world.poll();
-      if (pause.is_longer_than(patience_))
-        throw WorldLost(text_of("the link between the devices did not end within ",
-                                in_seconds(patience_), " s: a recorded graph still uses it"));
-    }
+void NcclCommunicator::end(const Group& group) {
+  const auto last = connection();
+  if (!last) return;
+  last->abort();
+  for (const Pause pause; !last->is_over_within(kGlance);) {
+    group.poll();
+    if (pause.is_longer_than(patience_))
+      throw WorldLost(text_of("the link between the devices did not end within ",
+                              in_seconds(patience_), " s: a recorded graph still uses it"));
   }
+}
+
+void NcclCommunicator::connect(const Group& group) {
+  end(group);
   auto next = std::make_shared<Connection>(nccl_);
   {
     const std::scoped_lock lock(mutex_);
     connection_ = next;
   }
   try {
-    start(world, next);
+    start(group, next);
   } catch (...) {
     next->abort();
     throw;
   }
 }
 
-void NcclCommunicator::start(const Group& world, const std::shared_ptr<Connection>& next) {
+void NcclCommunicator::start(const Group& group, const std::shared_ptr<Connection>& next) {
   Nccl::Id id{};
-  if (world.rank() == 0) next->must(nccl_.get_unique_id(&id), "ncclGetUniqueId");
+  if (group.rank() == 0) next->must(nccl_.get_unique_id(&id), "ncclGetUniqueId");
   auto bytes = at::empty({sizeof id}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), &id, sizeof id);
-  world.await();  // finding network cards may take the first rank a while
-  bytes = world.broadcast(bytes, 0);
+  group.await();  // finding network cards may take the first rank a while
+  bytes = group.broadcast(bytes, 0);
   std::memcpy(&id, bytes.const_data_ptr(), sizeof id);
-  next->start(world.size(), id, world.rank(), device_);
+  next->start(group.size(), id, group.rank(), device_);
   next->wait_until_ready("connecting the devices (ncclCommInitRankConfig)", patience_,
-                         [&] { world.poll(); });
+                         [&] { group.poll(); });
 }
 
-void NcclCommunicator::exchange(const Messages& sends, const Messages& receives, void* stream) {
+template <class Ask>
+void NcclCommunicator::put(const char* what, Ask ask) {
   const auto current = connection();
   check(current != nullptr, "the link between the devices is not connected");
-  const auto size_of = [](const Tensor& x) { return std::size_t(x.numel()) * x.element_size(); };
   {
     const std::scoped_lock lock(current->mutex);  // none of these calls blocks
     current->check_alive();
-    auto* const to = current->communicator;
     current->must(nccl_.group_start(), "ncclGroupStart");
     int code = Nccl::kSuccess;
     const auto note = [&](int next) {
       if (code == Nccl::kSuccess || code == Nccl::kInProgress) code = next;
     };
+    ask(current->communicator, note);
+    note(nccl_.group_end());  // also after a failure, as this thread's group is open
+    current->must(code, what);
+  }
+  current->wait_until_ready(what, patience_, [] {});
+}
+
+void NcclCommunicator::exchange(const Messages& sends, const Messages& receives, void* stream) {
+  const auto size_of = [](const Tensor& x) { return std::size_t(x.numel()) * x.element_size(); };
+  put("sending between devices", [&](Nccl::Communicator* to, const auto& note) {
     for (const auto& [peer, x] : sends)
       note(nccl_.send(x.const_data_ptr(), size_of(x), Nccl::kInt8, peer, to, stream));
     for (const auto& [peer, x] : receives)
       note(nccl_.recv(x.mutable_data_ptr(), size_of(x), Nccl::kInt8, peer, to, stream));
-    note(nccl_.group_end());  // also after a failure, as this thread's group is open
-    current->must(code, "sending between devices");
-  }
-  current->wait_until_ready("sending between devices", patience_, [] {});
+  });
+}
+
+bool NcclCommunicator::can_sum(at::ScalarType dtype) { return type_of(dtype).has_value(); }
+
+void NcclCommunicator::all_reduce(const Sums& sums, void* stream) {
+  put("summing over devices", [&](Nccl::Communicator* over, const auto& note) {
+    for (const auto& [x, result] : sums)
+      note(nccl_.all_reduce(x.const_data_ptr(), result.mutable_data_ptr(), std::size_t(x.numel()),
+                            type_of(x.scalar_type()).value(), Nccl::kSum, over, stream));
+  });
 }
 
 }  // namespace braid

@@ -58,14 +58,17 @@ bool failed_by_itself(const Ending& ending) {
 }  // namespace
 
 ProcessWorld::ProcessWorld(const Launch& launch, const WorldOptions& options)
-    : ProcessWorld(meet(launch, options), options.deadline, [&](const Group& world) {
-        const auto rank = std::size_t(world.rank());
-        const bool is_told = rank < options.devices.size();
-        return link_devices(world, is_told ? options.devices[rank] : at::kCPU);
-      }) {}
+    : ProcessWorld(
+          meet(launch, options), options.deadline,
+          [&](const Group& world) {
+            const auto rank = std::size_t(world.rank());
+            const bool is_told = rank < options.devices.size();
+            return link_devices(world, is_told ? options.devices[rank] : at::kCPU);
+          },
+          options.collectives) {}
 
 ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
-                           const LinkMaker& make_link)
+                           const LinkMaker& make_link, Collectives collectives)
     : fate_(std::make_shared<Fate>(deadline)),
       progress_(std::make_shared<ProgressThread>(std::move(wire), fate_)),
       host_transport_(std::make_shared<MessageTransport>(progress_)),
@@ -76,14 +79,17 @@ ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds
     const auto mine = hash_of_cores();
     const auto all = world.all_gather(at::full({1}, mine, at::kLong), 0);
     ranks_on_these_cores_ = all.eq(mine).sum().item<int>();
+    check_same(world, at::full({1}, std::int64_t(collectives), at::kLong),
+               "collectives (ordered or native)");
     if (make_link) linked = make_link(world);
+    check_collectives(collectives, world.size(), linked);
   });
   if (group_.size() > 1) link_use_ = {.over = "hosts", .why_not = linked.why_not};
   if (!linked.link) return;
   link_use_ = {.over = device_link_name()};
   link_ = std::move(linked.link);
   progress_->on_failure([link = link_] { link->abort(); });
-  group_ = Group(std::make_shared<LinkedTransport>(host_transport_, link_));
+  group_ = Group(std::make_shared<LinkedTransport>(host_transport_, link_, collectives));
 }
 
 void ProcessWorld::run(const std::function<void(const Group& world)>& body, std::stop_token stop) {

@@ -17,7 +17,7 @@ class ProcessWorld : public World {
   ProcessWorld(const Launch& launch, const WorldOptions& options);
   // Uses an existing wire.
   ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
-               const LinkMaker& make_link = {});
+               const LinkMaker& make_link = {}, Collectives collectives = Collectives::kOrdered);
 
   int size() const override { return group_.size(); }
   void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;

@@ -1,0 +1,42 @@
+// The communicators of one rank: one of all ranks, for messages, and one of each group of them that
+// sums. They end together.
+#pragma once
+
+#include <map>
+
+#include "comm/process/nccl_communicator.h"
+
+namespace braid {
+
+class NcclCommunicators {
+ public:
+  NcclCommunicators(const Nccl& nccl, at::Device device,
+                    std::chrono::milliseconds patience = std::chrono::minutes(1))
+      : nccl_(nccl), device_(device), patience_(patience), world_(nccl, device, patience) {}
+
+  // Collective over `world`: ends all connections and connects all ranks anew. Groups are connected
+  // when they are next asked for.
+  void connect(const Group& world);
+  NcclCommunicator& of_world() { return world_; }
+
+  // Whether of() would return at once.
+  bool is_connected(std::span<const int> ranks) const;
+  // Collective over the members the first time since connect().
+  NcclCommunicator& of(const DeviceLink::Members& members);
+
+  // As for each communicator.
+  void abort() noexcept;
+
+ private:
+  bool are_all(std::span<const int> ranks) const { return int(ranks.size()) == world_size_; }
+
+  Nccl nccl_;
+  at::Device device_;
+  std::chrono::milliseconds patience_;
+  int world_size_ = 0;
+  NcclCommunicator world_;
+  mutable std::mutex mutex_;
+  std::map<std::vector<int>, std::unique_ptr<NcclCommunicator>> groups_;  // by their ranks
+};
+
+}  // namespace braid
