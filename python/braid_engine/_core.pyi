@@ -73,6 +73,11 @@ class RingForm(enum.Enum):
 
     gather = 1
 
+class Collectives(enum.Enum):
+    ordered = 0
+
+    native = 1
+
 class AxisShares:
     def __init__(self) -> None: ...
 
@@ -186,6 +191,12 @@ class Layout:
 
     @ring_form.setter
     def ring_form(self, arg: RingForm, /) -> None: ...
+
+    @property
+    def collectives(self) -> Collectives: ...
+
+    @collectives.setter
+    def collectives(self, arg: Collectives, /) -> None: ...
 
     @property
     def deadline(self) -> float: ...

@@ -44,6 +44,9 @@ void bind_layout(nb::module_& m) {
   nb::enum_<RingForm>(m, "RingForm")
       .value("shift", RingForm::kShift)
       .value("gather", RingForm::kGather);
+  nb::enum_<Collectives>(m, "Collectives")
+      .value("ordered", Collectives::kOrdered)
+      .value("native", Collectives::kNative);
   nb::class_<AxisShares>(m, "AxisShares")
       .def(nb::init<>())
       .def_rw("dp", &AxisShares::dp)
@@ -66,6 +69,7 @@ void bind_layout(nb::module_& m) {
       .def_rw("text", &Layout::text)
       .def_rw("decode", &Layout::decode)
       .def_rw("ring_form", &Layout::ring_form)
+      .def_rw("collectives", &Layout::collectives)
       .def_rw("deadline", &Layout::deadline)
       .def_rw("ranks", &Layout::ranks);
 }

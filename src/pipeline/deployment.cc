@@ -173,6 +173,7 @@ void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) 
   }
   layout = choose_layout(layout, num_ranks, branches_of(asked, *d.family));
   (void)world_of(layout);
+  if (degrees_of(layout).product() == 1) layout.collectives = Collectives::kOrdered;  // no sums
   const bool are_threads = !host.launch;
   const auto by_rank = names_by_rank(d.options, degrees_of(layout).product(), are_threads);
   settle_shares(d, by_rank, asked, host);

@@ -124,6 +124,7 @@ std::unique_ptr<World> make_world(Deployment& deployment,
   const auto& layout = deployment.options.layout;
   auto requested = world_of(layout);
   requested.warn = warn;
+  requested.collectives = layout.collectives;
   const auto launch = layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
   if (!launch || launch->size == requested.size) requested.devices = deployment.devices;
   requested.deadline = deadline_of(layout, requested.devices);

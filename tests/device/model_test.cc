@@ -124,6 +124,28 @@ TEST_P(SlowRanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 
+// What a sum over two ranks is rounded to before the bias is added, as far as a step carries it.
+// With four GPUs, tensor parallel ranks are groups of their own.
+TEST_F(ModelOnGpu, NativeSumsDrawNearlyTheSame) {
+  if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU";
+  auto options = on({"cuda:0", "cuda:1"}, Dtype::kBfloat16);
+  options.layout.tp = 2;
+  if (num_gpus() >= 4) {
+    options.devices = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};
+    options.layout.ring = 2;
+  }
+  const auto want = draw(options);
+  options.layout.collectives = Collectives::kNative;
+  const auto got = draw(options);
+  const auto error = [&](const char* name) {
+    return largest_error(got.facts.recording.at(name), want.facts.recording.at(name));
+  };
+  EXPECT_LT(error("velocity_first"), 0.05);
+  EXPECT_GT(error("velocity_first"), 0) << "as sums in rank order";
+  EXPECT_LT(mean_difference(got.pictures.front(), want.pictures.front()), 1);
+  EXPECT_EQ(got.facts.step_traffic, want.facts.step_traffic);
+}
+
 // 10 s are too few for what a GPU's libraries load and compile at first use.
 TEST_F(ModelOnGpu, RanksWaitLongerForEachOther) {
   using namespace std::chrono_literals;

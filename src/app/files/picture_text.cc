@@ -117,6 +117,8 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
     text.emplace_back("padding_crop", std::to_string(*settings.padding_crop));
   if (const auto shares = to_string(options.layout.shares); !shares.empty())
     text.emplace_back("shares", shares);
+  if (options.layout.collectives == Collectives::kNative)
+    text.emplace_back("collectives", "native");
   if (options.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options.cache));
   if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
   text.emplace_back("model", model_name(options.model));

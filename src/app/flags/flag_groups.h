@@ -67,11 +67,12 @@ void require_chosen_bits(const Memory& memory);
 // The memory flags that say what is quantised.
 void add_quantize_flags(FlagReader& read, Memory& memory, StatedMemory& stated);
 
-// Spellings of how ranks share modulations, text encoders, decoding and rings.
+// Spellings of how ranks share modulations, text encoders, decoding, rings and sums.
 extern const Choices<SharedModulation> kModulations;
 extern const Choices<TextRanks> kTextRanks;
 extern const Choices<DecodeRanks> kDecodeRanks;
 extern const Choices<RingForm> kRingForms;
+extern const Choices<Collectives> kCollectives;
 
 // `braid verify`.
 extern const char* const kVerifyExamples;

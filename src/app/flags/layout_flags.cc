@@ -50,6 +50,8 @@ const Choices<TextRanks> kTextRanks = {{"rank0", TextRanks::kFirst}, {"tp", Text
 const Choices<DecodeRanks> kDecodeRanks = {{"ranks", DecodeRanks::kAll},
                                            {"rank0", DecodeRanks::kFirst}};
 const Choices<RingForm> kRingForms = {{"shift", RingForm::kShift}, {"gather", RingForm::kGather}};
+const Choices<Collectives> kCollectives = {{"ordered", Collectives::kOrdered},
+                                           {"native", Collectives::kNative}};
 
 void add_layout_flags(FlagReader& read, Layout& layout) {
   add_degree(read, "--tp",
@@ -91,6 +93,11 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
             "shift (pass blocks of keys and values on during attention) or\n"
             "gather (collect them all first). Default: shift",
             into(layout.ring_form, one_of(kRingForms)));
+  read.text("--collectives", "WHOSE", "Layout",
+            "ordered (sums over ranks are the same bits wherever ranks are) or\n"
+            "native (NCCL or RCCL sums over GPUs, its own way: pictures differ\n"
+            "by rounding). Not measured yet. Default: ordered",
+            into(layout.collectives, one_of(kCollectives)));
   read.text("--deadline", "SECONDS", "Layout",
             "How long a rank waits for the others before all give up.\n"
             "Default: 10, 60 where one computes on a GPU, and a minute for\n"

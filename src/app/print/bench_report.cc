@@ -108,6 +108,7 @@ std::string config_of(const PipelineOptions& o) {
   std::string config = layout_of(o.layout);
   if (o.layout.modulation == SharedModulation::kNo) config += " --tp-modulation replicated";
   if (o.layout.ring_form == RingForm::kGather) config += " --ring-form gather";
+  if (o.layout.collectives == Collectives::kNative) config += " --collectives native";
   for (const auto& net : o.controlnets) config += " --controlnet " + net.filename().string();
   const auto flags = flags_of(o.memory);
   return flags.empty() ? config : config + " " + flags;

@@ -205,6 +205,7 @@ std::string report_json(const RunReport& r) {
   json["cache"] = words_of(r.options.cache);
   if (!r.facts.full_steps.empty()) json["full_steps"] = r.facts.full_steps;  // by picture, from 0
   json["link"] = link_json(r.facts.load.link);
+  json["collectives"] = r.options.layout.collectives == Collectives::kNative ? "native" : "ordered";
   json["step_traffic"] = traffic_json(r.facts.step_traffic);
   json["bytes_read"] = bytes_read_of(r.facts.load.bytes_read);
   json["model"] = r.options.model.string();

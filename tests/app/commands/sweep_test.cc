@@ -117,4 +117,13 @@ TEST(BenchFlags, SayHowFilesAreRead) {
                                    "one rank --offload block --offload-dir --disk-reads mapped"));
 }
 
+TEST(BenchFlags, SayWhoSums) {
+  const auto flags = bench_flags({"--tp", "2", "--sweep", "collectives=ordered,native"});
+  std::vector<std::string> configs;
+  for (const auto& c : flags.configurations) configs.push_back(config_of(c.denoiser.pipeline));
+  EXPECT_THAT(configs, testing::ElementsAre("tp 2", "tp 2 --collectives native"));
+  EXPECT_THAT(refusal({"--collectives", "mpi"}),
+              HasSubstr("--collectives should be one of ordered, native, it is 'mpi'"));
+}
+
 }  // namespace braid::sweep_test

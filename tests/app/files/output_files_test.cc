@@ -97,4 +97,18 @@ TEST(PictureText, NamesReduxWhereItWasUsed) {
   EXPECT_TRUE(names_it());
 }
 
+// Sums that are not the same bits everywhere.
+TEST(PictureText, NamesNativeCollectives) {
+  PipelineOptions options;
+  options.model = "models/demo";
+  const auto named = [&] {
+    for (const auto& [name, value] : text_of_picture({}, Prompt{"a", "", {}, {}}, {}, options, {}))
+      if (name == "collectives") return value;
+    return std::string();
+  };
+  EXPECT_EQ(named(), "");
+  options.layout.collectives = Collectives::kNative;
+  EXPECT_EQ(named(), "native");
+}
+
 }  // namespace braid::output_files_test

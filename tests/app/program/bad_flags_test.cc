@@ -54,6 +54,14 @@ TEST_F(BadFlags, ASizeThatOnlyTheModelRefuses) {
                  "the width should lie between 16 and 16384, it is 8");
 }
 
+TEST_F(BadFlags, NativeCollectivesWithoutALink) {
+  const std::vector<std::string> native = {
+      "-m", BRAID_SOURCE_DIR "/models/demo", "--tp", "2", "--collectives", "native"};
+  expect_refused(native,
+                 "native collectives need a GPU for each rank and NCCL or RCCL between them: rank "
+                 "0 computes on a CPU");
+}
+
 TEST_F(BadFlags, DevicesThatAreNotThere) {
   expect_refused({"--device", "tpu", "-m", "missing"},
                  "the device should be cpu, cuda or cuda:N, it is 'tpu'");

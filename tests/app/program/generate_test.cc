@@ -87,8 +87,16 @@ TEST_F(Generate, MeasuresSharesOnceAndRecordsThem) {
   const auto given =
       Json::parse(drawn("given.png", {"--tp", "2", "--shares", "tp=3:1", "--json"}).out);
   EXPECT_EQ(given["shares"], Json({{"tp", {3, 1}}}));
+  EXPECT_EQ(given["collectives"], "ordered");
   EXPECT_THAT(braid({"info", "given.png"}).out, HasSubstr("tp=3:1"));
   EXPECT_THAT(braid({"info", "alike.png"}).out, testing::Not(HasSubstr("shares")));
+}
+
+// There is nothing to sum.
+TEST_F(Generate, TakesNativeCollectivesForOneRank) {
+  const auto finished = draw({"a", "--steps", "1", "--collectives", "native", "--json"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(Json::parse(finished.out)["collectives"], "ordered");
 }
 
 TEST_F(Generate, TellsProgressInAFewLinesAndNothingWhenQuiet) {
