@@ -67,6 +67,7 @@ PlanJob job_of(const PlanFlags& f) {
   auto job = job_of(deployment, request_of(f, limits));
   if (f.true_cfg > 1) job.branches = 2;
   job.layout.shares = f.shares;
+  job.layout.collectives = f.sharing.collectives;  // which a deployment of one rank has no use for
   return job;
 }
 

@@ -127,6 +127,8 @@ void add_device_flags(FlagReader& read, PlanFlags& f) {
   either("--text-encoder", "WHERE", "rank0 or tp. Default: rank0", kTextRanks, l.text);
   either("--vae", "WHERE", "ranks or rank0. Default: ranks", kDecodeRanks, l.decode);
   either("--ring-form", "FORM", "shift or gather. Default: shift", kRingForms, l.ring_form);
+  either("--collectives", "WHOSE", "ordered or native. Default: ordered", kCollectives,
+         l.collectives);
 }
 
 }  // namespace

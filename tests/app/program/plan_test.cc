@@ -184,6 +184,20 @@ TEST_F(Plan, TakesShares) {
   EXPECT_FALSE(named(by_speed, "tp 2").contains("shares"));
 }
 
+// Every rank then reads and writes all of a sum, in one exchange less.
+TEST_F(Plan, CountsNativeSums) {
+  const auto step = [&](const char* whose) {
+    const auto plan =
+        json({"-m", "flux1-dev", "--devices", "2xh100", "--collectives", whose})["layouts"];
+    for (const auto& layout : plan)
+      if (layout["layout"] == "tp 2") return layout["seconds_per_step"];
+    return Json();
+  };
+  const auto ordered = step("ordered"), native = step("native");
+  EXPECT_GT(native["memory"], ordered["memory"]);
+  EXPECT_LT(native["gaps"], ordered["gaps"]);
+}
+
 TEST_F(Plan, RefusesSharesOfNoLayout) {
   const auto refused = [&](const char* shares, const char* words) {
     expect_bad_input({"plan", "-m", "flux1-dev", "--devices", "2xl20", "--shares", shares}, words);

@@ -28,6 +28,18 @@ TEST(PlannedBytes, OfARingAreKeysOnTheirWayAndTwoSums) {
             2 * (of_tokens(kTokens / 2) + of_tokens(kTokens)));
 }
 
+// A tensor parallel rank holds a share that each other rank sent and the result, of native sums the
+// result alone.
+TEST(PlannedBytes, OfASumAreWhatItReceivesAndTheResult) {
+  auto job = flux_dev();
+  const auto staging = [&](int ranks) { return bytes_of(job, {.tp = ranks}).staging; };
+  constexpr auto kResult = kTokens * kHidden * kElement;
+  EXPECT_EQ(staging(4), kResult + 3 * kResult / 4);
+  job.layout.collectives = Collectives::kNative;
+  EXPECT_EQ(staging(4), kResult);
+  EXPECT_EQ(staging(1), 0);
+}
+
 PlanJob with_pages(const Offload& offload) {
   auto job = flux_dev();
   job.memory.offload = offload;

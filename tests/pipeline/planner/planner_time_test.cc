@@ -67,6 +67,11 @@ TEST(PlannedTime, OfMemoryIsWeightsAndWhatOperationsReadAndWrite) {
   // those with norms, 2
   const double shared = 19 * (9 + 2 - 5) + 38 * (5 + 2 - 3) + 8, sums = 76 * 4.0 / 2;
   EXPECT_NEAR(memory({.tp = 2}) / (weights / 2 + (shared + sums) * kTokens * kHidden * 2), 1, 0.01);
+  job.layout.collectives =
+      Collectives::kNative;  // each reads sum and residual of all, and writes all
+  EXPECT_NEAR(memory({.tp = 2}) / (weights / 2 + (shared + 76 * 3.0) * kTokens * kHidden * 2), 1,
+              0.01);
+  job.layout.collectives = Collectives::kOrdered;
   EXPECT_GT(memory({.ring = 2}), memory({.ulysses = 2}));  // float32 merges
   job.batch_size = job.num_pictures = 2;                   // weights are still read once
   EXPECT_NEAR(memory({}) / (weights + 2 * vectors * kTokens * kHidden * 2), 1, 1e-9);
@@ -206,6 +211,8 @@ TEST(PlannedTime, OfGapsIsThatOfKernels) {
   // two exchanges and a sum, of double blocks one for each side, without gated residuals
   const double summed = 38 * 4 + 38 * 3 - 19 * 2 - 38;
   EXPECT_NEAR(gaps({.tp = 2}), kOfBlocks + summed + kOfEnds, 1e-9);
+  job.layout.collectives = Collectives::kNative;  // one exchange
+  EXPECT_NEAR(gaps({.tp = 2}), kOfBlocks + summed - 76 + kOfEnds, 1e-9);
   job.batch_size = job.num_pictures = 2;  // in the same kernels
   EXPECT_NEAR(gaps({}), kOfBlocks + kOfEnds, 1e-9);
   job.branches = 2;

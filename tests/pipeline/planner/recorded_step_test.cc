@@ -142,7 +142,7 @@ TEST(RecordedStep, RulesOutNoLayoutThatFitsWithoutIt) {
 
 // Nothing counted these: each of several GPUs has them beside its weights.
 TEST(RankBytes, HaveWhatLinksGpus) {
-  const auto job = job_at(1024);
+  auto job = job_at(1024);
   const auto link = [&](const Degrees& grid) {
     return double(predict_bytes(job, grid, 0, whole_transformer(job.shape())).link) / 1e9;
   };
@@ -151,6 +151,10 @@ TEST(RankBytes, HaveWhatLinksGpus) {
   EXPECT_NEAR(link({.ulysses = 8}), 0.9, 1e-9);
   EXPECT_NEAR(link({.dp = 8, .tp = 8}), 1.0, 1e-9);
   auto host = job;
+  job.layout.collectives = Collectives::kNative;
+  EXPECT_NEAR(link({.tp = 2}), 0.3, 1e-9);
+  EXPECT_NEAR(link({.ulysses = 8}), 0.9, 1e-9);
+  EXPECT_NEAR(link({.ring = 2, .tp = 4}), 0.9 + 0.3, 1e-9) << "a tensor parallel group's own";
   host.is_on_host = true;
   EXPECT_EQ(predict_bytes(host, {.tp = 2}, 0, whole_transformer(job.shape())).link, 0);
 }

@@ -94,10 +94,18 @@ std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const St
   return gathers_prefix ? std::max(shifted, gathered) : shifted;
 }
 
+// What a sum over tensor parallel ranks needs besides its own tensor: a native one the result
+// alone.
+std::int64_t reducing_bytes(const PlanJob& job, const Degrees& grid, std::int64_t numel) {
+  const bool is_native = job.layout.collectives == Collectives::kNative;
+  if (job.is_on_host || is_native) return numel * job.element_bytes();
+  return all_reduce_bytes(numel, job.element_bytes(), grid.tp);
+}
+
 std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto e = job.element_bytes();
   const auto stream = grid.tp > 1 ? s.batch * s.tokens.all() * job.shape().hidden : 0;
-  const auto reduced = job.is_on_host ? stream * e : all_reduce_bytes(stream, e, grid.tp);
+  const auto reduced = reducing_bytes(job, grid, stream);
   const auto received = (s.attended.q.count + 2 * s.attended.kv.count) * s.group.all();
   const auto numbers = s.sent_heads * s.tokens.all() + received;
   const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;
@@ -246,11 +254,17 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   bytes.staging = staging_bytes(job, grid, share);
 }
 
-// NCCL's and RCCL's buffers for each peer that a rank exchanges with, and their kernels.
+// NCCL's and RCCL's buffers for each peer that a rank exchanges with, and their kernels. A group
+// that they sum over has buffers of its own, unless it is of all ranks.
 std::int64_t link_bytes(const PlanJob& job, const Degrees& grid) {
   constexpr std::int64_t kLibrary = 200'000'000, kPeer = 100'000'000, kMostPeers = 8;
   if (job.is_on_host || grid.product() == 1) return 0;
-  return kLibrary + kPeer * std::min<std::int64_t>(kMostPeers, grid.product() - 1);
+  const auto of_peers = [&](int ranks) {
+    return kPeer * std::min<std::int64_t>(kMostPeers, ranks - 1);
+  };
+  const bool has_own_group =
+      job.layout.collectives == Collectives::kNative && grid.tp < grid.product();
+  return kLibrary + of_peers(grid.product()) + (has_own_group ? of_peers(grid.tp) : 0);
 }
 
 // What becomes a graph's own memory and stays its own: all that a step works in, of each denoiser.

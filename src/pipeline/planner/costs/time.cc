@@ -82,6 +82,7 @@ class Step {
   double evaluations() const { return double(share_.branches * share_.batch); }
   std::int64_t num_blocks() const { return DenoiserShape::num_blocks(blocks_); }
   double hidden() const { return double(job_.shape().hidden); }
+  bool sums_natively() const { return job_.layout.collectives == Collectives::kNative; }
   using Blocks = std::vector<BlockCost>;
   // Seconds and bytes for one picture.
   double dense(const Blocks& blocks, const TokenCounts& tokens) const;
@@ -155,15 +156,15 @@ double Step::merges() const {
 
 // Sums of tensor parallel ranks, one share on each: its part of every rank, and of the residual
 // where the sum is gated, is read, and the result is written (ops::add_parts). Gated residuals of
-// their own are then left out.
+// their own are then left out. Of native sums every rank reads and writes all.
 double Step::sums() const {
-  const double ranks = grid_.tp;
   if (grid_.tp == 1) return 0;
+  const double parts = sums_natively() ? 1 : grid_.tp, part = 1 / parts;
   double gated = 0;
   for (const auto& kind : blocks_)
     gated += double(kind.count) * double(share_.tokens.of(kind)) *
-             (kind.gated_sums * hidden() / ranks - kind.gated_elements);
-  return (ranks + 1) / ranks * double(reduced_bytes(job_, grid_, 0)) +
+             (kind.gated_sums * hidden() * part - kind.gated_elements);
+  return (parts + 1) * part * double(reduced_bytes(job_, grid_, 0)) +
          evaluations() * gated * double(job_.element_bytes());
 }
 
@@ -182,8 +183,9 @@ double Step::kernels(const Blocks& blocks) const {
     if (quantises_tokens_) of_block += kind.layers;
     if (writes_codes_) of_block -= kind.coded_layers;
     if (job_.memory.quantize != Quantize::kNone) of_block += kind.activating_kernels;
-    // two exchanges and a sum, or one of each side
-    if (grid_.tp > 1) of_block += kind.all_reduces * (kind.has_sides ? 4 : 3) - kind.gated_kernels;
+    // two exchanges and a sum, or one of each side; a native sum is one exchange
+    const int exchanges = sums_natively() ? 1 : 2, sums = kind.has_sides ? 2 : 1;
+    if (grid_.tp > 1) of_block += kind.all_reduces * (exchanges + sums) - kind.gated_kernels;
     if (grid_.ulysses > 1) of_block += 2 + kUlyssesCopies;
     if (grid_.ring > 1) of_block += 8 * grid_.ring;
     count += double(kind.count) * of_block;
