@@ -138,6 +138,24 @@ class PhasesTest(unittest.TestCase):
             shared, own = by_name[name].command, by_name[f"{name}, text stream"].command
             self.assertEqual(own, [*shared, "--text-stream", "own"])
 
+    def test_ranks_are_left_out_on_one_gpu(self):
+        for step in phases.PHASES["ranks"](Path("/kit")):
+            self.assertEqual(step.needs, phases.SECOND_GPU, step.name)
+
+    def test_sums_are_compared(self):
+        by_name = {step.name: step for step in phases.PHASES["ranks"](Path("/kit"))}
+        for name in ("tp 2", "tp 2, eager"):  # the same but for one flag
+            own, native = by_name[name].command, by_name[f"{name}, native sums"].command
+            self.assertEqual(native, [*own, "--collectives", "native"])
+
+    def test_filters_name_tests(self):
+        root = Path(__file__).resolve().parents[2]
+        sources = "".join(path.read_text() for path in sorted((root / "tests/device").glob("*.cc")))
+        words = phases.PHASES["ranks"](Path("/kit"))[0].command[-1]
+        for pattern in words.removeprefix("--gtest_filter=").split(":"):
+            suite, name = pattern.rstrip("*").split(".")
+            self.assertIn(f"TEST_F({suite}, {name}", sources)
+
     def test_flags_are_those_of_the_program(self):
         """Every flag occurs in the sources of the flags, or of the bench that takes it."""
         root = Path(__file__).resolve().parents[2]

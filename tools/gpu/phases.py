@@ -8,6 +8,7 @@ PROMPT = "a red circle on a blue background"
 # FLUX.1-dev at 1024x1024: 4096 tokens of the picture, 512 of the text, and both together.
 TOKENS = ("512", "4096", "4608")
 RANDOM_MODEL = Path("/tmp/first_run_flux")
+SECOND_GPU = "/dev/nvidia1"
 FULL = ("--synthetic", "flux1-dev", "--dtype", "bfloat16", "--size", "1024x1024",
         "--max-sequence-length", "512", "--device", "cuda", "--runs", "10", "--json")
 
@@ -32,8 +33,9 @@ class Programs:
         return self("braid", "generate", PROMPT, "--size", "128x128", "--steps", "20", "--seed", "1",
                     "--json", "-q", "-o", "/tmp/first_run.png", "--device", "cuda", *words)
 
-    def bench(self, name, limit, *words, **settings):
-        return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench, settings=settings)
+    def bench(self, name, limit, *words, needs="", **settings):
+        return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench, needs=needs,
+                    settings=settings)
 
     def first_picture(self, name, *words):
         """From the model that the step before wrote, whose files are in the system's cache."""
@@ -94,6 +96,25 @@ def steps_of_flux(root):
     ]
 
 
+def ranks(root):
+    """Of a machine with two GPUs; on one they are left out."""
+    run = Programs(root)
+    native = ("--collectives", "native")
+    close = ("--gtest_filter=LinkOfGpus.*:ModelOnGpu.NativeSums*",)
+
+    def on_two(name, *words):
+        return run.bench(name, 60, "--devices", "cuda:0,cuda:1", *words, needs=SECOND_GPU)
+    return [
+        Step("sums and pictures", run("device_test", *close), 120, of_tests, needs=SECOND_GPU),
+        on_two("tp 2", "--tp", "2"),
+        on_two("tp 2, native sums", "--tp", "2", *native),
+        on_two("tp 2, eager", "--tp", "2", "--graph", "off"),
+        on_two("tp 2, eager, native sums", "--tp", "2", "--graph", "off", *native),
+        on_two("ulysses 2", "--ulysses", "2"),
+        on_two("ring 2", "--ring", "2"),
+    ]
+
+
 def memory(root):
     run = Programs(root)
     block = ("--offload", "block")
@@ -112,4 +133,5 @@ def memory(root):
     ]
 
 
-PHASES = {"sanity": sanity, "ceilings": ceilings, "steps": steps_of_flux, "memory": memory}
+PHASES = {"sanity": sanity, "ceilings": ceilings, "steps": steps_of_flux, "memory": memory,
+          "ranks": ranks}
