@@ -33,8 +33,10 @@ add_subdirectory(${root} braid)
 include(GNUInstallDirs)
 add_library(Braid::braid ALIAS braid)
 target_include_directories(braid INTERFACE ${root}/include)
-# A wheel has no symbolic links, which versions of a library are.
-set_target_properties(braid PROPERTIES VERSION "" SOVERSION "" NO_SONAME ON)
+# A wheel has no symbolic links, which versions of a library are. Its name alone is what the module looks
+# for: without a SONAME that would be its path in the build folder.
+set_property(TARGET braid PROPERTY VERSION)
+set_property(TARGET braid PROPERTY SOVERSION)
 file(REAL_PATH ${LibTorch_ROOT_DIR} libtorch)
 file(STRINGS ${libtorch}/share/cmake/Torch/TorchConfigVersion.cmake line REGEX "set\\(PACKAGE_VERSION")
 string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" libtorch_version "${line}")

@@ -28,6 +28,8 @@ check_python_sources() {
   cmake -S "$root/python" -B "$folder/compiled" -G Ninja -DPython_EXECUTABLE="$folder/tools/bin/python" \
     -Dnanobind_DIR="$("$folder/tools/bin/python" -m nanobind --cmake_dir)" "-DBRAID_TORCH=$torch" \
     >"$folder/compiled.log" 2>&1 || stop 1 "the package cannot be configured: see $folder/compiled.log"
+  grep -q '^ *SONAME = libbraid.so$' "$folder/compiled/build.ninja" ||
+    stop 1 "the package's library has no SONAME, so its module would look for a path of the build folder"
   "$folder/fresh/bin/python" -m pip install -q --disable-pip-version-check -r "$root/python/requirements.txt"
   "$folder/fresh/bin/python" -c "import braid_engine, sys
 from nanobind.stubgen import main
