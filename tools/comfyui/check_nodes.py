@@ -195,8 +195,7 @@ class Life(Case):
     """Braid's processes: begun, interrupted, unloaded, killed."""
 
     def setUp(self):
-        here.comfy.ask("POST", "/free", {"unload_models": True, "free_memory": True})
-        self.assert_soon(lambda: not self.workers())
+        self.free(free_memory=True)
 
     def test_two_models_have_two_processes(self):
         jobs = [(with_components(FLUX1, "flux1"), "first"), (with_components(QWEN, "qwen"), "second")]
@@ -213,8 +212,7 @@ class Life(Case):
         job = with_components(FLUX1, "flux1")
         before = drawn(here.comfy, job)
         self.assertEqual(len(self.workers()), 1)
-        here.comfy.ask("POST", "/free", {"unload_models": True})
-        self.assert_soon(lambda: not self.workers())
+        self.free()
         self.assertEqual((drawn(here.comfy, changed(job, steps=3, tokens=8)) - before).abs().max().item() > 0, True)
         self.assertTrue(torch.equal(drawn(here.comfy, job), before))
 

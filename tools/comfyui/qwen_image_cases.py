@@ -74,8 +74,7 @@ class QwenImage(Case):
         self.assertFalse(torch.equal(at_step, at_zero))
         self.assertEqual(len(self.workers()), 1)
         self.assert_close(drawn(here.comfy, file, name="again"), at_step)
-        here.comfy.ask("POST", "/free", {"unload_models": True})
-        self.assert_soon(lambda: not self.workers())
+        self.free()
         self.assert_close(drawn(here.comfy, changed(file, method=AT_ZERO), name="again"), at_zero)
 
     def test_configurations_that_are_given(self):

@@ -101,8 +101,7 @@ class Refused(Case):
         shutil.copy(models / "flux1.safetensors", models / "gone.safetensors")
         job = changed(with_components(FLUX1, "flux1"), file="gone.safetensors")
         drawn(here.comfy, job)
-        here.comfy.ask("POST", "/free", {"unload_models": True, "free_memory": True})
-        self.assert_soon(lambda: not self.workers())
+        self.free(free_memory=True)
         (models / "gone.safetensors").unlink()
         with self.assertRaises(Failure):
             drawn(here.comfy, job)

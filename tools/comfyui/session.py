@@ -60,3 +60,12 @@ class Case(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), until, "it did not happen in time")
             time.sleep(0.05)
+
+    def free(self, **also):
+        """Has ComfyUI unload its models. It is asked again and again: its queue loses a wish that comes
+        between its look at wishes and its wait for the next prompt."""
+        def are_gone():
+            here.comfy.ask("POST", "/free", {"unload_models": True, **also})
+            time.sleep(0.5)
+            return not self.workers()
+        self.assert_soon(are_gone)
