@@ -4,8 +4,6 @@
 
 #include <numeric>
 
-#include "comm/group.h"
-
 namespace braid {
 namespace {
 
@@ -24,6 +22,7 @@ LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_p
 LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
                                  std::vector<int> ranks, Collectives collectives)
     : hosts_(std::move(hosts)),
+      hosts_group_(hosts_),
       link_(std::move(link)),
       ranks_(std::move(ranks)),
       collectives_(collectives) {}
@@ -62,8 +61,7 @@ std::vector<Tensor> LinkedTransport::all_reduce_by_link(const std::vector<Tensor
     results.push_back(at::empty_like(x));
     if (x.numel() > 0) sums.push_back({.x = x, .result = results.back()});
   }
-  const Group hosts(hosts_);
-  if (!sums.empty()) link_->all_reduce({.hosts = hosts, .ranks = ranks_}, sums)();
+  if (!sums.empty()) link_->all_reduce({.hosts = hosts_group_, .ranks = ranks_}, sums)();
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Share all{.begin = 0, .count = results[i].numel()};
     if (all.count == 0) continue;

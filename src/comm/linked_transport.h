@@ -3,6 +3,7 @@
 #pragma once
 
 #include "braid/layout.h"
+#include "comm/group.h"
 #include "comm/pair_transport.h"
 #include "comm/process/device_link.h"
 
@@ -38,6 +39,7 @@ class LinkedTransport : public PairTransport {
              Patience patience) override;
 
   std::shared_ptr<Transport> hosts_;
+  Group hosts_group_;  // the same, for members of sums that the link takes
   std::shared_ptr<DeviceLink> link_;
   std::vector<int> ranks_;  // of the world
   Collectives collectives_;

@@ -74,9 +74,9 @@ std::chrono::milliseconds meeting_of(const Layout& layout) {
 // A refusal is told as any failure of a rank.
 void settle_shares_of(World& world, Deployment& deployment) {
   const int threads = threads_per_rank(deployment.options, world.ranks_on_these_cores());
-  const auto host = deployment.until_met->host;
   world.run([&](const Group& group) {
     group.await();
+    const auto& host = deployment.until_met->host;
     settle_shares(deployment, speeds_of_processes(group, deployment, threads, host));
   });
 }

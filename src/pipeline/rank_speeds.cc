@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "comm/process/device_link.h"
+#include "comm/texts.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
@@ -18,25 +19,8 @@ double speed_of(const Deployment& d, at::Device device, int threads, const Host&
                     [&] { return host.measure(device, product); });
 }
 
-// Each rank's line, by rank.
-std::vector<std::string> gathered_lines(const Group& world, std::string line) {
-  line += '\n';
-  const auto bytes = at::from_blob(line.data(), {std::int64_t(line.size())}, at::kByte);
-  const auto all = world.all_gather(bytes, 0);
-  const auto* const begin = reinterpret_cast<const char*>(all.const_data_ptr<std::uint8_t>());
-  std::vector<std::string> lines(1);
-  for (const char c : std::string_view(begin, std::size_t(all.numel()))) {
-    if (c == '\n')
-      lines.emplace_back();
-    else
-      lines.back() += c;
-  }
-  lines.pop_back();
-  return lines;
-}
-
-std::size_t first_like(const std::vector<std::string>& lines, std::size_t rank) {
-  return std::size_t(std::ranges::find(lines, lines[rank]) - lines.begin());
+std::size_t first_like(const std::vector<std::string>& texts, std::size_t rank) {
+  return std::size_t(std::ranges::find(texts, texts[rank]) - texts.begin());
 }
 
 }  // namespace
@@ -61,8 +45,8 @@ std::vector<double> speeds_of_processes(const Group& world, const Deployment& d,
   const auto rank = std::size_t(world.rank());
   const auto device = d.devices[rank];
   const auto identity = identity_of(device);
-  const auto kinds = gathered_lines(world, text_of(host.kind(device), ", ", threads));
-  const auto places = gathered_lines(
+  const auto kinds = all_gather_texts(world, text_of(host.kind(device), ", ", threads));
+  const auto places = all_gather_texts(
       world, device.is_cpu() ? text_of("rank ", rank) : identity.gpu + " " + identity.part);
   const bool measures = first_like(kinds, rank) == rank;
   const auto own = at::full({1}, measures ? speed_of(d, device, threads, host) : 0, at::kDouble);

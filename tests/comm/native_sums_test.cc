@@ -32,7 +32,7 @@ TEST_F(NativeSums, AreExactWhereNumbersAre) {
       const auto x = whole_numbers(g.rank(), dtype), result = at::zeros_like(x);
       const auto y = whole_numbers(g.rank() + 1, dtype).narrow(0, 0, 5);
       const auto second = at::zeros_like(y);
-      communicators.of({.hosts = g, .ranks = all}).all_reduce({{x, result}, {y, second}}, nullptr);
+      communicators.find(all)->all_reduce({{x, result}, {y, second}}, nullptr);
       EXPECT_TRUE(at::equal(result, g.all_reduce(x))) << dtype;
       EXPECT_TRUE(at::equal(second, g.all_reduce(y))) << dtype;
       EXPECT_TRUE(at::equal(x, whole_numbers(g.rank(), dtype))) << dtype;
@@ -51,7 +51,7 @@ TEST_F(NativeSums, DifferByRounding) {
     const std::vector<int> all = {0, 1, 2, 3};
     const auto x = (at::arange(999) * (g.rank() + 1) / 7).to(at::kBFloat16);
     const auto result = at::empty_like(x), ordered = g.all_reduce(x);
-    communicators.of({.hosts = g, .ranks = all}).all_reduce({{x, result}}, nullptr);
+    communicators.find(all)->all_reduce({{x, result}}, nullptr);
     EXPECT_FALSE(at::equal(result, ordered));
     EXPECT_TRUE(at::allclose(result, ordered, 1e-2));
     check_same(g, result, "sums");
@@ -71,15 +71,17 @@ TEST_F(NativeSums, AreOfSeveralGroupsAtOnce) {
       g.barrier();
       EXPECT_EQ(fake_nccl().num_communicators(), 4);
       g.barrier();
-      EXPECT_FALSE(communicators.is_connected(tp));
-      EXPECT_TRUE(communicators.is_connected(std::vector{0, 1, 2, 3}));
+      EXPECT_EQ(communicators.find(tp), nullptr);
+      EXPECT_EQ(communicators.find(std::vector{0, 1, 2, 3}), &communicators.of_world());
+      communicators.connect({.hosts = mesh.tp, .ranks = tp});
+      communicators.connect({.hosts = mesh.ring, .ranks = ring});
       const auto x = at::full({5}, 1 << rank), sum = at::zeros_like(x), got = at::zeros_like(x);
       for (int step = 0; step < 3; ++step) {
-        communicators.of({.hosts = mesh.tp, .ranks = tp}).all_reduce({{x, sum}}, nullptr);
+        communicators.find(tp)->all_reduce({{x, sum}}, nullptr);
         EXPECT_EQ(sum[4].item<int>(), (1 << rank) + (1 << neighbour));
         communicators.of_world().exchange({{(rank + 1) % 4, x}}, {{(rank + 3) % 4, got}}, nullptr);
         EXPECT_EQ(got[0].item<int>(), 1 << (rank + 3) % 4);
-        communicators.of({.hosts = mesh.ring, .ranks = ring}).all_reduce({{x, sum}}, nullptr);
+        communicators.find(ring)->all_reduce({{x, sum}}, nullptr);
         EXPECT_EQ(sum[4].item<int>(), (1 << rank) + (1 << over_there));
       }
       g.barrier();
@@ -126,14 +128,14 @@ TEST_F(NativeSums, EndWithAnAbort) {
       NcclCommunicators communicators(fake_nccl().functions, at::kCPU, 3s);
       communicators.connect(g);
       const auto pair = g.subgroup(kPair);
-      if (g.rank() < 2) (void)communicators.of({.hosts = pair, .ranks = kPair});
+      if (g.rank() < 2) communicators.connect({.hosts = pair, .ranks = kPair});
       if (g.rank() == 0) {
         std::jthread aborter([&] {
           std::this_thread::sleep_for(std::chrono::microseconds(100 * time));
           communicators.abort();
         });
         const auto x = at::ones({3}), result = at::empty_like(x);
-        auto& communicator = communicators.of({.hosts = pair, .ranks = kPair});
+        auto& communicator = *communicators.find(kPair);
         EXPECT_THAT(failure_of([&] {
                       communicator.all_reduce({{x, result}}, nullptr);
                     }),

@@ -3,12 +3,11 @@
 #include <ATen/ATen.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/gpu_runtime.h"
-#include "comm/group.h"
+#include "comm/texts.h"
 
 namespace braid {
 namespace {
@@ -21,19 +20,6 @@ std::string computer() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name;
-}
-
-// Every rank's text, cut to 127 characters.
-std::vector<std::string> all_gather_texts(const Group& world, std::string mine) {
-  constexpr std::int64_t kSize = 128;
-  mine.resize(kSize - 1);
-  auto row = at::zeros({1, kSize}, at::kByte);
-  std::memcpy(row.mutable_data_ptr(), mine.data(), mine.size());
-  const auto rows = world.all_gather(row, 0);
-  std::vector<std::string> texts;
-  for (std::int64_t r = 0; r < world.size(); ++r)
-    texts.emplace_back(static_cast<const char*>(rows[r].const_data_ptr()));
-  return texts;
 }
 
 }  // namespace

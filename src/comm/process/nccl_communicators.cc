@@ -11,7 +11,7 @@ std::vector<int> key_of(std::span<const int> ranks) { return {ranks.begin(), ran
 
 void NcclCommunicators::connect(const Group& world) {
   abort();
-  // Only this thread changes the map: others, which abort, wait for no end.
+  // Without the lock, so that others can abort while this thread waits for ends.
   for (const auto& [ranks, group] : groups_) group->end(world);
   {
     const std::scoped_lock lock(mutex_);
@@ -21,21 +21,22 @@ void NcclCommunicators::connect(const Group& world) {
   world_.connect(world);
 }
 
-bool NcclCommunicators::is_connected(std::span<const int> ranks) const {
-  const std::scoped_lock lock(mutex_);
-  return are_all(ranks) || groups_.contains(key_of(ranks));
+// Only the thread that sums changes the map, so that it looks without the lock.
+NcclCommunicator* NcclCommunicators::find(std::span<const int> ranks) {
+  if (int(ranks.size()) == world_size_) return &world_;
+  const auto found = groups_.find(key_of(ranks));
+  return found == groups_.end() ? nullptr : found->second.get();
 }
 
-NcclCommunicator& NcclCommunicators::of(const DeviceLink::Members& members) {
-  if (are_all(members.ranks)) return world_;
-  std::unique_lock lock(mutex_);
-  auto& group = groups_[key_of(members.ranks)];
-  if (group) return *group;
-  group = std::make_unique<NcclCommunicator>(nccl_, device_, patience_);
-  auto& made = *group;  // an abort() from now on ends it
-  lock.unlock();
-  made.connect(members.hosts);
-  return made;
+NcclCommunicator& NcclCommunicators::connect(const DeviceLink::Members& members) {
+  auto made = std::make_unique<NcclCommunicator>(nccl_, device_, patience_);
+  auto& group = *made;
+  {
+    const std::scoped_lock lock(mutex_);  // an abort() from now on ends it
+    groups_.emplace(key_of(members.ranks), std::move(made));
+  }
+  group.connect(members.hosts);
+  return group;
 }
 
 void NcclCommunicators::abort() noexcept {

@@ -19,23 +19,21 @@ class NcclCommunicators {
   void connect(const Group& world);
   NcclCommunicator& of_world() { return world_; }
 
-  // Whether of() would return at once.
-  bool is_connected(std::span<const int> ranks) const;
-  // Collective over the members the first time since connect().
-  NcclCommunicator& of(const DeviceLink::Members& members);
+  // That of a group; null if none was connected since connect().
+  NcclCommunicator* find(std::span<const int> ranks);
+  // Connects one. Collective over the members.
+  NcclCommunicator& connect(const DeviceLink::Members& members);
 
   // As for each communicator.
   void abort() noexcept;
 
  private:
-  bool are_all(std::span<const int> ranks) const { return int(ranks.size()) == world_size_; }
-
   Nccl nccl_;
   at::Device device_;
   std::chrono::milliseconds patience_;
   int world_size_ = 0;
   NcclCommunicator world_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::vector<int>, std::unique_ptr<NcclCommunicator>> groups_;  // by their ranks
 };
 

@@ -36,9 +36,7 @@ class NcclLink : public DeviceLink {
   }
 
   std::function<void()> all_reduce(const Members& members, const std::vector<Sum>& sums) override {
-    if (!communicators_.is_connected(members.ranks))
-      check(!is_recording(), "ranks cannot be connected while a step is recorded as a graph");
-    auto& communicator = communicators_.of(members);
+    auto& communicator = communicator_of(members);
     std::vector<at::Tensor> tensors;
     for (const auto& [x, result] : sums) tensors.insert(tensors.end(), {x, result});
     return side_.start(std::move(tensors), [&](const c10::Stream& stream) {
@@ -47,6 +45,11 @@ class NcclLink : public DeviceLink {
   }
 
  private:
+  NcclCommunicator& communicator_of(const Members& members) {
+    if (auto* const found = communicators_.find(members.ranks)) return *found;
+    check(!is_recording(), "ranks cannot be connected while a step is recorded as a graph");
+    return communicators_.connect(members);
+  }
   bool is_recording() const {
     const c10::impl::VirtualGuardImpl guard(device_.type());
     return gpu_runtime::is_recording(guard.getStream(device_).native_handle());
