@@ -135,10 +135,10 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
   const auto generate = [engines, index](const Request& request, const Hooks& hooks) {
     draw(*engines, index, request, hooks);
   };
-  const auto text = [family, options](const Picture& picture, const Request& request,
-                                      const std::vector<InputFile>& files) {
+  const auto text = [family, engines, index](const Picture& picture, const Request& request,
+                                             const std::vector<InputFile>& files) {
     const auto settings = settle(request, family->description().limits, {});
-    return text_in_file(picture, settings, request, options, files);
+    return text_in_file(picture, settings, request, engines->options(index), files);
   };
   const bool starts_at_prompt = family->description().limits.guided_from == GuidedFrom::kPositive;
   std::function<void()> release;
@@ -227,7 +227,9 @@ ServedEngines::ServedEngines(std::vector<ServedModel> models, serve::MemoryNeed 
             return needs;
           }(),
           budget),
-      engines_(models_.size()) {}
+      engines_(models_.size()) {
+  for (const auto& model : models_) options_.push_back(model.deployment.options);
+}
 
 const Engine& ServedEngines::use(std::size_t model, const Hooks& hooks) {
   for (const auto other : residency_.enter(model)) engines_[other].reset();
@@ -239,7 +241,14 @@ const Engine& ServedEngines::use(std::size_t model, const Hooks& hooks) {
     residency_.leave(model);
     throw;
   }
+  const std::scoped_lock lock(mutex_);
+  options_[model] = engine->deployment().options;
   return *engine;
+}
+
+PipelineOptions ServedEngines::options(std::size_t model) const {
+  const std::scoped_lock lock(mutex_);
+  return options_[model];
 }
 
 void ServedEngines::release_all() {

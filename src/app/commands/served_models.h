@@ -1,6 +1,8 @@
 // The models of `braid serve`: what the config files say of each, and those that are loaded.
 #pragma once
 
+#include <mutex>
+
 #include "app/flags/flags.h"
 #include "pipeline/engine.h"
 #include "serve/backend.h"
@@ -32,11 +34,16 @@ class ServedEngines {
   // Loads the model unless it is loaded, replacing others if memory requires it.
   const Engine& use(std::size_t model, const Hooks& hooks);
   void release_all();  // until their next use
+  // What pictures of the model are drawn with: a launch's ranks settle their shares when they load
+  // it. Any thread may ask.
+  PipelineOptions options(std::size_t model) const;
 
  private:
   std::vector<ServedModel> models_;
   serve::Residency residency_;
   std::vector<std::unique_ptr<const Engine>> engines_;
+  mutable std::mutex mutex_;
+  std::vector<PipelineOptions> options_;
 };
 
 // One per model; they share the engines. `lora_folder` may be empty.

@@ -81,6 +81,35 @@ TEST_F(Serve, RanksMayBeProcesses) {
   EXPECT_EQ(other.finish().exit_code, 0);
 }
 
+// One and two threads each, as they share their cores; what each reaches is in a file.
+TEST_F(Serve, PicturesNameTheSharesThatProcessesSettle) {
+  const auto caches = folder_ / "caches";
+  const auto drawn_by_two = [&] {
+    const auto port = free_port();
+    const auto environment = [&](int rank) {
+      auto variables = rank_of_two(rank, port);
+      variables.push_back("XDG_CACHE_HOME=" + caches.string());
+      return variables;
+    };
+    Subprocess other({.arguments = {"serve", "--tp", "2", "--shares", "auto", "--threads", "4"},
+                      .environment = environment(1),
+                      .folder = folder_});
+    start({"--tp", "2", "--shares", "auto", "--threads", "2"}, environment(0));
+    const auto picture = pictures_for(R"({"prompt": "a", "size": "32x32", "steps": 1})").front();
+    EXPECT_EQ(stop().exit_code, 0);
+    EXPECT_EQ(other.finish().exit_code, 0);
+    return picture;
+  };
+  (void)drawn_by_two();
+  for (const auto& entry : std::filesystem::directory_iterator(caches / "braid/speeds")) {
+    auto speed = nlohmann::json::parse(read_file(entry.path()));
+    const bool is_first = entry.path().string().find("-1-thread.") != std::string::npos;
+    speed["flops"] = is_first ? 3e9 : 8e9;
+    write_file(entry.path(), speed.dump());
+  }
+  EXPECT_THAT(drawn_by_two(), HasSubstr("tp=3:8"));
+}
+
 TEST_F(Serve, EndsWhenARankIsLost) {
   const auto port = free_port();
   Subprocess other({.arguments = {"serve", "--tp", "2"},
