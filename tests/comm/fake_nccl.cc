@@ -35,6 +35,11 @@ struct Config {
 
 // Tensors without memory are places near none.
 bool is_memory(const void* data) { return reinterpret_cast<std::uintptr_t>(data) > (1 << 20); }
+std::vector<char> bytes_at(const void* data, std::size_t count) {
+  if (!is_memory(data)) return {};
+  const auto* const begin = static_cast<const char*>(data);
+  return {begin, begin + count};
+}
 
 // A rank's part of a sum.
 struct Part {
@@ -55,18 +60,24 @@ struct Clique {
   std::map<std::size_t, Sum> sums = {};
 };
 
+// What a rank sends is read when it is asked for, and what it receives is written when the rank
+// looks, so that no thread of this file uses memory that its owner may have freed.
 struct Message {
   bool is_send;
-  void* data;
+  void* to;  // null for a send
   std::size_t bytes;
   int peer;
+  std::vector<char> sent;
 };
 
 struct SumAsked {
-  const void* x;
   void* result;
-  std::size_t count;
-  int type, operation;
+  Part mine;
+};
+
+struct Received {
+  void* to;
+  std::vector<char> bytes;
 };
 
 struct Communicator {
@@ -79,6 +90,7 @@ struct Communicator {
   } asked = {};              // in the open group
   std::size_t num_sums = 0;  // so far
   bool is_working = false;
+  std::vector<Received> received = {};  // not written yet
   std::thread work = {};
   std::multiset<const void*> graphs = {};  // that recorded its messages
 };
@@ -180,19 +192,12 @@ void check_alike(const std::map<int, Part>& parts) {
 bool add_up(std::unique_lock<std::mutex>& lock, Communicator* c, const SumAsked& asked) {
   const auto number = c->num_sums++;
   auto& sum = c->clique->sums[number];
-  Part mine{.count = asked.count, .type = asked.type, .operation = asked.operation, .bytes = {}};
-  const bool has_memory = is_memory(asked.x);
-  mine.bytes.resize(has_memory ? asked.count * bytes_of(asked.type) : 0);
-  if (has_memory) std::memcpy(mine.bytes.data(), asked.x, mine.bytes.size());
-  sum.parts.emplace(c->rank, std::move(mine));
+  sum.parts.emplace(c->rank, asked.mine);
   changed.notify_all();
   changed.wait(lock, [&] { return c->is_aborted || int(sum.parts.size()) == c->size; });
   if (c->is_aborted) return false;
   check_alike(sum.parts);
-  if (has_memory) {
-    const auto bytes = sum_of(sum.parts);
-    std::memcpy(asked.result, bytes.data(), bytes.size());
-  }
+  c->received.push_back({asked.result, sum_of(sum.parts)});
   if (++sum.reads == c->size) c->clique->sums.erase(number);
   return true;
 }
@@ -201,9 +206,7 @@ void pass_on(std::unique_lock<std::mutex>& lock, Communicator* c,
              const std::vector<Message>& messages) {
   for (const auto& m : messages) {
     if (!m.is_send) continue;
-    std::vector<char> bytes(is_memory(m.data) ? m.bytes : 0);
-    if (is_memory(m.data)) std::memcpy(bytes.data(), m.data, m.bytes);
-    c->clique->boxes[{c->rank, m.peer}].push_back(std::move(bytes));
+    c->clique->boxes[{c->rank, m.peer}].push_back(m.sent);
   }
   changed.notify_all();
   for (const auto& m : messages) {
@@ -211,7 +214,7 @@ void pass_on(std::unique_lock<std::mutex>& lock, Communicator* c,
     auto& box = c->clique->boxes[{m.peer, c->rank}];
     changed.wait(lock, [&] { return c->is_aborted || !box.empty(); });
     if (c->is_aborted) break;
-    if (is_memory(m.data)) std::memcpy(m.data, box.front().data(), m.bytes);
+    c->received.push_back({m.to, std::move(box.front())});
     box.pop_front();
   }
 }
@@ -269,6 +272,9 @@ EXPORTED int ncclCommInitRankConfig(Communicator** made, int size, Id id, int ra
 EXPORTED int ncclCommGetAsyncError(Communicator* c, int* code) {
   const std::scoped_lock lock(mutex);
   *code = state(*alive(c));
+  if (*code != kSuccess) return kSuccess;
+  for (const auto& [to, bytes] : std::exchange(c->received, {}))
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
   return kSuccess;
 }
 
@@ -287,15 +293,16 @@ EXPORTED int ncclCommAbort(Communicator* c) {
 EXPORTED int ncclGroupStart() { return kSuccess; }
 
 EXPORTED int ncclSend(const void* data, std::size_t bytes, int, int peer, Communicator* c, void*) {
-  return ask<Message>({true, const_cast<void*>(data), bytes, peer}, &Communicator::Asked::messages,
-                      c);
+  return ask<Message>({true, nullptr, bytes, peer, bytes_at(data, bytes)},
+                      &Communicator::Asked::messages, c);
 }
 EXPORTED int ncclRecv(void* data, std::size_t bytes, int, int peer, Communicator* c, void*) {
-  return ask<Message>({false, data, bytes, peer}, &Communicator::Asked::messages, c);
+  return ask<Message>({false, data, bytes, peer, {}}, &Communicator::Asked::messages, c);
 }
 EXPORTED int ncclAllReduce(const void* x, void* result, std::size_t count, int type, int operation,
                            Communicator* c, void*) {
-  return ask<SumAsked>({x, result, count, type, operation}, &Communicator::Asked::sums, c);
+  return ask<SumAsked>({result, {count, type, operation, bytes_at(x, count * bytes_of(type))}},
+                       &Communicator::Asked::sums, c);
 }
 
 EXPORTED int ncclGroupEnd() {

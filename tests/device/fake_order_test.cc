@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/process/side_stream.h"
 #include "fake_order.h"
 #include "nn/block_list.h"
 #include "nn/joint_block.h"
@@ -50,6 +51,23 @@ TEST_F(FakeOrder, BranchesOnOneStreamNeedNoEvents) {
   const OrderOfWork order;
   (void)TwoStreams()([&] { return x.neg(); }, [&] { return x.exp(); });
   EXPECT_THAT(order.log(), ElementsAre(word("work", first_), word("work", first_)));
+}
+
+// Its memory is free then, for the current stream's next tensor.
+TEST_F(FakeOrder, ATransferThatFailsStillEndsBeforeItsMemoryIsUsed) {
+  SideStream side(kGpu);
+  const OrderOfWork order;
+  const auto transfer = [&] {
+    const auto x = ones();
+    (void)side.start({x}, [&](const c10::Stream& stream) {
+      const c10::StreamGuard on(stream);
+      x.fill_(2);
+      throw Error("as asked");
+    });
+  };
+  EXPECT_THROW(transfer(), Error);
+  for (int i = 0; i < 3; ++i) (void)ones();
+  EXPECT_THAT(order.complaints(), IsEmpty());
 }
 
 TEST_F(FakeOrder, BranchesJoinWhateverIsThrown) {

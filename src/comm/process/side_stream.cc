@@ -45,9 +45,23 @@ SideStream::SideStream(at::Device device)
 
 std::function<void()> SideStream::start(std::vector<at::Tensor> tensors, const Work& work) {
   mark(guard_.getStream(stream_.device())).block(stream_);
-  work(stream_);
+  try {
+    work(stream_);
+  } catch (...) {
+    // What it queued before it failed may still use the tensors, which are freed now.
+    wait_on_current();
+    throw;
+  }
   const auto under_way = std::make_shared<UnderWay>(std::move(tensors), stream_);
   return [under_way] { under_way->wait(); };
+}
+
+void SideStream::wait_on_current() const noexcept {
+  try {
+    mark(stream_).block(guard_.getStream(stream_.device()));
+  } catch (const std::exception&) {
+    // the device has failed, which is what its caller reports
+  }
 }
 
 }  // namespace braid

@@ -24,6 +24,9 @@ class SideStream {
  private:
   class UnderWay;
 
+  // Lets the current stream wait for all that is queued here.
+  void wait_on_current() const noexcept;
+
   c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;
 };
