@@ -15,7 +15,7 @@ std::unique_ptr<const TextEncoders> load_text(const Loading& loading, const Warn
   load.paging = loading.offloaded->text();  // the encoders share their slots
   const auto weights = [&](const Part& part) {
     auto own = load;
-    if (part.is_large) own.quantize = loading.asked().memory.quantize_text;
+    own.quantize = part.form(loading.asked().memory);
     return loading.weights->of(part, own);
   };
   return loading.family().load_text(loading.deployment.files->folder, loading.device(), weights,

@@ -245,6 +245,11 @@ int num_branches(const Request& request, const RequestLimits& limits) {
   return true_scale(request, limits) ? 2 : 1;
 }
 
+int most_branches(const RequestLimits& limits) {
+  const auto kind = limits.guidance;
+  return kind == GuidanceKind::kTrue || kind == GuidanceKind::kEmbeddedOrTrue ? 2 : 1;
+}
+
 PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
   const auto asked = asked_size(request, limits);
   const int frames = 1 + (asked.frames - 1) / limits.frames.step * limits.frames.step;

@@ -58,6 +58,8 @@ void check_frames(const Request& request, const RequestLimits& limits);
 
 // Evaluations of the denoiser per step: 2 with true guidance, for the prompt and the negative one.
 int num_branches(const Request& request, const RequestLimits& limits);
+// The most that a request may have.
+int most_branches(const RequestLimits& limits);
 
 // The size that is drawn: the request's or that of its pictures, else the model's; as multiples, at
 // least one, or as the nearest size the model was trained for. Checks nothing.

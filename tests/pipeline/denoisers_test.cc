@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/proofs/probe.h"
+#include "pipeline/settings.h"
 
 namespace braid::denoisers_test {
 
@@ -26,6 +27,20 @@ TEST(Served, TellsBranchesApart) {
     EXPECT_TRUE(Served().includes({.branch = branch}, 1000));
     EXPECT_EQ(prompt.includes({.branch = branch}, 1000), branch == 0);
     EXPECT_EQ(others.includes({.branch = branch}, 1000), branch == 1);
+  }
+}
+
+// Krea 2 rounds up, JoyAI draws sizes that it was trained for.
+TEST(Probe, HasTheSizeThatIsDrawn) {
+  for (const auto* const model : {"krea2", "joy", "klein"}) {
+    const auto folder = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity" / model;
+    const auto deployment = deploy({.model = folder / "model"});
+    const auto probed = probe_of({.width = 100, .height = 75}, deployment).size;
+    const auto drawn = settle({.prompts = {""}, .width = 100, .height = 75},
+                              deployment.family->description().limits)
+                           .size();
+    EXPECT_EQ(probed.width, drawn.width) << model;
+    EXPECT_EQ(probed.height, drawn.height) << model;
   }
 }
 

@@ -26,7 +26,10 @@ Request request_of(const PlanFlags& f, const RequestLimits& limits) {
   require(f.width.value_or(least) >= least && f.height.value_or(least) >= least,
           "--size should be at least ", least, "x", least);
   check_frames({.layers = f.layers}, limits);
+  const bool is_guided = f.true_cfg > 1;
   return {.prompts = {""},
+          .negative_prompt = is_guided ? std::optional(std::string()) : std::nullopt,
+          .true_cfg = f.true_cfg,
           .width = f.width,
           .height = f.height,
           .layers = f.layers,
@@ -65,7 +68,9 @@ PlanJob job_of(const PlanFlags& f) {
   const auto deployment = deployed(f);
   const auto limits = deployment.family->description().limits;
   auto job = job_of(deployment, request_of(f, limits));
-  if (f.true_cfg > 1) job.branches = 2;
+  require(f.true_cfg <= 1 || job.branches == 2, "--true-cfg ", f.true_cfg,
+          " plans a negative prompt, which this model ",
+          most_branches(limits) == 2 ? "takes with --guidance above 1" : "does not take");
   job.layout.shares = f.shares;
   job.layout.collectives = f.sharing.collectives;  // which a deployment of one rank has no use for
   return job;

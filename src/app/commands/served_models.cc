@@ -25,10 +25,7 @@ using serve::Backend;
 void require_runnable(const ServedModel& model) {
   const auto& deployment = model.deployment;
   auto job = job_of_family(deployment.family);
-  const auto guidance = deployment.family->description().limits.guidance;
-  const bool may_be_true =
-      guidance == GuidanceKind::kTrue || guidance == GuidanceKind::kEmbeddedOrTrue;
-  job.branches = may_be_true ? 2 : 1;
+  job.branches = most_branches(deployment.family->description().limits);
   job.num_pictures = deployment.degrees().dp;
   job.layout = deployment.options.layout;
   const auto refused = refused_layout(job, deployment.degrees());

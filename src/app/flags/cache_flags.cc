@@ -43,10 +43,8 @@ void add_cache_flags(FlagReader& read, CacheOptions& cache) {
 }
 
 std::string words_of(const CacheOptions& cache) {
-  for (const auto& [name, mode] : kCacheModes)
-    if (mode == cache.mode)
-      return mode == CacheMode::kOff ? name : name + ":" + decimal(cache.threshold);
-  return {};
+  const auto name = name_of(kCacheModes, cache.mode);
+  return cache.mode == CacheMode::kOff ? name : name + ":" + decimal(cache.threshold);
 }
 
 }  // namespace braid

@@ -1,6 +1,6 @@
 #include "app/flags/flag_groups.h"
 
-#include "app/flags/flag_values.h"
+#include "app/flags/option_names.h"
 
 namespace braid {
 
@@ -29,14 +29,9 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
               "Only the transformer, in one file with Black Forest Labs' names",
               [&] { o.form = ConvertOptions::Form::kSingleFile; });
   read.text("--dtype", "TYPE", "Machine",
-            "float32, bfloat16 or float16, for the transformer and the large\n"
-            "text encoders. Default: as they are stored",
-            [&](const std::string& flag, const std::string& text) {
-              o.dtype = choice<Dtype>(flag, text,
-                                      {{"float32", Dtype::kFloat32},
-                                       {"bfloat16", Dtype::kBfloat16},
-                                       {"float16", Dtype::kFloat16}});
-            });
+            "float32, bfloat16, float16 or auto (as they are stored), for the\n"
+            "transformer and the large text encoders. Default: auto",
+            into(o.dtype, one_of(dtype_names())));
   read.flag("--used-layers", "Files",
             "Of language models, write only the layers that Braid runs: smaller,\n"
             "but not for other programs",

@@ -43,6 +43,14 @@ Value choice(const std::string& flag, const std::string& text, const Choices<Val
   throw InputError(text_of(flag, " should be one of ", names, ", it is ", in_quotes(text)));
 }
 
+// What a value is called; the first name, where it has several.
+template <class Value>
+std::string name_of(const Choices<Value>& choices, Value value) {
+  for (const auto& [name, named] : choices)
+    if (named == value) return name;
+  throw Error("the value of an option has no name");
+}
+
 // Makes a FlagReader that stores what `parse` returns for a flag's text in `value`.
 template <class Value, class Parse>
 auto into(Value& value, Parse parse) {

@@ -1,6 +1,6 @@
 #include "app/flags/flag_groups.h"
 
-#include "app/flags/flag_values.h"
+#include "app/flags/option_names.h"
 #include "pipeline/memory/presets.h"
 #include "pipeline/planner/devices.h"
 
@@ -8,13 +8,9 @@ namespace braid {
 namespace {
 
 Quantize quantize_named(const std::string& flag, const std::string& text) {
-  return choice<Quantize>(flag, text,
-                          {{"none", Quantize::kNone},
-                           {"auto", Quantize::kNone},  // a budget decides
-                           {"int8", Quantize::kInt8},
-                           {"int8-v1", Quantize::kInt8V1},
-                           {"int8-dynamic", Quantize::kInt8Dynamic},
-                           {"fp8", Quantize::kFloat8}});
+  auto names = quantize_names();
+  names.insert(names.begin() + 1, {"auto", Quantize::kNone});  // a budget decides
+  return choice(flag, text, names);
 }
 
 std::vector<std::string> patterns(const std::string& flag, const std::string& text) {
@@ -31,12 +27,7 @@ std::vector<std::string> patterns(const std::string& flag, const std::string& te
 }
 
 OffloadMode mode_named(const std::string& flag, const std::string& text) {
-  return choice<OffloadMode>(flag, text,
-                             {{"none", OffloadMode::kNone},
-                              {"model", OffloadMode::kModel},
-                              {"block", OffloadMode::kBlock},
-                              {"leaf", OffloadMode::kLeaf},
-                              {"sequential", OffloadMode::kSequential}});
+  return choice(flag, text, offload_names());
 }
 
 void add_offload_modes(FlagReader& read, Offload& o, StatedMemory& stated) {
@@ -83,20 +74,16 @@ void add_offload_flags(FlagReader& read, Offload& o, StatedMemory& stated) {
             "Which groups stay: strided (spread by bytes and compute, to hide the\n"
             "others' copies) or leading (the first ones). Default: strided",
             [&](const std::string& flag, const std::string& text) {
-              o.residency = choice<Residency>(
-                  flag, text, {{"strided", Residency::kStrided}, {"leading", Residency::kLeading}});
+              o.residency = choice(flag, text, residency_names());
               stated.residency = true;
             });
-  read.text(
-      "--pin", "WHEN", "Memory",
-      "When to pin host memory: always (fastest copies), on-the-fly\n"
-      "(less memory) or never. Unused on a CPU. Default: always",
-      [&](const std::string& flag, const std::string& text) {
-        o.pin = choice<Pin>(
-            flag, text,
-            {{"always", Pin::kAlways}, {"on-the-fly", Pin::kOnTheFly}, {"never", Pin::kNever}});
-        stated.pin = true;
-      });
+  read.text("--pin", "WHEN", "Memory",
+            "When to pin host memory: always (fastest copies), on-the-fly\n"
+            "(less memory) or never. Unused on a CPU. Default: always",
+            [&](const std::string& flag, const std::string& text) {
+              o.pin = choice(flag, text, pin_names());
+              stated.pin = true;
+            });
   read.flag("--check-order", "Memory",
             "Follow every copy and use of offloaded weights, and stop with an\n"
             "error at the first that is out of order",
@@ -112,12 +99,7 @@ void add_disk_flags(FlagReader& read, Offload& o) {
             "How these files are read: direct (bypassing the page cache),\n"
             "mapped (through it) or auto (cached parts through it, the rest\n"
             "bypassing it). Default: auto",
-            [&](const std::string& flag, const std::string& text) {
-              o.reads = choice<DiskReads>(flag, text,
-                                          {{"auto", DiskReads::kAuto},
-                                           {"direct", DiskReads::kDirect},
-                                           {"mapped", DiskReads::kMapped}});
-            });
+            into(o.reads, one_of(disk_reads_names())));
 }
 
 bool leaves_bits_open(const Budget& budget) {

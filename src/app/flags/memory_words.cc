@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "app/flags/option_names.h"
 #include "base/error.h"
 #include "base/readable_bytes.h"
 
@@ -14,78 +15,37 @@ std::string flag_of(const char* flag, const Value& value, const Value& otherwise
                     const std::string& text) {
   return value == otherwise ? "" : std::string(" --") + flag + " " + text;
 }
-
-const char* disk_reads_name(DiskReads reads) {
-  switch (reads) {
-    case DiskReads::kAuto:
-      break;
-    case DiskReads::kDirect:
-      return "direct";
-    case DiskReads::kMapped:
-      return "mapped";
-  }
-  return "auto";
+template <class Value>
+std::string flag_of(const char* flag, Value value, Value otherwise, const Choices<Value>& names) {
+  return flag_of(flag, value, otherwise, name_of(names, value));
 }
 
 std::string flags_of(const Offload& o) {
   const Offload none;
-  std::string flags =
-      flag_of("offload", o.transformer, none.transformer, offload_name(o.transformer)) +
-      flag_of("offload-text", o.text, o.transformer, offload_name(o.text)) +
-      flag_of("offload-vae", o.vae, o.transformer, offload_name(o.vae)) +
-      flag_of("offload-group", o.blocks, none.blocks, std::to_string(o.blocks)) +
-      flag_of("prefetch", o.prefetch, none.prefetch, std::to_string(o.prefetch)) +
-      flag_of("resident", o.resident, none.resident,
-              o.resident < 0 ? "all" : std::to_string(o.resident)) +
-      flag_of("residency", o.residency, none.residency, "leading") +
-      flag_of("pin", o.pin, none.pin, o.pin == Pin::kNever ? "never" : "on-the-fly") +
-      (o.checks_order ? " --check-order" : "");
+  const auto& modes = offload_names();
+  std::string flags = flag_of("offload", o.transformer, none.transformer, modes) +
+                      flag_of("offload-text", o.text, o.transformer, modes) +
+                      flag_of("offload-vae", o.vae, o.transformer, modes) +
+                      flag_of("offload-group", o.blocks, none.blocks, std::to_string(o.blocks)) +
+                      flag_of("prefetch", o.prefetch, none.prefetch, std::to_string(o.prefetch)) +
+                      flag_of("resident", o.resident, none.resident,
+                              o.resident < 0 ? "all" : std::to_string(o.resident)) +
+                      flag_of("residency", o.residency, none.residency, residency_names()) +
+                      flag_of("pin", o.pin, none.pin, pin_names()) +
+                      (o.checks_order ? " --check-order" : "");
   if (o.folder.empty()) return flags;
-  return flags + " --offload-dir" +
-         flag_of("disk-reads", o.reads, none.reads, disk_reads_name(o.reads));
+  return flags + " --offload-dir" + flag_of("disk-reads", o.reads, none.reads, disk_reads_names());
 }
 
 }  // namespace
 
-const char* quantize_name(Quantize form) {
-  switch (form) {
-    case Quantize::kNone:
-      break;
-    case Quantize::kInt8:
-      return "int8";
-    case Quantize::kInt8V1:
-      return "int8-v1";
-    case Quantize::kInt8Dynamic:
-      return "int8-dynamic";
-    case Quantize::kFloat8:
-      return "fp8";
-  }
-  return "none";
-}
-
-const char* offload_name(OffloadMode mode) {
-  switch (mode) {
-    case OffloadMode::kNone:
-      break;
-    case OffloadMode::kModel:
-      return "model";
-    case OffloadMode::kBlock:
-      return "block";
-    case OffloadMode::kLeaf:
-      return "leaf";
-    case OffloadMode::kSequential:
-      return "sequential";
-  }
-  return "none";
-}
-
 std::string flags_of(const Memory& m) {
   std::string skipped;
   for (const auto& layer : m.keep_dense) skipped += (skipped.empty() ? "" : ",") + layer;
-  const auto flags =
-      flag_of("quantize", m.quantize, Quantize::kNone, quantize_name(m.quantize)) +
-      flag_of("quantize-text", m.quantize_text, Quantize::kNone, quantize_name(m.quantize_text)) +
-      flag_of("quantize-skip", skipped, std::string(), skipped) + flags_of(m.offload);
+  const auto flags = flag_of("quantize", m.quantize, Quantize::kNone, quantize_names()) +
+                     flag_of("quantize-text", m.quantize_text, Quantize::kNone, quantize_names()) +
+                     flag_of("quantize-skip", skipped, std::string(), skipped) +
+                     flags_of(m.offload);
   return flags.empty() ? flags : flags.substr(1);
 }
 

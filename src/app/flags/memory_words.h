@@ -8,9 +8,6 @@
 
 namespace braid {
 
-const char* quantize_name(Quantize form);    // "int8"
-const char* offload_name(OffloadMode mode);  // "block"
-
 // The flags that differ from their defaults, as typed: "--quantize int8 --offload block"; empty if
 // none does.
 std::string flags_of(const Memory& memory);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/flags/flag_values.h"
+#include "app/flags/option_names.h"
 #include "pipeline/families/family.h"
 
 namespace braid {
@@ -100,13 +100,7 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
   read.text("--dtype", "TYPE", "Machine",
             "auto, float32, bfloat16 or float16. Default: auto, the type that\n"
             "the model is stored in, or float32 on a CPU without bfloat16",
-            [&](const std::string& flag, const std::string& text) {
-              o.dtype = choice<Dtype>(flag, text,
-                                      {{"auto", Dtype::kAuto},
-                                       {"float32", Dtype::kFloat32},
-                                       {"bfloat16", Dtype::kBfloat16},
-                                       {"float16", Dtype::kFloat16}});
-            });
+            into(o.dtype, one_of(dtype_names())));
   read.text("--device", "DEVICE", "Machine",
             "cpu, cuda or cuda:N; AMD GPUs are called cuda, too.\n"
             "Default: cpu",

@@ -1,7 +1,7 @@
 #include "app/flags/plan_flags.h"
 
 #include "app/flags/flag_groups.h"
-#include "app/flags/flag_values.h"
+#include "app/flags/option_names.h"
 
 namespace braid {
 namespace {
@@ -40,13 +40,7 @@ void add_model_flags(FlagReader& read, PlanFlags& f) {
   read.text("--dtype", "TYPE", "Model",
             "auto, float32, bfloat16 or float16. Default: auto, the type that\n"
             "the model is stored in",
-            [&](const std::string& flag, const std::string& text) {
-              f.options.dtype = choice<Dtype>(flag, text,
-                                              {{"auto", Dtype::kAuto},
-                                               {"float32", Dtype::kFloat32},
-                                               {"bfloat16", Dtype::kBfloat16},
-                                               {"float16", Dtype::kFloat16}});
-            });
+            into(f.options.dtype, one_of(dtype_names())));
 }
 
 void add_picture_flags(FlagReader& read, PlanFlags& f) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "app/flags/memory_words.h"
+#include "app/flags/option_names.h"
 #include "app/machine/machine_info.h"
 #include "app/print/bar_chart.h"
 #include "app/print/readable.h"
@@ -124,8 +125,8 @@ OrderedJson bench_settings(const DenoiserFlags& denoiser) {
           {"world_size", degrees.product()},
           {"ring_degree", degrees.ring},
           {"layout", layout_of(pipeline.layout)},
-          {"quantize", quantize_name(pipeline.memory.quantize)},
-          {"offload", offload_name(pipeline.memory.offload.transformer)},
+          {"quantize", name_of(quantize_names(), pipeline.memory.quantize)},
+          {"offload", name_of(offload_names(), pipeline.memory.offload.transformer)},
           {"device", list_of_devices(pipeline)},
           {"machine", name_of_machine(device_names(pipeline).front())}};
 }

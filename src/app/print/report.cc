@@ -4,6 +4,7 @@
 
 #include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
+#include "app/flags/option_names.h"
 #include "comm/mesh.h"
 #include "pipeline/engine.h"
 
@@ -114,11 +115,11 @@ OrderedJson adapters_of(const std::vector<Adapter>& adapters) {
 OrderedJson fit_of(const std::optional<MemoryPlan>& fit) {
   if (!fit) return {};
   const auto& o = fit->memory.offload;
-  return {{"quantize", quantize_name(fit->memory.quantize)},
-          {"quantize_text", quantize_name(fit->memory.quantize_text)},
-          {"offload", offload_name(o.transformer)},
-          {"offload_text", offload_name(o.text)},
-          {"offload_vae", offload_name(o.vae)},
+  return {{"quantize", name_of(quantize_names(), fit->memory.quantize)},
+          {"quantize_text", name_of(quantize_names(), fit->memory.quantize_text)},
+          {"offload", name_of(offload_names(), o.transformer)},
+          {"offload_text", name_of(offload_names(), o.text)},
+          {"offload_vae", name_of(offload_names(), o.vae)},
           {"offload_group", o.blocks},
           {"prefetch", o.prefetch},
           {"resident", o.resident},

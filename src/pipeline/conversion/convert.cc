@@ -153,9 +153,8 @@ LoadOptions Conversion::load_options(const Part& part) const {
   const bool stays = !part.is_large || o_.dtype == Dtype::kAuto;
   LoadOptions load{.dtype = stays ? stored : choose_dtype(o_.dtype, stored, at::kCPU)};
   if (!part.is_large) return load;
-  const bool is_denoiser = part.role == Part::Role::kDenoiser;
-  load.quantize = is_denoiser ? o_.memory.quantize : o_.memory.quantize_text;
-  if (is_denoiser) load.keep_dense = o_.memory.keep_dense;
+  load.quantize = part.form(o_.memory);
+  load.keep_dense = part.dense_layers(o_.memory.keep_dense);
   return load;
 }
 

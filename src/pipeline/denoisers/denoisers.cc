@@ -13,8 +13,8 @@ namespace {
 Controls load_controls(const Loading& loading) {
   auto load = loading.options;
   load.tensor_parallel = loading.mesh.tp;
-  load.quantize = loading.asked().memory.quantize;
   const auto weights = [&](const Part& part) {
+    load.quantize = part.form(loading.asked().memory);
     load.paging = loading.offloaded->control();
     return loading.weights->of(part, load);
   };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braid/inputs.h"
+#include "braid/memory.h"
 #include "braid/model_info.h"
 #include "image/mask.h"
 #include "models/vae/config.h"
@@ -60,6 +61,11 @@ struct Part {
   Served serves = {};                             // by a denoiser
   // A text encoder counts the most numbers live at once while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
+
+  // What the memory options say of its weights: their form, and those of the layers named there
+  // that stay dense.
+  Quantize form(const Memory& memory) const;
+  std::vector<std::string> dense_layers(const std::vector<std::string>& named) const;
 };
 
 // Limits used to validate a request, and its defaults.

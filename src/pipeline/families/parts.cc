@@ -10,6 +10,15 @@
 
 namespace braid {
 
+Quantize Part::form(const Memory& memory) const {
+  if (role == Role::kDenoiser || role == Role::kControl) return memory.quantize;
+  return role == Role::kText && is_large ? memory.quantize_text : Quantize::kNone;
+}
+
+std::vector<std::string> Part::dense_layers(const std::vector<std::string>& named) const {
+  return role == Role::kDenoiser ? named : std::vector<std::string>();
+}
+
 Part autoencoder_part(const VaeConfig& config) {
   return {.role = Part::Role::kDecoder,
           .folder = "vae",

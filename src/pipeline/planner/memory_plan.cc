@@ -125,7 +125,7 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
   const double pictures = job.num_pictures, rounds = pictures / std::max(1, job.batch_size);
   double text_bytes = 0;
   for (const auto* part : job.family->text_parts())
-    if (part->is_large) text_bytes += bytes_of(t.of(*part), job.memory.quantize_text, o.text);
+    if (part->is_large) text_bytes += bytes_of(t.of(*part), part->form(job.memory), o.text);
   double denoiser_bytes = 0;  // of a round
   const auto pages = pages_of_denoisers(
       job, {.tp = place_.grid.of_tp(), .tp_rank = place_.grid.of_tp().largest_rank()});

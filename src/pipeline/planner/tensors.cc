@@ -146,7 +146,7 @@ PartTensors survey_part(const Family& family, const Part& part, const SurveyOpti
                         const ModelFiles* files) {
   const Sharing sharing{.ranks = 1, .modulation = o.modulation};
   auto own = o;
-  if (part.role != Part::Role::kDenoiser) own.keep_dense.clear();
+  own.keep_dense = part.dense_layers(o.keep_dense);
   const auto adapters =
       adapters_of_part(family, part, files ? files->adapters : std::vector<AppliedAdapter>());
   return planned(asked_by(part, o, files), part, adapters,

@@ -15,7 +15,20 @@ namespace {
 constexpr double kGuidance = 3.5;
 constexpr std::uint64_t kBranchSeeds = 1'000'003;
 
-int or_else(int asked, int otherwise) { return asked > 0 ? asked : otherwise; }
+std::optional<int> if_given(int number) {
+  return number > 0 ? std::optional(number) : std::nullopt;
+}
+
+// The request whose evaluations are probed.
+Request request_of(const ProbeOptions& o, const RequestLimits& limits) {
+  return {.prompts = {""},
+          .width = if_given(o.width),
+          .height = if_given(o.height),
+          .layers = o.layers,
+          .max_sequence_length =
+              if_given(o.max_sequence_length).value_or(limits.defaults.max_sequence_length),
+          .pictures = o.pictures};
+}
 
 std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64_t seed,
                                                      at::Device device) {
@@ -38,24 +51,19 @@ std::vector<std::int64_t> sizes_followed(const Probe& p, const Tensor& latents_B
 
 Probe probe_of(const ProbeOptions& o, const Deployment& d) {
   const auto& limits = d.family->description().limits;
-  const auto side = [&](int asked, int otherwise) {
-    return or_else(asked, otherwise) / limits.size_multiple * limits.size_multiple;
-  };
   const auto& taken = limits.pictures;
-  const Request drawn{.layers = o.layers};
-  check_frames(drawn, limits);
+  const auto request = request_of(o, limits);
+  check_frames(request, limits);
   if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
-  const auto otherwise = size_without_request(o.pictures, limits);
   Probe probe{.family = d.family,
-              .size = {.width = side(o.width, otherwise.width),
-                       .height = side(o.height, otherwise.height),
-                       .frames = drawn_frames(drawn, limits)},
-              .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
+              .size = drawn_size(request, limits),
+              .text_tokens = *request.max_sequence_length,
               .dtype = d.dtype};
   probe.references = sizes_looked_at(o.pictures, taken, probe.size);
   if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
   if (o.pictures.reference_cache == ReferenceCache::kAuto) probe.seen = taken.references_seen;
   if (d.family->keeps_prefix(o.pictures.reference_cache)) probe.prefix = Prefix::kKept;
+  probe.request = request;
   return probe;
 }
 

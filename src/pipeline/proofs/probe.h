@@ -23,6 +23,7 @@ struct Probe {
   std::vector<PictureSize> references = {};  // seen by the model
   PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
   Prefix prefix = Prefix::kInEveryStep;
+  Request request = {};  // that is probed
 
   bool are_seen_once() const { return seen == PicturesTaken::Seen::kOnce && !references.empty(); }
   std::int64_t tokens() const;  // pads and references included

@@ -199,22 +199,13 @@ std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& difference
 }
 
 // Whether the whole denoisers exceed the device. Their bits do not depend on where they live.
-bool needs_pages(const VerifyOptions& o, const Memory& memory, const Probe& probe,
-                 at::Device device) {
+bool needs_pages(const VerifyOptions& o, const Deployment& deployment, const Probe& probe) {
+  const auto& memory = deployment.options.memory;
+  const auto device = deployment.devices.front();
   if (memory.offload.transformer != OffloadMode::kNone) return false;
   if (o.device_bytes == 0 && device.is_cpu()) return false;
   const auto room = o.device_bytes > 0 ? o.device_bytes : free_memory(device, 1).free_bytes;
-  auto job = job_of_family(probe.family);
-  job.dtype = probe.dtype;
-  job.is_on_host = device.is_cpu();
-  job.width = probe.size.width;
-  job.height = probe.size.height;
-  job.frames = probe.size.frames;
-  job.text_tokens = probe.text_tokens;
-  for (const auto& size : probe.references)
-    job.pictures.references.push_back(probe.family->num_tokens(size));
-  job.memory = memory;
-  job = surveyed(std::move(job));
+  const auto job = job_of(deployment, probe.request);
   const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(job.shape()));
   const auto needs = device.is_cpu() ? kProcessBytes + host_peak(job, bytes) : bytes.peak();
   if (needs <= room) return false;
@@ -254,8 +245,7 @@ Verdict verify(Deployment deployment, const VerifyOptions& options) {
                     .num_branches = std::max(degrees.cfg, branches_of(family)),
                     .steps = steps_of(family)};
   const auto& probe = proof.probe;
-  const bool is_paged =
-      needs_pages(options, deployment.options.memory, probe, deployment.devices.front());
+  const bool is_paged = needs_pages(options, deployment, probe);
   Trace whole;
   run_ranks({}, [&](const Group& one) {
     whole = trace_of(proof, make_mesh(one, {}), on_one_rank(deployment, is_paged), {});

@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "base/byte_order.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "weights/files/safetensors_header.h"
 
 namespace braid {
 namespace {
 
-constexpr const char* kMetadata = "__metadata__";              // safetensors' key of a file's texts
 constexpr const char* kPeftConfigs = "lora_adapter_metadata";  // diffusers' key
 
 // A peft pattern is a regular expression that must match the end of a module's name. Trainers write
@@ -90,12 +89,6 @@ std::map<std::string, PeftScaling> scalings_of(const std::string& text, const st
   return scalings;
 }
 
-// Requests wait for this, and to parse a header takes as long as to find all layers in it.
-bool may_have_key(std::string_view json, std::string_view key) {
-  const auto has = [&](std::string_view words) { return json.find(words) != json.npos; };
-  return has(key) || has("\\");  // an escape may spell it, too
-}
-
 }  // namespace
 
 double PeftScaling::Pattern::of(std::string_view module) const {
@@ -119,16 +112,7 @@ PeftScaling read_peft_config(const std::string& text, const std::string& source)
 }
 
 AdapterMetadata read_adapter_metadata(std::span<const std::byte> file, const std::string& source) {
-  const auto length = little_endian(file.data(), 8);
-  const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, std::size_t(length));
-  AdapterMetadata metadata;
-  if (!may_have_key(text, kMetadata)) return metadata;
-  const auto header = parse_json(text, source);
-  if (!header.contains(kMetadata)) return metadata;
-  const auto& said = header[kMetadata];
-  require(said.is_object(), source, ": '__metadata__' should be an object");
-  for (const auto& [key, value] : said.items())
-    if (value.is_string()) metadata.texts[key] = value.get<std::string>();
+  AdapterMetadata metadata{.texts = safetensors_notes(file)};
   const auto peft = metadata.texts.find(kPeftConfigs);
   if (peft != metadata.texts.end()) metadata.scalings = scalings_of(peft->second, source);
   return metadata;

@@ -9,6 +9,7 @@
 namespace braid {
 namespace {
 
+constexpr const char* kNotes = "__metadata__";
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's own limit
 
 ElementType type_named(const std::string& name, const std::string& where) {
@@ -43,10 +44,15 @@ TensorEntry parse_entry(const std::string& name, const Json& json, const std::st
   return entry;
 }
 
-Json header_of_file(std::span<const std::byte> file, std::uint64_t length,
-                    const std::string& source) {
-  const auto* const text = reinterpret_cast<const char*>(file.data()) + 8;
-  return parse_json({text, std::size_t(length)}, source);
+std::string_view header_of(std::span<const std::byte> file, std::uint64_t length) {
+  return {reinterpret_cast<const char*>(file.data()) + 8, std::size_t(length)};
+}
+
+// Requests wait for the notes of adapters, and to parse a header takes as long as to find all
+// layers in it.
+bool may_have_notes(std::string_view header) {
+  const auto has = [&](std::string_view words) { return header.find(words) != header.npos; };
+  return has(kNotes) || has("\\");  // an escape may spell it, too
 }
 
 }  // namespace
@@ -62,13 +68,16 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
           " bytes, but the file has only ", file.size(),
           " bytes: its download was not completed, or it was truncated");
 
-  const auto json = header_of_file(file, length, source);
+  const auto json = parse_json(header_of(file, length), source);
   require(json.is_object(), source, ": its header should be a JSON object");
   const auto data_begin = 8 + length;
   std::vector<TensorEntry> entries;
-  for (const auto& [name, value] : json.items())
-    if (name != "__metadata__")
+  for (const auto& [name, value] : json.items()) {
+    if (name != kNotes)
       entries.push_back(parse_entry(name, value, source, data_begin, file.size() - data_begin));
+    else
+      require(value.is_object(), source, ": '", kNotes, "' should be an object");
+  }
   // as the reference implementation requires
   check_coverage(entries, {.begin = data_begin, .end = file.size()}, source);
   return entries;
@@ -81,9 +90,11 @@ std::string safetensors_note(std::span<const std::byte> file, const std::string&
 }
 
 std::map<std::string, std::string> safetensors_notes(std::span<const std::byte> file) {
-  const auto json = header_of_file(file, little_endian(file.data(), 8), "the header");
-  const auto notes = json.find("__metadata__");
+  const auto header = header_of(file, little_endian(file.data(), 8));
   std::map<std::string, std::string> texts;
+  if (!may_have_notes(header)) return texts;
+  const auto json = parse_json(header, "the header");
+  const auto notes = json.find(kNotes);
   if (notes == json.end() || !notes->is_object()) return texts;
   for (const auto& [key, value] : notes->items())
     if (value.is_string()) texts[key] = value.get<std::string>();

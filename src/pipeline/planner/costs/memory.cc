@@ -163,17 +163,13 @@ std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, 
   return pages.outside + slots;
 }
 
-Quantize text_form(const PlanJob& job, const Part& part) {
-  return part.is_large ? job.memory.quantize_text : Quantize::kNone;
-}
-
 // The text encoders share their slots.
 PartPages text_pages(const PlanJob& job, const Shares& sharers, int rank) {
   const auto& o = job.memory.offload;
   PartPages all;
   for (const auto* part : job.family->text_parts())
     all.add(pages_of(tensors_of(job).of(*part), {.tp = sharers, .tp_rank = rank},
-                     {.quantize = text_form(job, *part), .offload = o.text, .blocks = o.blocks}));
+                     {.quantize = part->form(job.memory), .offload = o.text, .blocks = o.blocks}));
   return all;
 }
 
@@ -185,7 +181,7 @@ void hold_text(const PlanJob& job, const Shares& sharers, int rank, RankBytes& b
     return;
   }
   for (const auto* part : job.family->text_parts()) {
-    const auto quantize = text_form(job, *part);
+    const auto quantize = part->form(job.memory);
     const auto pages = pages_of(tensors_of(job).of(*part), {.tp = sharers, .tp_rank = rank},
                                 {.quantize = quantize, .offload = mode});
     bytes.text_encoders += hold(job, pages, {mode, quantize}, bytes);
