@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "nn/denoiser_shape.h"
-#include "nn/predict.h"
+#include "nn/rope.h"
 
 namespace braid {
 
@@ -31,6 +31,8 @@ struct DenoiserPart {
   // DenoiserInput::refined_BTC and the previous part's text, undefined for the first. Empty if the
   // model has no such blocks.
   PredictPart refine = {};
+  // What Tokens::rope is made of; without widths the model makes its own.
+  RopeAxes rope = {};
   TextTokens text = TextTokens::kJoint;  // as in the model's shape
 };
 
@@ -49,7 +51,8 @@ DenoiserPart part_of(std::shared_ptr<const Model> model) {
           [=](const std::vector<Tensor>& conditions_SE, const std::function<void()>& before_layer) {
             return model->modulations(conditions_SE, before_layer);
           },
-      .num_modulations = model->num_modulations()};
+      .num_modulations = model->num_modulations(),
+      .rope = model->config().rope_axes()};
 }
 
 // The ControlNets of a model, if it has any.

@@ -22,6 +22,8 @@ struct Tokens {
   // int32 [L 2], for models causal by blocks: a token's place among all tokens, and the last place
   // that it sees. Its own for text, the last of its picture for a picture's.
   Tensor span_L2 = {};
+  // The rotary tables of the positions, made once per picture; undefined: denoisers make their own.
+  Rope rope = {};
 };
 
 // A ControlNet's input besides the noise.
@@ -92,11 +94,13 @@ void visit_tensors(Input& in, const Visit& visit) {
     if (x.defined()) visit(x, dims);
   };
   const auto run = [&](auto& tokens, const char* name) {
-    auto& [x, ids, is_pad, span] = tokens;
+    auto& [x, ids, is_pad, span, rope] = tokens;
     one(x, {.batch = 0, .tokens = 1, .name = name});
     one(ids, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
     one(is_pad, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
     one(span, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
+    one(rope.cos, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
+    one(rope.sin, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
   };
   run(noise, "image");
   run(text, "text");

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace braid {
 
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes) {
@@ -14,6 +16,41 @@ Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes) {
   }
   const auto angle = at::cat(angles, 1).to(axes.angles).repeat_interleave(2, 1);
   return {.cos = angle.cos().to(at::kFloat), .sin = angle.sin().to(at::kFloat)};
+}
+
+void make_ropes(DenoiserInput& in, const RopeAxes& axes) {
+  const auto make = [&](Tokens& run) {
+    if (run.ids_LA.defined()) run.rope = rope_table(run.ids_LA, axes);
+  };
+  make(in.noise);
+  make(in.text);
+  for (auto& reference : in.references) make(reference);
+}
+
+Rope rope_of(const std::vector<const Tokens*>& runs, const RopeAxes& axes) {
+  const auto joined = [&](const auto& member) {
+    std::vector<Tensor> parts;
+    for (const auto* const run : runs) parts.push_back(member(*run));
+    return at::cat(parts);
+  };
+  const bool are_made = std::all_of(runs.begin(), runs.end(),
+                                    [](const auto* run) { return run->rope.cos.defined(); });
+  if (!are_made) return rope_table(joined([](const Tokens& run) { return run.ids_LA; }), axes);
+  return {.cos = joined([](const Tokens& run) { return run.rope.cos; }),
+          .sin = joined([](const Tokens& run) { return run.rope.sin; })};
+}
+
+std::vector<const Tokens*> text_and_images(const DenoiserInput& in) {
+  std::vector<const Tokens*> runs = {&in.text, &in.noise};
+  for (const auto& reference : in.references) runs.push_back(&reference);
+  return runs;
+}
+
+std::vector<const Tokens*> prefix_and_image(const DenoiserInput& in) {
+  std::vector<const Tokens*> runs = {&in.text};
+  for (const auto& reference : in.references) runs.push_back(&reference);
+  runs.push_back(&in.noise);
+  return runs;
 }
 
 HalfSplitRope half_split_rope(const Tensor& positions_L, std::int64_t head_width, double theta,

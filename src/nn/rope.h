@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ops/ops.h"
+#include "nn/predict.h"
 
 namespace braid {
 
@@ -18,6 +18,18 @@ struct RopeAxes {
 
 // ids_LA (positions along each axis) -> tables [L D].
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes);
+
+// Gives each run of tokens of an input its tables, so that no evaluation of it makes them.
+void make_ropes(DenoiserInput& in, const RopeAxes& axes);
+
+// The tables of runs of tokens, one behind the other: those that the runs have, or else their
+// positions'.
+Rope rope_of(const std::vector<const Tokens*>& runs, const RopeAxes& axes);
+
+// The runs in the order of most families: text, image, references. And in that of those with a
+// prefix: text, references, image.
+std::vector<const Tokens*> text_and_images(const DenoiserInput& in);
+std::vector<const Tokens*> prefix_and_image(const DenoiserInput& in);
 
 // Tables for a language model's tokens at `positions_L`. Angles are computed in float32 on the
 // host, as transformers does, then rounded to the dtype of `made`, on its device.

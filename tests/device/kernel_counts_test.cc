@@ -104,6 +104,15 @@ const BlockCost& kind_named(const Step& step, const std::string& name) {
   return *std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.name == name; });
 }
 
+// These are made once per picture, by the only powers: a step joins them.
+TEST_F(KernelsOfABlock, MakeNoRotaryTables) {
+  for (const auto* const model : {"klein", "joy", "krea2", "qwen21"}) {
+    const auto step = step_of(kParity / model / "model");
+    for (const auto& [place, block] : step.blocks)
+      EXPECT_EQ(block.names.find("pow"), std::string::npos) << model << place << block.names;
+  }
+}
+
 TEST_F(KernelsOfABlock, OfFlux1Are16And8) {
   const auto step = step_of(kDemo);
   EXPECT_EQ(kind_named(step, "double").kernels, 16);

@@ -52,9 +52,9 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
                     flux2_sharding(config, mesh.tp.size(), GetParam().modulation));
     const auto model = std::make_shared<Flux2>(config, w, attend_over(mesh),
                                                blocks_of(mesh, flux2_shape(config).num_blocks()));
-    return {.predict = [=](const DenoiserInput& in, const Tensor& state) {
-      return model->advance(in, state);
-    }};
+    return {.predict = [=](const DenoiserInput& in,
+                           const Tensor& state) { return model->advance(in, state); },
+            .rope = config.rope_axes()};
   }
   DenoiserPart flux3(const Mesh& mesh) const {
     const auto config = config_of(fixture_.folder(), read_flux3_config);
@@ -110,6 +110,22 @@ TEST_P(DenoiserLayouts, EqualOneRank) {
     const auto got = velocity(world, degrees);
     ASSERT_EQ(got.sizes(), expected.sizes());
     EXPECT_LT(largest_error(got, expected), 1e-5);
+  });
+}
+
+TEST_P(DenoiserLayouts, TakeRotaryTablesThatAreMadeOnce) {
+  const auto& degrees = GetParam().degrees;
+  run_ranks({.size = degrees.product()}, [&](const Group& world) {
+    const c10::InferenceMode no_autograd;
+    const auto mesh = make_mesh(world, degrees);
+    const auto part = denoiser(mesh);
+    const auto predict = predict_over(mesh, part);
+    auto in = input();
+    const auto want = predict({in}).front();
+    make_ropes(in, part.rope);
+    EXPECT_TRUE(at::equal(predict({in}).front(), want));
+    in.noise.rope.cos = -in.noise.rope.cos;
+    EXPECT_FALSE(at::equal(predict({in}).front(), want)) << "they are not looked at";
   });
 }
 

@@ -60,9 +60,9 @@ class ToyFamily : public GridFamily {
   DenoiserPart load_denoiser(const Part&, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override {
     const auto toy = std::make_shared<const Toy>(c_.toy, w, std::move(attend), run);
-    return {.predict = [toy](const DenoiserInput& in, const Tensor& state) {
-      return toy->advance(in, state);
-    }};
+    return {.predict = [toy](const DenoiserInput& in,
+                             const Tensor& state) { return toy->advance(in, state); },
+            .rope = c_.toy.rope_axes()};
   }
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double,

@@ -75,8 +75,7 @@ Tensor Toy::advance(const DenoiserInput& in, const Tensor& state) const {
                    : state.narrow(1, 0, num_tokens);
   const auto vec_BC = inputs_ ? at::silu(inputs_->time(in.timestep_B.to(dtype).unsqueeze(1)))
                               : state.select(1, num_tokens);
-  const auto rope =
-      rope_table(at::cat({in.text.ids_LA, in.noise.ids_LA}), {.widths = config_.axes});
+  const auto rope = rope_of(text_and_images(in), config_.rope_axes());
   blocks_.for_each([&](std::int64_t i, const ToyBlock& block) {
     x = block(x, vec_BC, rope, attend_);
     if (in.watch) in.watch("blocks." + std::to_string(i), x.narrow(1, num_text, num_image));

@@ -17,6 +17,7 @@ OrderedJson json_of(const RankBytes& b) {
           {"activations", b.activations},
           {"keys_values", b.keys_values},
           {"modulations", b.modulations},
+          {"rotary_tables", b.ropes},
           {"staging", b.staging},
           {"kept_references", b.kept},
           {"decoding", b.decoding},

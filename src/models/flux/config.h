@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -21,6 +22,7 @@ struct FluxConfig {
 
   std::int64_t hidden() const { return num_heads * head_width; }
   std::int64_t mlp_hidden() const { return 4 * hidden(); }
+  RopeAxes rope_axes() const { return {.widths = axes}; }
 };
 
 // Reads transformer/config.json. Throws InputError naming the field.

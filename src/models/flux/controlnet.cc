@@ -97,8 +97,7 @@ FluxState FluxControlNet::begin(const DenoiserInput& in, const ControlInput& con
 
 BlockResiduals FluxControlNet::operator()(const DenoiserInput& in,
                                           const ControlInput& control) const {
-  const auto ids = at::cat({control.text.ids_LA, in.noise.ids_LA});
-  const auto rope = rope_table(ids, {.widths = config_.flux.axes});
+  const auto rope = rope_of({&control.text, &in.noise}, config_.flux.rope_axes());
   const auto x = begin(in, control);
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
   Modulations mods(control.modulations_BM);

@@ -61,9 +61,7 @@ void Flux::run_single_blocks(FluxState& x, Modulations& mods, const DenoiserInpu
 }
 
 Tensor Flux::advance(const DenoiserInput& in, const Tensor& state) const {
-  std::vector<Tensor> ids = {in.text.ids_LA, in.noise.ids_LA};
-  for (const auto& reference : in.references) ids.push_back(reference.ids_LA);
-  const auto rope = rope_table(at::cat(ids), {.widths = config_.axes});
+  const auto rope = rope_of(text_and_images(in), config_.rope_axes());
   auto x = begin(in, state);
   Modulations mods(in.modulations_BM);
   run_double_blocks(x, mods, in, rope);

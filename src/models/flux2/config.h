@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "nn/denoiser_shape.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -24,6 +25,7 @@ struct Flux2Config {
   double theta = 2000;
 
   std::int64_t hidden() const { return num_heads * head_width; }
+  RopeAxes rope_axes() const { return {.widths = axes, .theta = theta}; }
 };
 
 // Reads transformer/config.json. Throws InputError naming the field.

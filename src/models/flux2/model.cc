@@ -25,12 +25,6 @@ Flux2State Flux2::begin(const DenoiserInput& in, const Tensor& state) const {
   return x;
 }
 
-Rope Flux2::rope(const DenoiserInput& in) const {
-  std::vector<Tensor> ids = {in.text.ids_LA, in.noise.ids_LA};
-  for (const auto& reference : in.references) ids.push_back(reference.ids_LA);
-  return rope_table(at::cat(ids), {.widths = config_.axes, .theta = config_.theta});
-}
-
 void Flux2::run_double_blocks(Flux2State& x, const DenoiserInput& in, const Rope& rope) const {
   const auto modulations = x.double_modulations();
   JointTokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
@@ -63,7 +57,7 @@ void Flux2::run_single_blocks(Flux2State& x, const DenoiserInput& in, const Rope
 }
 
 Tensor Flux2::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto rope = this->rope(in);
+  const auto rope = rope_of(text_and_images(in), config_.rope_axes());
   auto x = begin(in, state);
   run_double_blocks(x, in, rope);
   if (!single_blocks_.empty()) run_single_blocks(x, in, rope);

@@ -27,7 +27,6 @@ class Flux2 {
 
  private:
   Flux2State begin(const DenoiserInput& in, const Tensor& state) const;
-  Rope rope(const DenoiserInput& in) const;
   void run_double_blocks(Flux2State& x, const DenoiserInput& in, const Rope& rope) const;
   void run_single_blocks(Flux2State& x, const DenoiserInput& in, const Rope& rope) const;
 

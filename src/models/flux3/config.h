@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "nn/denoiser_shape.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -28,6 +29,7 @@ struct Flux3Config {
 
   std::int64_t hidden() const { return num_heads * head_width; }
   std::int64_t num_blocks() const { return 3 * num_mode + num_single; }
+  RopeAxes rope_axes() const { return {.widths = axes, .theta = theta}; }
 };
 
 // From transformer/config.json. Throws InputError naming the field.

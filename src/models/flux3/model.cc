@@ -31,12 +31,6 @@ Flux3::Flux3(const Flux3Config& c, const Weights& w, Attend attend, std::optiona
   w.finish();
 }
 
-Rope Flux3::rope(const DenoiserInput& in) const {
-  std::vector<Tensor> ids = {in.text.ids_LA, in.noise.ids_LA};
-  for (const auto& reference : in.references) ids.push_back(reference.ids_LA);
-  return rope_table(at::cat(ids), {.widths = config_.axes, .theta = config_.theta});
-}
-
 void Flux3::run_mode(Flux3Mode mode, Flux3Tokens& tokens, const Flux3Modulations& m,
                      const Rope& rope, const Watch& watch) const {
   if (!tokens.has(mode)) return;
@@ -74,7 +68,7 @@ Tensor Flux3::advance(const DenoiserInput& in, const Tensor& state) const {
     for (const auto mode : kFlux3Modes)
       if (tokens.has(mode)) in.watch(mode_name(mode) + "_in", tokens.of(mode));
   if (num_modulations() == 0) return tokens.pack();
-  const auto rope = this->rope(in);
+  const auto rope = rope_of(text_and_images(in), config_.rope_axes());
   const Flux3Modulations m(
       Modulations(in.modulations_BM).take(num_modulations()).unflatten(-1, {kFlux3Vectors, -1}));
   const auto [num_text, num_image, num_references] = counts;

@@ -43,7 +43,6 @@ class Flux3 {
                 const Watch& watch) const;
   void run_single(Flux3Tokens& tokens, const Flux3Modulations& m, const Rope& rope,
                   const Watch& watch) const;
-  Rope rope(const DenoiserInput& in) const;
 
   Flux3Config config_;
   BlockRun run_;

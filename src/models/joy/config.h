@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "nn/denoiser_shape.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -24,6 +25,7 @@ struct JoyConfig {
   JoyTextRope text_rope = JoyTextRope::kNone;
 
   std::int64_t head_width() const { return hidden / num_heads; }
+  RopeAxes rope_axes() const { return {.widths = axes, .theta = theta, .angles = at::kFloat}; }
 };
 
 // Reads transformer/config.json of Edit or Edit-Plus. Throws InputError naming the field.

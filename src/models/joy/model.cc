@@ -23,11 +23,10 @@ JoyState Joy::begin(const DenoiserInput& in, const Tensor& state) const {
 }
 
 Rope Joy::rope(const DenoiserInput& in) const {
-  std::vector<Tensor> ids = {in.noise.ids_LA};
-  for (const auto& reference : in.references) ids.push_back(reference.ids_LA);
-  ids.push_back(in.text.ids_LA);
-  return rope_table(at::cat(ids),
-                    {.widths = config_.axes, .theta = config_.theta, .angles = at::kFloat});
+  std::vector<const Tokens*> runs = {&in.noise};
+  for (const auto& reference : in.references) runs.push_back(&reference);
+  runs.push_back(&in.text);
+  return rope_of(runs, config_.rope_axes());
 }
 
 Tensor Joy::advance(const DenoiserInput& in, const Tensor& state) const {

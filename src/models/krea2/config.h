@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "nn/denoiser_shape.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -34,6 +35,7 @@ struct Krea2Config {
 
   // What makes one run of text tokens of the taps counts as one block, after the others.
   std::int64_t num_blocks() const { return num_layers + 1; }
+  RopeAxes rope_axes() const { return {.widths = axes, .theta = theta}; }
 };
 
 // Reads transformer/config.json. Throws InputError naming the field.

@@ -30,11 +30,6 @@ Tensor Krea2::fused_text(const DenoiserInput& in) const {
   return refine(in, {});
 }
 
-Rope Krea2::rope(const DenoiserInput& in) const {
-  return rope_table(at::cat({in.text.ids_LA, in.noise.ids_LA}),
-                    {.widths = config_.axes, .theta = config_.theta});
-}
-
 Tensor Krea2::advance(const DenoiserInput& in, const Tensor& state) const {
   check(in.references.empty(), "this transformer looks at no references, its input has ",
         in.references.size());
@@ -49,7 +44,7 @@ Tensor Krea2::advance(const DenoiserInput& in, const Tensor& state) const {
   Modulations mods(in.modulations_BM);
   const auto vectors_BVC =
       mods.take(kKrea2BlockVectors * config_.image.hidden).unflatten(-1, {kKrea2BlockVectors, -1});
-  const auto rope = this->rope(in);
+  const auto rope = rope_of(text_and_images(in), config_.rope_axes());
   blocks_.for_each([&](std::int64_t i, const Krea2Block& block) {
     tokens = block(tokens, vectors_BVC, rope, attend_);
     if (!in.watch) return;

@@ -44,7 +44,6 @@ class Krea2 {
 
  private:
   Tensor fused_text(const DenoiserInput& in) const;
-  Rope rope(const DenoiserInput& in) const;
 
   Krea2Config config_;
   BlockRun run_;

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "nn/denoiser_shape.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -21,6 +22,7 @@ struct Qwen21Config {
   bool causal_condition = true;  // text and references have timestep 0, not the step's
 
   std::int64_t head_width() const { return hidden / num_heads; }
+  RopeAxes rope_axes() const { return {.widths = axes, .products = at::kFloat}; }
 };
 
 // From transformer/config.json. Throws InputError naming the field.

@@ -7,10 +7,10 @@
 namespace braid {
 namespace {
 
-// A member of the prefix's runs, text before references.
-Tensor of_prefix(const DenoiserInput& in, Tensor Tokens::*member) {
-  std::vector<Tensor> parts = {in.text.*member};
-  for (const auto& reference : in.references) parts.push_back(reference.*member);
+// The text comes before the references.
+Tensor spans_of_prefix(const DenoiserInput& in) {
+  std::vector<Tensor> parts = {in.text.span_L2};
+  for (const auto& reference : in.references) parts.push_back(reference.span_L2);
   return at::cat(parts);
 }
 
@@ -36,7 +36,7 @@ Qwen21::Qwen21(const Qwen21Config& c, const Weights& w, Attend attend,
 }
 
 Tensor Qwen21::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto span_P2 = of_prefix(in, &Tokens::span_L2);
+  const auto span_P2 = spans_of_prefix(in);
   const auto num_prefix = span_P2.size(0), num_image = in.noise.x_BLC.size(1);
   auto x = inputs_ ? inputs_->tokens(in) : state;
   check(x.size(1) == num_prefix + num_image, "a transformer of ", num_prefix, " tokens before ",
@@ -46,8 +46,7 @@ Tensor Qwen21::advance(const DenoiserInput& in, const Tensor& state) const {
   const auto image = modulation_of(mods.take(of_blocks));
   const auto prefix = modulation_of(mods.take(of_blocks));
   const Qwen21Runs runs{.num_prefix = num_prefix, .prefix = prefix, .image = image};
-  const auto rope = rope_table(at::cat({of_prefix(in, &Tokens::ids_LA), in.noise.ids_LA}),
-                               {.widths = config_.axes, .products = at::kFloat});
+  const auto rope = rope_of(prefix_and_image(in), config_.rope_axes());
   const auto watched = [&](const std::string& where) {
     if (in.watch) in.watch(where, x.narrow(1, num_prefix, num_image));
   };

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "models/flux/config.h"
 #include "nn/denoiser_shape.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -30,6 +31,7 @@ struct QwenImageConfig {
   QwenImageDraws draws = QwenImageDraws::kPicture;
 
   std::int64_t hidden() const { return num_heads * head_width; }
+  RopeAxes rope_axes() const { return {.widths = axes, .products = at::kFloat}; }
 };
 
 // Reads transformer/config.json. Throws InputError naming the field.

@@ -47,8 +47,7 @@ std::vector<Tensor> QwenImageControlNet::modulations(
 
 BlockResiduals QwenImageControlNet::operator()(const DenoiserInput& in,
                                                const ControlInput& control) const {
-  const auto rope = rope_table(at::cat({control.text.ids_LA, in.noise.ids_LA}),
-                               {.widths = config_.axes, .products = at::kFloat});
+  const auto rope = rope_of({&control.text, &in.noise}, config_.rope_axes());
   const auto x = inputs_({.noise = in.noise, .text = control.text});
   JointTokens tokens{.image_BIC = x.image_BIC + control_in_(control.x_BNC), .text_BTC = x.text_BTC};
   Modulations mods(control.modulations_BM);

@@ -24,14 +24,8 @@ FluxState QwenImage::begin(const DenoiserInput& in, const Tensor& state) const {
   return x;
 }
 
-Rope QwenImage::rope(const DenoiserInput& in) const {
-  std::vector<Tensor> ids = {in.text.ids_LA, in.noise.ids_LA};
-  for (const auto& reference : in.references) ids.push_back(reference.ids_LA);
-  return rope_table(at::cat(ids), {.widths = config_.axes, .products = at::kFloat});
-}
-
 Tensor QwenImage::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto rope = this->rope(in);
+  const auto rope = rope_of(text_and_images(in), config_.rope_axes());
   auto x = begin(in, state);
   Modulations mods(in.modulations_BM);
   const auto num_noise = in.noise.x_BLC.size(1);

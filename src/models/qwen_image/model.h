@@ -35,7 +35,6 @@ class QwenImage {
 
  private:
   FluxState begin(const DenoiserInput& in, const Tensor& state) const;
-  Rope rope(const DenoiserInput& in) const;
 
   QwenImageConfig config_;
   BlockRun run_;

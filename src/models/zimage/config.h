@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "nn/denoiser_shape.h"
+#include "nn/rope.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -30,6 +31,7 @@ struct ZImageConfig {
   std::int64_t token_width() const { return 4 * in_channels; }  // 2 x 2 latents
   std::int64_t mlp_hidden() const { return std::int64_t(double(hidden) / 3 * 8); }
   std::int64_t condition_width() const { return std::min<std::int64_t>(hidden, 256); }
+  RopeAxes rope_axes() const { return {.widths = axes, .theta = theta, .angles = at::kFloat}; }
 };
 
 // Reads transformer/config.json. Throws InputError naming the field.

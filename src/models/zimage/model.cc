@@ -12,9 +12,8 @@ Rope rows_of(const Rope& rope, std::int64_t begin, std::int64_t count) {
 }
 
 // The table has rows of image tokens, then of text tokens.
-Rope rope_of(const DenoiserInput& in, const ZImageConfig& c) {
-  return rope_table(at::cat({in.noise.ids_LA, in.text.ids_LA}),
-                    {.widths = c.axes, .theta = c.theta, .angles = at::kFloat});
+Rope image_and_text(const DenoiserInput& in, const ZImageConfig& c) {
+  return rope_of({&in.noise, &in.text}, c.rope_axes());
 }
 
 }  // namespace
@@ -71,7 +70,7 @@ Tensor ZImage::refined_text(Tensor text_BTC, const DenoiserInput& in, const Rope
 }
 
 Tensor ZImage::refine(const DenoiserInput& in, const Tensor& text_BTC) const {
-  return refined_text(inputs_ ? embedded_text(in) : text_BTC, in, rope_of(in, config_));
+  return refined_text(inputs_ ? embedded_text(in) : text_BTC, in, image_and_text(in, config_));
 }
 
 void ZImage::run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& in,
@@ -92,7 +91,7 @@ void ZImage::run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& 
 }
 
 Tensor ZImage::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto rope = rope_of(in, config_);
+  const auto rope = image_and_text(in, config_);
   auto x = begin(in, state);
   Modulations mods(in.modulations_BM);
   refine_image(x, mods, in, rope);

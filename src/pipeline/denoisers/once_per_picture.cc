@@ -10,6 +10,10 @@ bool begins_level(const std::vector<DenoiserInput>& steps, std::size_t i) {
   return i == 0 || steps[i].step.timestep != steps[i - 1].step.timestep;
 }
 
+std::int64_t bytes_of(const Rope& rope) {
+  return rope.cos.defined() ? std::int64_t(rope.cos.nbytes() + rope.sin.nbytes()) : 0;
+}
+
 }  // namespace
 
 std::vector<DenoiserInput> with_all_timesteps(const std::vector<DenoiserInput>& steps) {
@@ -47,7 +51,10 @@ OncePerPicture::OncePerPicture(const Denoisers& denoisers,
     if (!served[i].empty()) modulate(*list[i].denoiser, served[i], by_denoiser_[i]);
   on_modulated();
   for (std::size_t i = 0; i < served.size(); ++i)
-    if (!served[i].empty()) refine(*list[i].denoiser, served[i], by_denoiser_[i]);
+    if (!served[i].empty()) {
+      make_ropes(*list[i].denoiser, served[i], by_denoiser_[i]);
+      refine(*list[i].denoiser, served[i], by_denoiser_[i]);
+    }
   if (prefix == Prefix::kInEveryStep) return;
   kept_.emplace(denoisers);
   for (std::size_t i = 0; i < served.size(); ++i)
@@ -76,6 +83,20 @@ void OncePerPicture::modulate(const Denoiser& denoiser, const std::map<int, Step
   }
 }
 
+// Positions are the same in every step.
+void OncePerPicture::make_ropes(const Denoiser& denoiser, const std::map<int, Steps>& steps,
+                                std::map<int, Branch>& branches) const {
+  if (denoiser.rope().widths.empty()) return;
+  for (const auto& [branch, own] : steps) {
+    auto in = own.front();
+    braid::make_ropes(in, denoiser.rope());
+    auto& made = branches[branch];
+    made.noise = in.noise.rope;
+    made.text = in.text.rope;
+    for (const auto& reference : in.references) made.references.push_back(reference.rope);
+  }
+}
+
 void OncePerPicture::refine(const Denoiser& denoiser, const std::map<int, Steps>& steps,
                             std::map<int, Branch>& branches) const {
   if (!denoiser.refine()) return;
@@ -101,6 +122,8 @@ OncePerPicture::Bytes OncePerPicture::bytes() const {
       if (branch.modulations_SBM.defined())
         sum.modulations += std::int64_t(branch.modulations_SBM.nbytes());
       if (branch.refined_BTC.defined()) sum.text += std::int64_t(branch.refined_BTC.nbytes());
+      sum.ropes += bytes_of(branch.noise) + bytes_of(branch.text);
+      for (const auto& reference : branch.references) sum.ropes += bytes_of(reference);
     }
   return sum;
 }
@@ -111,6 +134,10 @@ DenoiserInput OncePerPicture::with_made(DenoiserInput in) const {
   if (found == of_denoiser.end()) return in;
   const auto& made = found->second;
   in.refined_BTC = made.refined_BTC;
+  in.noise.rope = made.noise;
+  in.text.rope = made.text;
+  for (std::size_t i = 0; i < made.references.size(); ++i)
+    in.references[i].rope = made.references[i];
   if (made.modulations_SBM.defined())
     in.modulations_BM = made.modulations_SBM[made.rows.at(in.step.number)];
   return in;

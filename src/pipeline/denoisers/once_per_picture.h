@@ -1,5 +1,6 @@
 // What the denoisers compute once per picture, before its first step: the blocks' modulations in
-// all steps, the text after the blocks that see only it, and the keys and values of a prefix.
+// all steps, rotary tables, the text after the blocks that see only it, and the keys and values of
+// a prefix.
 #pragma once
 
 #include <map>
@@ -37,7 +38,7 @@ class OncePerPicture {
 
   // What it holds.
   struct Bytes {
-    std::int64_t modulations = 0, text = 0;
+    std::int64_t modulations = 0, ropes = 0, text = 0;
   };
   Bytes bytes() const;
 
@@ -45,10 +46,14 @@ class OncePerPicture {
   struct Branch {
     Tensor modulations_SBM, refined_BTC;  // undefined: steps compute their own
     std::map<int, std::int64_t> rows;     // of the modulations, by the number of the step
+    Rope noise, text;
+    std::vector<Rope> references;
   };
   using Steps = std::vector<DenoiserInput>;  // of one branch
   void modulate(const Denoiser& denoiser, const std::map<int, Steps>& steps,
                 std::map<int, Branch>& branches) const;
+  void make_ropes(const Denoiser& denoiser, const std::map<int, Steps>& steps,
+                  std::map<int, Branch>& branches) const;
   void refine(const Denoiser& denoiser, const std::map<int, Steps>& steps,
               std::map<int, Branch>& branches) const;
   void keep_prefixes(const Denoiser& denoiser, const std::map<int, Steps>& steps) const;

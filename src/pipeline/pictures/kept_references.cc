@@ -13,6 +13,8 @@ Tokens none_of(Tokens tokens) {
   none(tokens.ids_LA, 0);
   none(tokens.is_pad_L, 0);
   none(tokens.span_L2, 0);
+  none(tokens.rope.cos, 0);
+  none(tokens.rope.sin, 0);
   return tokens;
 }
 

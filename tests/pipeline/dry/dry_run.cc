@@ -218,7 +218,9 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   const OncePerPicture once(denoisers, evaluations,
                             job.keeps_prefix() ? Prefix::kKept : Prefix::kInEveryStep);
   rank.modulations = once.bytes().modulations;
-  rank.kept += job.keeps_prefix() ? meter.live() - at_prefix - rank.modulations : once.bytes().text;
+  rank.ropes = once.bytes().ropes;
+  rank.kept += job.keeps_prefix() ? meter.live() - at_prefix - rank.modulations - rank.ropes
+                                  : once.bytes().text;
   modulate_controls(begun, evaluations, denoisers.controls());
   rank.beginning = meter.peak() - at_first;
 

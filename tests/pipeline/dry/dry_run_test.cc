@@ -106,7 +106,7 @@ void expect_flops_as_planned(const DryRank& first, const PlanJob& job, const Deg
 // it is close, with several a seventh too little at worst, or 2.35 times as much.
 void expect_working_memory_as_planned(const DryRank& dry, const RankBytes& bytes, int ranks) {
   const auto planned = double(bytes.activations + bytes.keys_values + bytes.staging);
-  const auto kept = double(bytes.modulations + bytes.kept);
+  const auto kept = double(bytes.modulations + bytes.ropes + bytes.kept);
   const double least = ranks == 1 ? 0.99 : 0.86;
   EXPECT_GE(planned, least * double(dry.working));
   EXPECT_GE(planned + kept, least * double(dry.beginning));
@@ -127,6 +127,7 @@ void expect_as_planned(const PlanJob& job, const Degrees& grid) {
     EXPECT_EQ(dry.slots, bytes.slots + bytes.shared_slot);
     EXPECT_EQ(dry.placed, bytes.resident_pages);
     EXPECT_EQ(dry.modulations, bytes.modulations);
+    EXPECT_EQ(dry.ropes, bytes.ropes);
     EXPECT_EQ(dry.kept, bytes.kept);
     expect_working_memory_as_planned(dry, bytes, grid.product());
     // The plan counts layers of the prefix alone, too.

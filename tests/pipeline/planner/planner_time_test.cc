@@ -205,7 +205,7 @@ TEST(PlannedTime, OfGapsIsThatOfKernels) {
   const auto gaps = [&](const Degrees& grid) {
     return plan_layout(job, machine(grid.product(), kBytes, device), grid).step.gaps;
   };
-  constexpr double kOfBlocks = 19 * 16 + 38 * 8, kOfEnds = 2 * 50;
+  constexpr double kOfBlocks = 19 * 16 + 38 * 8, kOfEnds = 2 * 30;
   EXPECT_NEAR(gaps({}), kOfBlocks + kOfEnds, 1e-9);
   EXPECT_NEAR(gaps({.ulysses = 2}), kOfBlocks + 57 * 6 + kOfEnds, 1e-9);
   // two exchanges and a sum, of double blocks one for each side, without gated residuals

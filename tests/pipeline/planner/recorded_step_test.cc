@@ -41,7 +41,7 @@ std::int64_t peak_of_run(const RankBytes& bytes, bool records, bool drops) {
   bool has_graph = false;
   for (int picture = 0; picture < 2; ++picture) {
     gpu.hold_for_a_while(bytes.encoding);
-    gpu.allocate(bytes.modulations + bytes.kept + bytes.widened);
+    gpu.allocate(bytes.modulations + bytes.ropes + bytes.kept + bytes.widened);
     if (!has_graph) gpu.hold_for_a_while(works_in);  // the first evaluation is not recorded
     if (!has_graph && records) {
       gpu.begin_recording();
@@ -49,7 +49,7 @@ std::int64_t peak_of_run(const RankBytes& bytes, bool records, bool drops) {
       gpu.end_recording();
       has_graph = true;
     }
-    gpu.free(bytes.modulations + bytes.kept + bytes.widened);
+    gpu.free(bytes.modulations + bytes.ropes + bytes.kept + bytes.widened);
     if (drops) gpu.destroy_graph();
     has_graph = has_graph && !drops;
     gpu.hold_for_a_while(bytes.decoding);

@@ -55,7 +55,8 @@ class FilmFamily : public GridFamily {
     return {.predict = [film](const DenoiserInput& in,
                               const Tensor& state) { return film->advance(in, state); },
             .refine = [film](const DenoiserInput& in,
-                             const Tensor& text_BTC) { return film->refine(in, text_BTC); }};
+                             const Tensor& text_BTC) { return film->refine(in, text_BTC); },
+            .rope = c_.film.rope_axes()};
   }
 
   // Latents have a time axis: those of a frame are an image.

@@ -87,7 +87,7 @@ Tensor Film::advance(const DenoiserInput& in, const Tensor& state) const {
   auto x = inputs_ ? inputs_->image(in.noise.x_BLC) : state.narrow(1, 0, num_tokens);
   const auto vec_BC = inputs_ ? at::silu(inputs_->time(in.timestep_B.to(dtype).unsqueeze(1)))
                               : state.select(1, num_tokens);
-  const auto rope = rope_table(in.noise.ids_LA, {.widths = config_.axes});
+  const auto rope = rope_of({&in.noise}, config_.rope_axes());
   blocks_.for_each([&](std::int64_t i, const FilmBlock& block) {
     x = block(x, in.refined_BTC, vec_BC, rope, attend_);
     if (in.watch) in.watch("blocks." + std::to_string(i), x);

@@ -22,6 +22,7 @@ struct FilmConfig {
   std::vector<std::int64_t> axes = {2, 2, 4};  // frame, row, column
 
   std::int64_t hidden() const { return num_heads * head_width; }
+  RopeAxes rope_axes() const { return {.widths = axes}; }
   std::int64_t mlp_hidden() const { return 2 * hidden(); }
 };
 

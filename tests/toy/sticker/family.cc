@@ -71,9 +71,9 @@ class StickerFamily : public GridFamily {
   DenoiserPart load_denoiser(const Part&, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override {
     const auto sticker = std::make_shared<const Sticker>(c_.sticker, w, std::move(attend), run);
-    return {.predict = [sticker](const DenoiserInput& in, const Tensor& state) {
-      return sticker->advance(in, state);
-    }};
+    return {.predict = [sticker](const DenoiserInput& in,
+                                 const Tensor& state) { return sticker->advance(in, state); },
+            .rope = c_.sticker.rope_axes()};
   }
 
   Tokens reference(const Tensor& latents_1CHW, int) const override {

@@ -25,10 +25,9 @@ Tensor by_run(std::int64_t prefix, std::int64_t all,
   return at::cat({of_prefix(0, prefix), of_image(prefix, all - prefix)}, 1);
 }
 
-template <class Part>
-Tensor joined_runs(const DenoiserInput& in, const Part& part) {
-  std::vector<Tensor> parts = {part(in.text)};
-  for (const auto& reference : in.references) parts.push_back(part(reference));
+Tensor spans_of_prefix(const DenoiserInput& in) {
+  std::vector<Tensor> parts = {in.text.span_L2};
+  for (const auto& reference : in.references) parts.push_back(reference.span_L2);
   return at::cat(parts);
 }
 
@@ -112,15 +111,14 @@ Sticker::Sticker(const StickerConfig& c, const Weights& w, Attend attend,
 }
 
 Tensor Sticker::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto span_P2 = joined_runs(in, [](const Tokens& run) { return run.span_L2; });
-  const auto ids_PA = joined_runs(in, [](const Tokens& run) { return run.ids_LA; });
+  const auto span_P2 = spans_of_prefix(in);
   const auto num_prefix = span_P2.size(0), num_image = in.noise.x_BLC.size(1);
   const auto num_all = num_prefix + num_image;
   auto x = inputs_ ? inputs_->tokens(in) : state.narrow(1, 0, num_all);
   const auto times = inputs_ ? inputs_->times(in)
                              : StickerTimes{.image_BC = state.select(1, num_all),
                                             .prefix_BC = state.select(1, num_all + 1)};
-  const auto rope = rope_table(at::cat({ids_PA, in.noise.ids_LA}), {.widths = config_.axes});
+  const auto rope = rope_of(prefix_and_image(in), config_.rope_axes());
   const auto image_of = [&](const Tensor& all) { return all.narrow(1, num_prefix, num_image); };
   blocks_.for_each([&](std::int64_t i, const StickerBlock& block) {
     x = block(x, times, rope, span_P2, attend_);

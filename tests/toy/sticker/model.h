@@ -22,6 +22,7 @@ struct StickerConfig {
   std::vector<std::int64_t> axes = {4, 2, 2};  // place in the text, row, column
 
   std::int64_t hidden() const { return num_heads * head_width; }
+  RopeAxes rope_axes() const { return {.widths = axes}; }
   std::int64_t kv_width() const { return num_kv_heads * head_width; }
   std::int64_t mlp_hidden() const { return 2 * hidden(); }
 };

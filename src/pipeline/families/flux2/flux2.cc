@@ -119,9 +119,9 @@ std::shared_ptr<const Family> Flux2Family::with_blocks(const std::vector<int>& c
 DenoiserPart Flux2Family::load_denoiser(const Part&, const Weights& w, Attend attend,
                                         std::optional<BlockRange> run) const {
   const auto flux = std::make_shared<const Flux2>(configs_.flux, w, std::move(attend), run);
-  return {.predict = [flux](const DenoiserInput& in, const Tensor& state) {
-    return flux->advance(in, state);
-  }};
+  return {.predict = [flux](const DenoiserInput& in,
+                            const Tensor& state) { return flux->advance(in, state); },
+          .rope = configs_.flux.rope_axes()};
 }
 
 std::unique_ptr<const TextEncoders> Flux2Family::load_text(const fs::path& folder,

@@ -58,9 +58,9 @@ std::shared_ptr<const Family> JoyFamily::with_blocks(const std::vector<int>& cou
 DenoiserPart JoyFamily::load_denoiser(const Part&, const Weights& w, Attend attend,
                                       std::optional<BlockRange> run) const {
   const auto joy = std::make_shared<const Joy>(configs_.joy, w, std::move(attend), run);
-  return {.predict = [joy](const DenoiserInput& in, const Tensor& state) {
-    return joy->advance(in, state);
-  }};
+  return {.predict = [joy](const DenoiserInput& in,
+                           const Tensor& state) { return joy->advance(in, state); },
+          .rope = configs_.joy.rope_axes()};
 }
 
 std::unique_ptr<const TextEncoders> JoyFamily::load_text(const fs::path& folder, at::Device device,

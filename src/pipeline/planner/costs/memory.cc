@@ -123,6 +123,14 @@ std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::in
          job.element_bytes();
 }
 
+// The rotary tables of a denoiser's input, in float32.
+std::int64_t rope_bytes(const PlanJob& job) {
+  auto counts = all_keys(job);
+  if (job.pictures.seen == PicturesTaken::Seen::kOnce) counts.references = 0;
+  const auto tokens = counts.text + counts.image + counts.references;
+  return 2 * tokens * job.shape().head_width * std::int64_t(sizeof(float));
+}
+
 struct Kept {
   OffloadMode mode;
   Quantize quantize = Quantize::kNone;
@@ -233,6 +241,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
     bytes.modulations += served.levels * share.batch * columns * e;
     const bool serves_all = served.part->serves.branches == Served::BranchSet::kAll;
     const auto branches = serves_all ? share.branches : 1;
+    bytes.ropes += (serves_all ? job.branches : 1) * rope_bytes(job);  // on every rank
     if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
       bytes.kept += branches * share.batch * job.padded_text_tokens() * job.shape().hidden * e;
     bytes.kept += kept_keys_bytes(job, share, branches, stage.num_blocks);
@@ -295,7 +304,7 @@ std::int64_t locked_bytes(const PlanJob& job, const RankBytes& b) {
 
 std::int64_t RankBytes::peak() const {
   const auto step =
-      activations + keys_values + modulations + kept + staging + widened + other_steps;
+      activations + keys_values + modulations + ropes + kept + staging + widened + other_steps;
   return weights() + link + std::max({recorded + encoding, step, recorded + decoding});
 }
 

@@ -10,9 +10,10 @@
 namespace braid {
 namespace {
 
-// What runs before and behind the blocks: embedders, rotary tables, copies into a recorded step,
-// the last layer. Most are small: they take about twice a kernel's gap.
-constexpr double kEndKernels = 50, kGapsOfEnd = 2;
+// What runs before and behind the blocks: embedders, copies into a recorded step, the last layer;
+// about 20 kernels of FLUX.1's and 35 of FLUX.2's, which embeds the timestep in each step. Most are
+// small: they take about twice a kernel's gap.
+constexpr double kEndKernels = 30, kGapsOfEnd = 2;
 constexpr double kEndMoves = 8;  // hidden widths per token
 
 // Kernels of parallel/ulysses.cc in a block besides two exchanges, if heads divide evenly.
