@@ -37,7 +37,7 @@ TEST(Probe, HasTheSizeThatIsDrawn) {
     const auto deployment = deploy({.model = folder / "model"});
     const auto probed = probe_of({.width = 100, .height = 75}, deployment).size;
     const auto drawn = settle({.prompts = {""}, .width = 100, .height = 75},
-                              deployment.family->description().limits)
+                              deployment.family->description().limits, {})
                            .size();
     EXPECT_EQ(probed.width, drawn.width) << model;
     EXPECT_EQ(probed.height, drawn.height) << model;
