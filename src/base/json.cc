@@ -13,6 +13,13 @@
 namespace braid {
 namespace {
 
+// What nlohmann's reader found, without its own name for it: "[json.exception.parse_error.101] ".
+std::string_view sentence_of(const nlohmann::json::exception& error) {
+  const std::string_view text = error.what();
+  const auto end = text.starts_with("[json.exception.") ? text.find("] ") : text.npos;
+  return end == text.npos ? text : text.substr(end + 2);
+}
+
 // Builds the value that nlohmann's reader reports piece by piece, and rejects what its own parser
 // would silently accept: duplicate keys and unbounded nesting. (Its parser with a callback takes
 // quadratic time in an object's keys: each end of a member looks through all members.)
@@ -43,7 +50,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t, const std::string&,
                    const nlohmann::json::exception& error) override {
-    throw InputError(text_of(source_, " is not valid JSON: ", error.what()));
+    throw InputError(text_of(source_, " is not valid JSON: ", sentence_of(error)));
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
+#include "serve/body/loras.h"
 #include "serve/jobs/picture_run.h"
 
 namespace braid::serve {
@@ -304,6 +305,9 @@ void Service::run(const std::shared_ptr<Job>& job) {
   } catch (const std::exception& failure) {
     ending = {.state = JobState::kFailed, .error = failure.what()};
   }
+  const auto told = with_lora_names(ending.error, job->order().request, *backend_of(*job));
+  ending.error = told.text;
+  if (told.names_one) ending.param = "lora";
   {
     const std::scoped_lock lock(mutex_);
     running_.reset();

@@ -22,6 +22,17 @@ TEST(Json, RefusesWhatIsNotJson) {
     EXPECT_THAT(message_of([&] { parse_json(text, "f.json"); }), HasSubstr("f.json")) << text;
 }
 
+// Also of numbers that are too large, which the reader reports in another way.
+TEST(Json, SaysWhereInOurOwnWords) {
+  const auto said = [](const char* text) { return message_of([&] { parse_json(text, "f"); }); };
+  EXPECT_THAT(said("{\n\"a\" 1}"),
+              testing::StartsWith("f is not valid JSON: parse error at line 2, "
+                                  "column 5"));
+  EXPECT_THAT(said("[1e400]"), testing::StartsWith("f is not valid JSON: number overflow"));
+  for (const char* text : {"{", "[1e400]", "\"\xff\""})
+    EXPECT_THAT(said(text), testing::Not(HasSubstr("json.exception"))) << text;
+}
+
 TEST(Json, RefusesDuplicateKeysAtAnyDepth) {
   EXPECT_THAT(message_of([] { parse_json(R"({"a":[{"b":1,"b":2}]})", "f"); }),
               HasSubstr("has the key 'b' twice"));

@@ -189,6 +189,29 @@ TEST(Api, TakesEveryFieldThatItDescribes) {
   }
 }
 
+// A client may fill its form with them and send them all.
+TEST(Api, TakesItsDefaultsBack) {
+  using Adapt = std::function<void(Backend&)>;
+  const Adapt layered = [](Backend& b) { b.info.layers = {.drawn = 4, .most = 8}; };
+  const Adapt others[] = {[](Backend&) {}, layered,
+                          [](Backend& b) { b.info.guidance_kind = GuidanceKind::kNone; },
+                          [](Backend& b) { b.info.width = b.info.height = 4096; },
+                          [](Backend& b) { b.info.steps = 300; }};
+  for (const auto& adapt : others) {
+    FakeEngine engine(adapt);
+    const Server server(engine);
+    auto wish = json_of(server.ask("GET /v1/capabilities"))["defaults"];
+    EXPECT_GE(wish.size(), 7u);
+    EXPECT_EQ(wish.contains("layers"), engine.backend().info.layers.most > 0) << wish;
+    wish["prompt"] = "a";
+    const auto job = server.ask("POST /v1/jobs", "", wish.dump());
+    EXPECT_EQ(status_of(job), 202) << job;
+    EXPECT_FALSE(json_of(job).contains("warnings")) << job;
+    const auto taken = json_of(job)["request"];
+    for (const auto& [field, value] : wish.items()) EXPECT_EQ(taken[field], value) << field;
+  }
+}
+
 TEST(Api, CountsWhatItDoes) {
   FakeEngine engine;
   const Server server(engine);

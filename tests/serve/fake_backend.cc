@@ -14,7 +14,7 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
   if (request.guidance == 0) hooks.warning("the guidance is not used");  // again
   if (request.prompts.front() == "long") hooks.warning("the prompt's end is ignored");
   if (request.adapters && request.adapters->back().file == "/models/odd.safetensors")
-    throw InputError("odd.safetensors does not fit this model");
+    throw InputError("/models/odd.safetensors does not fit this model");
   if (request.prompts.front() == "is lost") throw BackendLost("rank 1 is gone");
   for (int k = 0; k < request.num_images; ++k) {
     Progress at{.phase = Phase::kDenoise, .first_picture = k, .num_pictures = 1};

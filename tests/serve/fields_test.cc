@@ -131,12 +131,63 @@ TEST(Fields, AreRefusedByName) {
   }
 }
 
+TEST(Fields, WithTwoNamesHaveOneValue) {
+  using Fields = std::vector<std::string>;
+  for (const auto& [body, names] : std::vector<std::pair<std::string, Fields>>{
+           {R"("steps": 1, "num_inference_steps": 2)", {"'steps'", "'num_inference_steps'"}},
+           {R"("guidance": 1, "guidance_scale": 2)", {"'guidance'", "'guidance_scale'"}},
+           {R"("true_cfg": 1.5, "true_cfg_scale": 2)", {"'true_cfg'", "'true_cfg_scale'"}},
+           {R"("size": "64x64", "width": 32)", {"'size'", "'width'"}},
+           {R"("size": "64x64", "height": 32)", {"'size'", "'height'"}},
+           {R"("sampler": "heun", "sampler_name": "lcm")", {"'sampler'", "'sampler_name'"}},
+           {R"("schedule": "beta", "scheduler": "karras")", {"'schedule'", "'scheduler'"}}}) {
+    const auto found = refusal(R"({"prompt": "a", )" + body + "}");
+    EXPECT_EQ(found.status, 400) << body;
+    EXPECT_EQ("'" + found.param + "'", names[1]) << body;
+    EXPECT_EQ(found.message.find(names[0] + " and " + names[1] + " should be equal"), 0u)
+        << found.message;
+  }
+  EXPECT_THAT(refusal(R"({"prompt": "a", "steps": 1, "num_inference_steps": 2})").message,
+              HasSubstr("they are 1 and 2"));
+  const auto r = read(R"({"prompt": "a", "steps": 3, "num_inference_steps": 3.0, "guidance": 2,
+                          "guidance_scale": 2.0, "true_cfg": 1.5, "true_cfg_scale": 1.5,
+                          "size": "64x32", "width": 64, "height": 32, "sampler": "heun",
+                          "sampler_name": "Heun", "schedule": "model", "scheduler": "Automatic"})");
+  EXPECT_EQ(r.steps, 3);
+  EXPECT_EQ(r.height, 32);
+  EXPECT_EQ(r.sampling.sampler, Sampler::kHeun);
+  EXPECT_EQ(read(R"({"prompt": "a", "size": "auto", "width": 32})").width, 32);
+  EXPECT_EQ(read(R"({"prompt": "a", "steps": null, "num_inference_steps": 2})").steps, 2);
+}
+
+// curl sends a file without a name and a type where `<` stands for `@`.
+TEST(Fields, OfAFormSayWhichIsNoText) {
+  const auto complaint = [](const Part& part) -> Refusal {
+    try {
+      (void)Fields({part});
+    } catch (const ApiError& error) {
+      return {error.status, error.param, error.what(), error.code};
+    }
+    return {};
+  };
+  const auto found = complaint(Part{"image", false, "", "\x89PNG"});
+  EXPECT_EQ(found.status, 400);
+  EXPECT_EQ(found.param, "image");
+  EXPECT_THAT(found.message,
+              HasSubstr("'image' should be text in UTF-8, or a file with a file name "
+                        "or a content type such as image/png"));
+  EXPECT_EQ(complaint(Part{"image", true, "", "\x89PNG"}).status, 0);
+  EXPECT_THAT(complaint(Part{"\xff", false, "", ""}).message,
+              HasSubstr("a name that is not UTF-8"));
+}
+
 TEST(Fields, RefuseWhatIsNoJson) {
   for (const std::string body :
        {"", "{", "[1]", "3", R"({"prompt": "a", "prompt": "b"})", "{\"prompt\": \"\xff\"}",
         R"({"prompt": "a", "guidance": 1e400})"}) {
     EXPECT_EQ(refusal(body).status, 400) << body;
     EXPECT_EQ(refusal(body).code, "invalid_json") << body;
+    EXPECT_EQ(refusal(body).message.find("json.exception"), std::string::npos) << body;
   }
 }
 

@@ -84,11 +84,51 @@ TEST_F(Loras, AreListedWithoutTheirFiles) {
   for (const auto& answer : {list, job}) EXPECT_THAT(answer, Not(HasSubstr("models")));
 }
 
-// Errors that the engine finds in a file are reported to the client, who can correct them.
-TEST_F(Loras, ThatDoNotFitAreRefused) {
+// Errors that the engine finds in a file are reported to the client, who can correct them, but
+// knows no paths.
+TEST_F(Loras, ThatDoNotFitAreRefusedByName) {
   const auto answer = generate({{{"name", "odd"}}});
   EXPECT_EQ(status_of(answer), 400);
-  EXPECT_THAT(answer, HasSubstr("odd.safetensors does not fit this model"));
+  EXPECT_EQ(json_of(answer)["error"]["message"], "the LoRA 'odd' does not fit this model");
+  EXPECT_EQ(json_of(answer)["error"]["param"], "lora");
+  const auto job =
+      json_of(server_.ask("POST /v1/jobs", "", R"({"prompt": "a", "lora": [{"name": "odd"}]})"));
+  const auto path = "GET /v1/jobs/" + job["id"].get<std::string>();
+  const auto events = server_.ask(path + "/events");
+  EXPECT_THAT(events, HasSubstr("the LoRA 'odd' does not fit"));
+  for (const auto& told : {events, server_.ask(path)}) EXPECT_THAT(told, Not(HasSubstr("/models")));
+}
+
+// Before a picture is drawn and while it is; those of all requests, too, which are nobody's fault.
+TEST(LorasOfTheServer, AreToldOfWithoutTheirPaths) {
+  FakeEngine engine;
+  engine.adapt = [](Backend& backend) {
+    backend.complete = [complete = backend.complete](const Request& request, const Hooks& hooks) {
+      if (request.prompts.front() == "refused")
+        throw InputError("/models/ink.safetensors cannot be read");
+      hooks.warning("/models/always.safetensors holds a tensor too many");
+      return complete(request, hooks);
+    };
+    backend.generate = [](const Request& request, const Hooks& hooks) {
+      hooks.warning("/models/ink.safetensors holds a tensor too many");
+      if (request.prompts.front() == "fails") throw Error("/models/always.safetensors is gone");
+    };
+  };
+  const Server server(engine);
+  const auto ask = [&](const std::string& prompt) {
+    const nlohmann::json wish = {{"prompt", prompt}, {"lora", {{{"name", "ink"}}}}};
+    const auto answer = server.ask("POST /v1/images/generations", "", wish.dump());
+    EXPECT_THAT(answer, Not(HasSubstr("/models")));
+    return json_of(answer);
+  };
+  EXPECT_EQ(ask("a")["warnings"], nlohmann::json({"the LoRA 'always' holds a tensor too many",
+                                                  "the LoRA 'ink' holds a tensor too many"}));
+  const auto refused = ask("refused")["error"];
+  EXPECT_EQ(refused["message"], "the LoRA 'ink' cannot be read");
+  EXPECT_EQ(refused["param"], "lora");
+  const auto failed = ask("fails")["error"];
+  EXPECT_EQ(failed["message"], "the LoRA 'always' is gone");
+  EXPECT_TRUE(failed["param"].is_null()) << "the request names another one";
 }
 
 }  // namespace braid::serve::loras_test

@@ -51,6 +51,20 @@ TEST_F(OpenAiFields, ThatMeanNothingHereAreAcceptedWithAWarning) {
   }
 }
 
+// Clients send both with every request.
+TEST_F(OpenAiFields, WithoutEffectAreToldOf) {
+  EXPECT_EQ(json_of(generate({{"partial_images", 2}}))["warnings"],
+            json({"'partial_images' is not used: only a 'stream' has them"}));
+  EXPECT_EQ(json_of(generate({{"output_compression", 50}}))["warnings"],
+            json({"'output_compression' is not used: a PNG loses nothing, JPEG and WebP have it"}));
+  EXPECT_EQ(json_of(ask(server_, "/v1/jobs", {{"output_compression", 50}}))["warnings"].size(), 1u);
+  for (const json& wish : {json{{"partial_images", 0}, {"output_compression", 100}},
+                           json{{"output_compression", 50}, {"output_format", "webp"}}})
+    EXPECT_FALSE(json_of(generate(wish)).contains("warnings")) << wish;
+  EXPECT_THAT(generate({{"partial_images", 2}, {"stream", true}}),
+              testing::Not(HasSubstr("warnings")));
+}
+
 TEST_F(OpenAiFields, MayNameTheSampling) {
   const auto answer = generate({{"sampler", "er_sde"}, {"schedule", "beta"}, {"shift", 3}});
   ASSERT_EQ(status_of(answer), 200) << answer;

@@ -217,6 +217,18 @@ TEST_F(WebUi, ScalesPictures) {
   EXPECT_EQ(get("upscalers")[1]["name"], "Lanczos");
 }
 
+TEST_F(WebUi, SaysWhatIsNoPictureInBase64) {
+  for (const auto& [image, words] : {std::pair("x", "'image' should be base64"),
+                                     {"AAAAA", "'image' should be base64"},
+                                     {"!", "'image' should be base64"},
+                                     {"", "'image' should be a picture in base64, it is empty"}}) {
+    const auto answer = post("png-info", {{"image", image}});
+    EXPECT_EQ(status_of(answer), 400) << answer;
+    EXPECT_EQ(json_of(answer)["error"]["param"], "image");
+    EXPECT_THAT(answer, HasSubstr(words)) << image;
+  }
+}
+
 TEST_F(WebUi, SaysWhichScalingIsNotThere) {
   const auto image = file_of(noise(16, 16));
   for (const auto& [wish, words] : std::vector<std::pair<json, std::string>>{

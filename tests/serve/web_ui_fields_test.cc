@@ -76,7 +76,6 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
                              {"override_settings", {{"CLIP_stop_at_last_layers", 1}}},
                              {"override_settings_restore_afterwards", true},
                              {"clip_skip", 1},
-                             {"save_images", true},
                              {"send_images", true},
                              {"do_not_save_grid", false},
                              {"do_not_save_samples", false}};
@@ -88,7 +87,18 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
                        {"seed_resize_from_h", -1},
                        {"seed_resize_from_w", -1},
                        {"sampler_index", "Euler"},
-                       {"eta", nullptr},
+                       {"s_min_uncond", nullptr},
+                       {"eta", 0},
+                       {"save_images", false},
+                       {"s_noise", 1},
+                       {"hr_sampler_name", "Use same sampler"},
+                       {"hr_cfg", 1.0},
+                       {"hr_distilled_cfg", 3.5},
+                       {"include_init_images", false},
+                       {"do_not_save_grid", true},
+                       {"mask_blur_x", 4},
+                       {"inpaint_full_res", true},
+                       {"something_new", false},
                        {"s_churn", 0},
                        {"refiner_checkpoint", "None"},
                        {"refiner_switch_at", 0},
@@ -124,6 +134,47 @@ TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
       "beta, karras, exponential",
       "the setting 'CLIP_stop_at_last_layers' is not used", "the setting 'sd_vae' is not used"};
   EXPECT_EQ(json_of(answer)["warnings"], wanted);
+}
+
+TEST_F(WebUiFields, WithoutACounterpartAreToldOf) {
+  const auto warnings_of = [&](const json& wish) {
+    const auto answer = ask(wish);
+    EXPECT_EQ(status_of(answer), 200) << answer;
+    return json_of(answer).value("warnings", json::array());
+  };
+  for (const auto& [field, value, why] : std::vector<std::tuple<std::string, json, std::string>>{
+           {"clip_skip", 2, "is no choice of a text encoder's layer"},
+           {"clip_skip", -2, "is no choice of a text encoder's layer"},
+           {"eta", 0.5, "is no noise setting of samplers"},
+           {"s_noise", 1.1, "is no noise setting of samplers"},
+           {"save_images", true, "is no saving of pictures on the server"},
+           {"override_settings_restore_afterwards", false,
+            "are no settings that stay after a request"},
+           {"hr_scale", 1.5, "is no second pass at a higher resolution"},
+           {"hr_upscaler", "4x", "is no second pass at a higher resolution"},
+           {"denoising_strength", 0.4, "is no picture to start from"}})
+    EXPECT_EQ(warnings_of({{field, value}}),
+              json({"'" + field + "' is not used: there " + why + " here"}));
+  for (const json& value : {json(3), json("b"), json(true), json({1})})
+    EXPECT_EQ(warnings_of({{"promt", value}}), json({"there is no field 'promt': it is not used"}));
+  EXPECT_EQ(warnings_of({{"sampler_name", "Heun"}, {"sampler_index", "LCM"}}),
+            json({"'sampler_index' 'LCM' is not used: 'sampler_name' is 'Heun'"}));
+  EXPECT_EQ(engine_.last().sampling.sampler, Sampler::kHeun);
+  for (const auto* const index : {"Euler", "heun", "k_heun"})
+    EXPECT_EQ(warnings_of({{"sampler_name", "Heun"}, {"sampler_index", index}}), json::array());
+}
+
+TEST_F(WebUiFields, RoundASizeAndSaySo) {
+  const auto sized = [&](int width, int height) {
+    const json wish = {{"prompt", "a"}, {"steps", 1}, {"width", width}, {"height", height}};
+    return json_of(server_.ask("POST /sdapi/v1/txt2img", "", wish.dump()));
+  };
+  const auto answer = sized(65, 40);
+  EXPECT_EQ(answer["parameters"]["width"], 64);
+  EXPECT_EQ(answer["parameters"]["height"], 32);
+  EXPECT_EQ(answer["warnings"], json({"the width 65 is rounded down to 64, a multiple of 16",
+                                      "the height 40 is rounded down to 32, a multiple of 16"}));
+  EXPECT_FALSE(sized(64, 32).contains("warnings"));
 }
 
 TEST_F(WebUiFields, NameSamplersAndSchedules) {

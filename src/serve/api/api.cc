@@ -123,7 +123,7 @@ HttpResponse error_response(const ApiError& error) {
 
 ApiError error_of(const Job::Status& status) {
   const bool was_cancelled = status.state == JobState::kCancelled;
-  if (status.cause == Cause::kRequest) return {400, status.error, "invalid_value"};
+  if (status.cause == Cause::kRequest) return {400, status.error, "invalid_value", status.param};
   if (status.cause == Cause::kStop) {
     ApiError error(503, was_cancelled ? "the server stops before the end" : status.error,
                    "draining");

@@ -22,6 +22,8 @@ AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
   AnswerForm form{.base = request.site + request.prefix};
   form.is_stream = fields.flag("stream").value_or(false);
   form.num_partial = int(fields.integer({"partial_images"}, 0, 3).value_or(0));
+  if (form.num_partial > 0 && !form.is_stream)
+    fields.warn("'partial_images' is not used: only a 'stream' has them");
   form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
   // Published by OpenAI: of the formats GIF and SVG, of moderation, and of how its models work.
   fields.accept_unused({"moderation", "style", "input_fidelity", "complexity", "frame_count",

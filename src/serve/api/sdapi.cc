@@ -29,19 +29,26 @@ const Backend& web_ui_backend(const ApiContext& context, Fields& fields) {
   return backend_named(name->get<std::string>(), context.service.backends());
 }
 
+// Sliders of these clients have steps of 8.
+std::optional<int> read_side(Fields& fields, const char* name, const ModelInfo& info) {
+  const int multiple = info.size_multiple;
+  const auto pixels = fields.integer({name}, multiple, info.largest_side);
+  if (!pixels) return {};
+  const int rounded = int(*pixels) / multiple * multiple;
+  if (rounded != *pixels)
+    fields.warn(text_of("the ", name, " ", *pixels, " is rounded down to ", rounded,
+                        ", a multiple of ", multiple));
+  return rounded;
+}
+
 Request read_txt2img(Fields& fields, const Backend& backend, const RequestBounds& bounds) {
   Request request;
   auto prompt = fields.text("prompt", kLongestPrompt).value_or("");
   apply_loras(take_loras(prompt), backend, request);
   request.prompts = {prompt};
   read_web_ui_guidance(fields, backend, request);
-  const auto multiple = backend.info.size_multiple;
-  const auto side = [&](const char* name) -> std::optional<int> {
-    const auto pixels = fields.integer({name}, multiple, backend.info.largest_side);
-    return pixels ? std::optional(int(*pixels / multiple * multiple)) : std::nullopt;
-  };
-  request.width = side("width");
-  request.height = side("height");
+  request.width = read_side(fields, "width", backend.info);
+  request.height = read_side(fields, "height", backend.info);
   if (const auto steps = fields.integer({"steps"}, 1, bounds.max_steps))
     request.steps = int(*steps);
   const auto batch = fields.integer({"batch_size"}, 1, bounds.max_pictures).value_or(1);
@@ -151,11 +158,11 @@ HttpResponse sdapi_result(const Job& job, const Backend& backend, bool sends_ima
   return {.body = with_member("images", "[" + images + "]", rest)};
 }
 
-// Other engines have many fields; unknown ones are ignored.
+// Other engines have many fields; unknown ones are warned of.
 enum class Brings { kNothing, kPictures };
 Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, Brings brings) {
   context.service.require_room();
-  Fields fields(http.body);
+  Fields fields(http.body, UnknownFields::kWarnedOf);
   const auto& backend = web_ui_backend(context, fields);
   refuse_missing_features(fields);
   auto request = read_txt2img(fields, backend, context.bounds);
@@ -165,9 +172,10 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
     brought = read_sdapi_pictures(fields, backend.info, context.bounds);
     adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds);
   }
-  warn_of_unused_choices(fields);
   const bool is_enhanced = reads_enhance(fields, context);
-  const bool sends_images = fields.json().value("send_images", Json()) != Json(false);
+  const bool sends_images =
+      !fields.has("send_images") || fields.json().at("send_images") != Json(false);
+  warn_of_unused_choices(fields);
   ClientOrder requested{.order = {.backend = &backend,
                                   .request = std::move(request),
                                   .client = http.client_address,

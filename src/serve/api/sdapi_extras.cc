@@ -25,9 +25,11 @@ constexpr std::array kUpscalers = {"None", "Lanczos", "Nearest"};
 Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<std::string>&) {
   Fields fields(http.body);
   const auto image = fields.text("image", std::string::npos).value_or("");
+  const auto bytes = bytes_of_base64(image, "image");
+  if (bytes.empty()) refuse("image", "'image' should be a picture in base64, it is empty");
   PngText text;
   try {
-    text = read_picture_text(bytes_of_base64(image, "image"), "the image");
+    text = read_picture_text(bytes, "the image");
   } catch (const InputError& error) {
     refuse("image", error.what());
   }

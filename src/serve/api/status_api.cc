@@ -101,6 +101,20 @@ Json names_json(const Table& table) {
   return names;
 }
 
+// What a request has that leaves everything to the model: it may be sent back as it is.
+Json defaults_json(const ModelInfo& info, const RequestBounds& bounds) {
+  const auto size = default_size(info, bounds);
+  Json json = {{"width", size.width},
+               {"height", size.height},
+               {"steps", std::min(info.steps, bounds.max_steps)},
+               {"guidance", info.guidance},
+               {"sampler", sampling_name(kSamplers, info.sampler)},
+               {"schedule", "model"},
+               {"max_sequence_length", info.max_sequence_length}};
+  if (info.layers.most > 0) json["layers"] = info.layers.drawn;
+  return json;
+}
+
 // Pages ask for this: defaults, ranges, and what the model's family can do.
 Answer capabilities(const ApiContext& context, const HttpRequest& http,
                     const std::vector<std::string>&) {
@@ -109,7 +123,6 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
   auto models = Json::array();
   for (const auto& one : backends) models.push_back(one.model);
   const auto& info = backend.info;
-  const auto size = default_size(info, context.bounds);
   const bool has_negative = info.guidance_kind == GuidanceKind::kEmbeddedOrTrue ||
                             info.guidance_kind == GuidanceKind::kTrue;
   return json_answer({{"model", backend.model},
@@ -124,15 +137,7 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                       {"schedules", names_json(kSigmaSchedules)},
                       {"loras", backend.loras ? Json(lora_names(backend)) : Json()},
                       {"pictures_in", pictures_json(backend)},
-                      {"defaults",
-                       {{"width", size.width},
-                        {"height", size.height},
-                        {"steps", std::min(info.steps, context.bounds.max_steps)},
-                        {"guidance", info.guidance},
-                        {"sampler", sampling_name(kSamplers, info.sampler)},
-                        {"schedule", "model"},
-                        {"layers", info.layers.drawn},
-                        {"max_sequence_length", info.max_sequence_length}}},
+                      {"defaults", defaults_json(info, context.bounds)},
                       {"resolutions", info.layers.resolutions},
                       {"limits",
                        {{"size_multiple", info.size_multiple},

@@ -166,7 +166,10 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   const auto role = role_of_first(info.pictures, true);
   UndecodedPictures pictures(bounds);
   add_all(std::move(images), "init_images", role, pictures);
-  if (role == Role::kInit) pictures.settings().strength = strength;
+  if (role == Role::kInit)
+    pictures.settings().strength = strength;
+  else if (strength != kSdapiStrength)
+    fields.warn("'denoising_strength' is not used: this model does not start from its pictures");
   if (mask) pictures.add(Role::kMask, "mask", std::move(*mask));
   return pictures;
 }

@@ -22,6 +22,19 @@ constexpr std::size_t kLongestNumber = 40;            // characters, in forms
 constexpr std::size_t kLongestScheme = 32;            // of addresses: "https://"
 constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: exact in a double
 
+// A file without a name and a type cannot be told from text.
+void check_text(const Part& part) {
+  if (!is_valid_utf8(part.name + part.file))
+    throw ApiError(400, "the form has a name that is not UTF-8", "invalid_multipart");
+  if (part.is_file || is_valid_utf8(part.bytes)) return;
+  const auto shown = part.name.substr(0, kLongestFieldName);
+  throw ApiError(400,
+                 "'" + shown +
+                     "' should be text in UTF-8, or a file with a file name or a content "
+                     "type such as image/png: it is neither",
+                 "invalid_multipart", shown);
+}
+
 // Turns an InputError of base/json into the client's error, naming the field.
 template <class Read>
 auto naming(const std::string& param, Read read) {
@@ -76,6 +89,21 @@ const std::string& encoded_picture(const Json& value, const std::string& name) {
   return encoded;
 }
 
+// A value that two spellings of one field may both give.
+template <class Value>
+struct Spelled {
+  std::optional<Value> value = {};
+  const char* name = nullptr;
+
+  void add(const char* other_name, const Value& other) {
+    if (value && *value != other)
+      refuse_contradiction({name, text_of(*value)}, {other_name, text_of(other)});
+    if (value) return;
+    value = other;
+    name = other_name;
+  }
+};
+
 bool read_decimal(const std::string& text, std::uint64_t& value) {
   const auto* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
@@ -84,9 +112,18 @@ bool read_decimal(const std::string& text, std::uint64_t& value) {
 
 }  // namespace
 
+void refuse_contradiction(const GivenText& one, const GivenText& other) {
+  refuse(other.field, text_of("'", one.field, "' and '", other.field,
+                              "' should be equal, as both are one field: they are ", one.text,
+                              " and ", other.text));
+}
+
 std::string bytes_of_base64(std::string_view text, const std::string& param) {
-  auto bytes = decode_base64(without_data_head(text, param));
-  if (!bytes) refuse(param, "'" + param + "' should be base64");
+  const auto encoded = without_data_head(text, param);
+  const auto is_digit = [](char c) { return c != '=' && c != '\r' && c != '\n'; };
+  const bool is_cut = std::ranges::count_if(encoded, is_digit) % 4 == 1;  // 6 bits are no byte
+  auto bytes = decode_base64(encoded);
+  if (!bytes || is_cut) refuse(param, "'" + param + "' should be base64");
   return *std::move(bytes);
 }
 
@@ -107,8 +144,7 @@ Fields::Fields(const std::vector<Part>& form, UnknownFields unknown)
   for (const auto& part : form) {
     const auto name =
         part.name.ends_with("[]") ? part.name.substr(0, part.name.size() - 2) : part.name;
-    if (!is_valid_utf8(name + part.file) || (!part.is_file && !is_valid_utf8(part.bytes)))
-      throw ApiError(400, "the form has text that is not UTF-8", "invalid_multipart");
+    check_text(part);
     if (part.is_file)
       files_[name].push_back({part.file, std::string(part.bytes)});
     else
@@ -165,26 +201,25 @@ void Fields::read_whole(const std::string& name) {
 
 std::optional<std::int64_t> Fields::integer(std::initializer_list<const char*> names,
                                             std::int64_t low, std::int64_t high) {
-  std::optional<std::int64_t> value;
+  Spelled<std::int64_t> found;
   for (const auto* const name : names) {
     read_whole(name);
     if (!has(name)) continue;
-    const auto read =
-        naming(name, [&] { return JsonObject(*json_, kBody).integer(name, low, high); });
-    if (!value) value = read;
+    found.add(name,
+              naming(name, [&] { return JsonObject(*json_, kBody).integer(name, low, high); }));
   }
-  return value;
+  return found.value;
 }
 
 std::optional<double> Fields::number(std::initializer_list<const char*> names) {
-  std::optional<double> value;
+  Spelled<double> found;
   for (const auto* const name : names) {
     read_scalar(name);
     if (!has(name)) continue;
     const auto read = naming(name, [&] { return JsonObject(*json_, kBody).number_or(name, 0); });
-    if (!value) value = finite_number(name, read);
+    found.add(name, finite_number(name, read));
   }
-  return value;
+  return found.value;
 }
 
 std::vector<double> Fields::numbers(const std::string& name) {
@@ -288,9 +323,15 @@ void Fields::complain_of_unknown(const std::string& name, const char* more) cons
   if (warnings_->size() < kMostWarnings) warnings_->push_back(sentence + ": it is not used");
 }
 
-void Fields::finish() const {
+std::vector<std::string> Fields::unread() const {
+  std::vector<std::string> names;
   for (const auto& [name, value] : json_->items())
-    if (!known_.contains(name) && !value.is_null()) complain_of_unknown(name, "");
+    if (!known_.contains(name) && !value.is_null()) names.push_back(name);
+  return names;
+}
+
+void Fields::finish() const {
+  for (const auto& name : unread()) complain_of_unknown(name, "");
   for (const auto& [name, files] : files_)
     if (!known_.contains(name)) complain_of_unknown(name, " for a file");
 }

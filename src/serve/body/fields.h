@@ -32,7 +32,8 @@ class Fields {
   explicit Fields(const std::vector<Part>& form, UnknownFields unknown = UnknownFields::kRefused);
 
   bool has(const std::string& name);  // present and not null
-  // The first of `names` that is present; nullopt if none is.
+  // The value of a field with several spellings; nullopt if none is present. Throws ApiError naming
+  // both if two have different values.
   std::optional<std::int64_t> integer(std::initializer_list<const char*> names, std::int64_t low,
                                       std::int64_t high);
   std::optional<double> number(std::initializer_list<const char*> names);
@@ -55,6 +56,8 @@ class Fields {
   // Accepts these fields without using them, and warns of those that are there.
   void accept_unused(std::initializer_list<const char*> names);
   void warn(std::string sentence) { warnings_->push_back(std::move(sentence)); }
+  // Names of what is there and was not asked for, but for files.
+  std::vector<std::string> unread() const;
   // Throws ApiError naming a field that was not asked for, or warns of it.
   void finish() const;
   // Sentences for the client, also of the elements of lists.
@@ -81,6 +84,13 @@ class Fields {
   std::shared_ptr<std::vector<std::string>> warnings_ =
       std::make_shared<std::vector<std::string>>();
 };
+
+// A field as the client sent it.
+struct GivenText {
+  std::string field, text;
+};
+// Complains of two fields that say the same thing in different ways.
+[[noreturn]] void refuse_contradiction(const GivenText& one, const GivenText& other);
 
 // Decodes base64, or a data URL with it. Throws ApiError naming `param` if it is neither.
 std::string bytes_of_base64(std::string_view text, const std::string& param);

@@ -60,6 +60,28 @@ std::vector<std::string> lora_names(const Backend& backend) {
   return names;
 }
 
+SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
+                                const Backend& backend) {
+  SentenceOfLoras told{.text = std::move(sentence)};
+  auto adapters = request.adapters.value_or(backend.adapters);
+  const auto length = [](const Adapter& one) { return one.file.native().size(); };
+  std::ranges::stable_sort(adapters, std::greater(), length);  // one path may end as another
+  const auto known =
+      backend.loras ? backend.loras() : std::map<std::string, std::filesystem::path>();
+  for (const auto& [file, scale] : adapters) {
+    const auto path = file.string();
+    const auto it = std::ranges::find(known, file, [](const auto& one) { return one.second; });
+    const bool is_requests = request.adapters && it != known.end();
+    const auto words = "the LoRA '" + (is_requests ? it->first : file.stem().string()) + "'";
+    for (auto at = told.text.find(path); at != told.text.npos && !path.empty();
+         at = told.text.find(path, at + words.size())) {
+      told.text.replace(at, path.size(), words);
+      told.names_one |= is_requests;
+    }
+  }
+  return told;
+}
+
 void apply_loras(const std::vector<NamedLora>& loras, const Backend& backend, Request& request) {
   if (loras.empty()) return;
   const auto known =

@@ -24,4 +24,13 @@ std::vector<std::string> lora_names(const Backend& backend);  // that requests m
 // name.
 void apply_loras(const std::vector<NamedLora>& loras, const Backend& backend, Request& request);
 
+// A sentence of the engine in a client's words: adapters by name, as paths are the server's
+// business.
+struct SentenceOfLoras {
+  std::string text;
+  bool names_one = false;  // of those that the request named
+};
+SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
+                                const Backend& backend);
+
 }  // namespace braid::serve

@@ -73,9 +73,16 @@ Pixels covering(const Pixels& picture, int width, int height) {
                  height);
 }
 
+constexpr double kSdapiBlur = 4;  // of each direction: AUTOMATIC1111's default
+
 // `mask_blur`, or else the blurs of both directions.
 double mask_blur_of(Fields& fields) {
-  if (fields.has("mask_blur")) return *fields.number({"mask_blur"});
+  if (const auto both = fields.number({"mask_blur"})) {
+    for (const auto* const name : {"mask_blur_x", "mask_blur_y"})
+      if (const auto one = fields.number({name}).value_or(*both); one != *both && one != kSdapiBlur)
+        fields.warn(text_of("'", name, "' ", one, " is not used: 'mask_blur' is ", *both));
+    return *both;
+  }
   const auto across = fields.number({"mask_blur_x"}).value_or(0);
   if (fields.number({"mask_blur_y"}).value_or(0) != across)
     refuse("mask_blur_x", "'mask_blur_x' and 'mask_blur_y' should be equal here");

@@ -15,13 +15,17 @@ namespace {
 constexpr std::size_t kLongestUser = 1000;  // characters
 
 void read_size(Fields& fields, const ModelInfo& info, Request& request) {
-  if (const auto size = fields.text("size", 100); size && *size != "auto") {
+  const auto size = fields.text("size", 100);
+  if (size && *size != "auto") {
     const auto [width, height] = size_of(*size, "size");
     request.width = width;
     request.height = height;
   }
   const auto side = [&](const char* name, std::optional<int>& pixels) {
-    if (const auto value = fields.integer({name}, 1, info.largest_side)) pixels = int(*value);
+    const auto value = fields.integer({name}, 1, info.largest_side);
+    if (value && pixels && *pixels != *value)
+      refuse_contradiction({"size", *size}, {name, text_of(*value)});
+    if (value) pixels = int(*value);
     if (pixels && *pixels % info.size_multiple != 0)
       refuse(fields.has(name) ? name : "size", text_of("width and height should be multiples of ",
                                                        info.size_multiple, ", one is ", *pixels));
@@ -144,9 +148,10 @@ FileForm read_file_form(Fields& fields, const ModelInfo& info) {
   const auto format = name == "jpeg"   ? Format::kJpeg
                       : name == "webp" ? Format::kWebp
                                        : Format::kPng;
-  return {.format = format,
-          .quality = int(fields.integer({"output_compression"}, 0, 100).value_or(100)),
-          .is_opaque = is_opaque(fields, info, format)};
+  const auto quality = fields.integer({"output_compression"}, 0, 100).value_or(100);
+  if (quality != 100 && format == Format::kPng)
+    fields.warn("'output_compression' is not used: a PNG loses nothing, JPEG and WebP have it");
+  return {.format = format, .quality = int(quality), .is_opaque = is_opaque(fields, info, format)};
 }
 
 PixelSize default_size(const ModelInfo& info, const RequestBounds& bounds) {
@@ -171,11 +176,14 @@ CompletedRequest completed_request(Request request, const Backend& backend,
   auto& complete = completed.request;
   const auto fill_in = [&] {
     completed.warnings.clear();
-    const auto keep = [&](const std::string& sentence) { completed.warnings.push_back(sentence); };
+    const auto keep = [&](const std::string& sentence) {
+      completed.warnings.push_back(with_lora_names(sentence, request, backend).text);
+    };
     try {
       complete = backend.complete(request, {.warning = keep});
     } catch (const InputError& error) {
-      throw ApiError(400, error.what(), "invalid_value");
+      const auto told = with_lora_names(error.what(), request, backend);
+      throw ApiError(400, told.text, "invalid_value", told.names_one ? "lora" : "");
     }
   };
   fill_in();

@@ -48,13 +48,34 @@ std::string list_of_names(const Table& table) {
   return names;
 }
 
-// The text of the first of these fields that is present; empty if none is.
-std::pair<const char*, std::string> first_text(Fields& fields,
-                                               std::initializer_list<const char*> names) {
+// What a field says under each of these names; empty texts say nothing.
+std::vector<GivenText> given_texts(Fields& fields, std::initializer_list<const char*> names) {
+  std::vector<GivenText> given;
   for (const auto* const name : names)
     if (auto text = fields.text(name, kLongestChoice); text && !text->empty())
-      return {name, std::move(*text)};
-  return {};
+      given.push_back({name, std::move(*text)});
+  return given;
+}
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+// The choice of a field with several names, by a table of what there is.
+template <class Table, class Find>
+auto read_choice(Fields& fields, std::initializer_list<const char*> names, const Table& table,
+                 Find find) {
+  const auto given = given_texts(fields, names);
+  decltype(find(std::string())) chosen;
+  for (const auto& [field, text] : given) {
+    const auto found = find(text);
+    if (!found)
+      refuse(field, text_of("'", field, "' should be one of ", list_of_names(table), ", it is '",
+                            text, "'"));
+    if (chosen && *chosen != *found)
+      refuse_contradiction({given.front().field, quoted(given.front().text)},
+                           {field, quoted(text)});
+    chosen = found;
+  }
+  return chosen;
 }
 
 // "DPM++ 2M Karras" is a sampler and a schedule.
@@ -65,32 +86,40 @@ std::pair<std::string, std::optional<SigmaSchedule>> parted(const std::string& n
   return schedule ? std::pair(name.substr(0, space), schedule) : std::pair(name, schedule);
 }
 
+// The web UI's own default stands beside what its clients choose.
+void warn_of_other_sampler(const std::vector<GivenText>& samplers, Fields& fields) {
+  const auto& [field, text] = samplers.back();
+  const auto meant = [](const std::string& name) {
+    const auto [sampler, schedule] = parted(name);
+    return std::pair(sampler_named(sampler), schedule);
+  };
+  if (meant(text) == meant(samplers.front().text) || plain_name(text) == "euler") return;
+  fields.warn(text_of("'", field, "' ", quoted(text), " is not used: '", samplers.front().field,
+                      "' is ", quoted(samplers.front().text)));
+}
+
 }  // namespace
 
 void read_sampling(Fields& fields, Sampling& sampling) {
-  const auto [sampler_field, sampler] = first_text(fields, {"sampler", "sampler_name"});
-  if (!sampler.empty()) sampling.sampler = sampler_named(sampler);
-  if (!sampler.empty() && !sampling.sampler)
-    refuse(sampler_field, text_of("'", sampler_field, "' should be one of ",
-                                  list_of_names(kSamplers), ", it is '", sampler, "'"));
-  const auto [schedule_field, schedule] = first_text(fields, {"schedule", "scheduler"});
-  if (!schedule.empty()) sampling.schedule = schedule_named(schedule);
-  if (!schedule.empty() && !sampling.schedule)
-    refuse(schedule_field, text_of("'", schedule_field, "' should be one of ",
-                                   list_of_names(kSigmaSchedules), ", it is '", schedule, "'"));
+  sampling.sampler = read_choice(fields, {"sampler", "sampler_name"}, kSamplers, sampler_named);
+  sampling.schedule =
+      read_choice(fields, {"schedule", "scheduler"}, kSigmaSchedules, schedule_named);
   sampling.sigmas = fields.numbers("sigmas");
   sampling.base_sigmas = fields.numbers("base_sigmas");
   sampling.shift = fields.number({"shift"});
 }
 
 void read_web_ui_sampling(Fields& fields, Sampling& sampling) {
-  const auto asked = first_text(fields, {"sampler_name", "sampler_index"}).second;
+  const auto samplers = given_texts(fields, {"sampler_name", "sampler_index"});
+  const auto asked = samplers.empty() ? "" : samplers.front().text;
+  if (samplers.size() > 1) warn_of_other_sampler(samplers, fields);
   const auto [sampler, schedule_behind] = parted(asked);
   sampling.sampler = sampler_named(sampler);
   if (!sampler.empty() && !sampling.sampler)
     fields.warn(text_of("the sampler is the model's own: there is no '", asked, "' here, but ",
                         list_of_names(kSamplers)));
-  const auto scheduler = first_text(fields, {"scheduler"}).second;
+  const auto schedulers = given_texts(fields, {"scheduler"});
+  const auto scheduler = schedulers.empty() ? "" : schedulers.front().text;
   const auto named = scheduler.empty() ? schedule_behind : schedule_named(scheduler);
   if (!scheduler.empty() && !named)
     fields.warn(text_of("the schedule is the model's own: there is no '", scheduler, "' here, but ",

@@ -33,6 +33,63 @@ constexpr MissingFeature kMissing[] = {
     {"infotext", "are no settings in a text"},
 };
 
+// What means nothing here, and would be another picture or file elsewhere.
+struct Unfollowed {
+  std::string_view field;  // a leading underscore: the end of one
+  const char* what;
+  const char* defaults = "";  // a JSON list of what the web UI's clients send unasked; empty: off
+};
+constexpr const char* kNoSecondPass = "is no second pass at a higher resolution";
+constexpr const char* kNoNoise = "is no noise setting of samplers";
+constexpr Unfollowed kUnfollowed[] = {
+    {"_skip", "is no choice of a text encoder's layer", "[0, 1]"},
+    {"eta", kNoNoise},
+    {"s_churn", kNoNoise},
+    {"s_min_uncond", kNoNoise},
+    {"s_tmin", kNoNoise},
+    {"s_tmax", kNoNoise},
+    {"s_noise", kNoNoise, "[0, 1]"},
+    {"save_images", "is no saving of pictures on the server"},
+    {"override_settings_restore_afterwards", "are no settings that stay after a request", "[true]"},
+    {"disable_extra_networks", "is no way to leave out a prompt's LoRAs"},
+    {"subseed", "are no variation seeds"},
+    {"refiner_switch_at", "is no refiner", "[0, 0.8, 1]"},
+    {"script_args", "are no scripts"},
+    {"image_cfg_scale", "is no guidance by a picture", "[0, 1.5]"},
+    {"include_init_images", "are no pictures in the answer but new ones"},
+    {"mask_round", "are no masks but soft ones", "[true]"},
+    {"firstpass_image", kNoSecondPass},
+    {"firstphase_width", kNoSecondPass},
+    {"firstphase_height", kNoSecondPass},
+    {"denoising_strength", "is no picture to start from", "[0, 0.7, 0.75]"},
+    {"hr_scale", kNoSecondPass, "[0, 1, 2]"},
+    {"hr_upscaler", kNoSecondPass, "[\"\", \"None\", \"Latent\"]"},
+    {"hr_second_pass_steps", kNoSecondPass},
+    {"hr_resize_x", kNoSecondPass},
+    {"hr_resize_y", kNoSecondPass},
+    {"hr_checkpoint_name", kNoSecondPass},
+    {"hr_additional_modules", kNoSecondPass},
+    {"hr_sampler_name", kNoSecondPass},
+    {"hr_scheduler", kNoSecondPass},
+    {"hr_prompt", kNoSecondPass},
+    {"hr_negative_prompt", kNoSecondPass},
+    {"hr_cfg", kNoSecondPass, "[0, 1, 7]"},
+    {"hr_distilled_cfg", kNoSecondPass, "[0, 3.5]"},
+};
+
+// Fields without effect also in the web UI, or whose wish is what happens anyway. Those of masks
+// are read where there is one.
+constexpr const char* kIdle[] = {"do_not_save_samples",
+                                 "do_not_save_grid",
+                                 "mask_blur",
+                                 "mask_blur_x",
+                                 "mask_blur_y",
+                                 "inpainting_fill",
+                                 "inpaint_full_res",
+                                 "inpaint_full_res_padding",
+                                 "inpainting_mask_invert",
+                                 "resize_mode"};
+
 std::string shown(const std::string& name) { return "'" + name.substr(0, kLongestShown) + "'"; }
 
 bool is_off(const Json& value, double neutral = 0) {
@@ -44,9 +101,15 @@ bool is_off(const Json& value, double neutral = 0) {
   }
   if (value.is_string()) {
     const auto text = ascii_lower_case(value.get<std::string>());
-    return text.empty() || text == "none";
+    return text.empty() || text == "none" || text.starts_with("use same ");
   }
   return std::all_of(value.begin(), value.end(), [](const Json& one) { return is_off(one); });
+}
+
+bool is_default(const Json& value, const char* defaults) {
+  if (*defaults == '\0') return is_off(value);
+  const auto list = Json::parse(defaults);
+  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 // A script has its arguments in order, of which the first turns many on or off; those of ControlNet
@@ -111,6 +174,14 @@ void read_true_guidance(std::optional<double> cfg, const std::string& negative,
   request.true_cfg = *cfg;
 }
 
+// Clients always choose a text encoder's last layer: 1 is the default.
+void warn_of_settings(const Json& settings, Fields& fields) {
+  if (!settings.is_object()) return;
+  for (const auto& [name, value] : settings.items())
+    if (name != "sd_model_checkpoint" && !is_off(value, 1))
+      fields.warn("the setting " + shown(name) + " is not used");
+}
+
 }  // namespace
 
 void refuse_missing_features(const Fields& fields) {
@@ -120,13 +191,22 @@ void refuse_missing_features(const Fields& fields) {
   refuse_scripts(value_of(fields, "alwayson_scripts"));
 }
 
-// Clients always choose a text encoder's last layer: 1 is the default.
 void warn_of_unused_choices(Fields& fields) {
-  const auto& settings = value_of(fields, "override_settings");
-  if (!settings.is_object()) return;
-  for (const auto& [name, value] : settings.items())
-    if (name != "sd_model_checkpoint" && !is_off(value, 1))
-      fields.warn("the setting " + shown(name) + " is not used");
+  warn_of_settings(value_of(fields, "override_settings"), fields);
+  for (const auto& missing : kMissing) (void)fields.has(missing.field);  // off, or refused
+  (void)fields.has("alwayson_scripts");
+  for (const auto& name : fields.unread()) {
+    const auto& value = fields.json().at(name);
+    const auto is_named = [&](const Unfollowed& one) {
+      return name == one.field || (one.field.front() == '_' && name.ends_with(one.field));
+    };
+    const auto* const unfollowed = std::ranges::find_if(kUnfollowed, is_named);
+    const bool is_known = unfollowed != std::end(kUnfollowed);
+    if (is_known && !is_default(value, unfollowed->defaults))
+      fields.warn(text_of("'", name, "' is not used: there ", unfollowed->what, " here"));
+    if (is_known || is_off(value) || std::ranges::count(kIdle, name) > 0) (void)fields.has(name);
+  }
+  fields.finish();
 }
 
 void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& request) {

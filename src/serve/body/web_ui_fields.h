@@ -11,7 +11,8 @@ namespace braid::serve {
 // `refiner_checkpoint`, scripts and the like.
 void refuse_missing_features(const Fields& fields);
 
-// Warns of each of `override_settings` that is not followed; clients always send some.
+// Warns of each of `override_settings` that is not followed, and of fields that were not read, but
+// for values that clients send unasked. `fields` warns of unknown ones; all others were read.
 void warn_of_unused_choices(Fields& fields);
 
 // `cfg_scale`, at 1 off, `distilled_cfg_scale` and `negative_prompt`: true guidance, the guidance

@@ -129,6 +129,7 @@ void Job::finish(const Ending& ending) {
   status_.finished = Clock::now();
   status_.error = error;
   status_.cause = ending.cause;
+  status_.param = ending.param;
   status_.eta.reset();
   pictures_ = {};
   publish(state_name(ending.state), error.empty() ? Json::object() : Json{{"message", error}});

@@ -31,6 +31,7 @@ struct Ending {
   JobState state = JobState::kDone;
   std::string error = {};  // if it failed
   Cause cause = Cause::kWork;
+  std::string param = {};  // the field of the request that was at fault, if that is known
 };
 
 using FileBytes = std::shared_ptr<const std::string>;
@@ -86,6 +87,7 @@ class Job {
     std::vector<MadePicture> pictures = {};
     std::string error = {};  // if it failed
     Cause cause = Cause::kWork;
+    std::string param = {};  // as of Ending
     // What the client should know: of its request, then of the work on it.
     std::vector<std::string> warnings = {};
   };

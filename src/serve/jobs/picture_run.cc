@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "image/parameters.h"
+#include "serve/body/loras.h"
 
 namespace braid::serve {
 namespace {
@@ -44,7 +45,10 @@ Hooks PictureRun::hooks(const Backend& backend) {
                               .file = std::make_shared<const std::string>(std::move(file))});
                     picture.rgb = picture.alpha = {};  // it is in the file
                   },
-              .warning = [this](const std::string& sentence) { job_.warn(sentence); },
+              .warning =
+                  [this, &backend](const std::string& sentence) {
+                    job_.warn(with_lora_names(sentence, request_, backend).text);
+                  },
               .stop = job_.stop_token()};
   if (!job_.order().has_previews) return hooks;
   hooks.preview_interval = job_.order().preview_interval;
