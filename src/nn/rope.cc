@@ -19,12 +19,18 @@ Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes) {
 }
 
 void make_ropes(DenoiserInput& in, const RopeAxes& axes) {
-  const auto make = [&](Tokens& run) {
-    if (run.ids_LA.defined()) run.rope = rope_table(run.ids_LA, axes);
-  };
-  make(in.noise);
-  make(in.text);
-  for (auto& reference : in.references) make(reference);
+  std::vector<Tokens*> runs = {&in.noise, &in.text};
+  for (auto& reference : in.references) runs.push_back(&reference);
+  std::erase_if(runs, [](const Tokens* run) { return !run->ids_LA.defined(); });
+  std::vector<Tensor> ids;
+  for (const auto* const run : runs) ids.push_back(run->ids_LA);
+  const auto all = rope_table(at::cat(ids), axes);
+  std::int64_t begin = 0;
+  for (auto* const run : runs) {
+    const auto count = run->ids_LA.size(0);
+    run->rope = {.cos = all.cos.narrow(0, begin, count), .sin = all.sin.narrow(0, begin, count)};
+    begin += count;
+  }
 }
 
 Rope rope_of(const std::vector<const Tokens*>& runs, const RopeAxes& axes) {

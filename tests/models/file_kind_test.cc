@@ -101,6 +101,10 @@ TEST_F(FileKinds, AreModelsThatBraidRuns) {
       {"model.diffusion_model.txt_norm.weight", "Qwen-Image"},
       {"model.diffusion_model.txt_in.text_norm.weight", "Qwen-Image-2.1"}};
   for (const auto& [mark, family] : kMarks) EXPECT_EQ(kind({{mark}}).family, family) << mark;
+  const std::string parity = BRAID_SOURCE_DIR "/tests/data/parity/";
+  const auto of_krea2 = kind_of_file(Checkpoint::open_file(
+      parity + "krea2/model/transformer/diffusion_pytorch_model.safetensors"));
+  EXPECT_EQ(of_krea2.family, "Krea 2") << "its layers are called up and down, as a LoRA's parts";
   EXPECT_EQ(
       kind({{"noise_refiner.0.ffn_norm1.weight"}, {"cap_embedder.1.weight", {3840, 1}}}).family,
       "Z-Image");

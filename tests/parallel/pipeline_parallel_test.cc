@@ -186,6 +186,21 @@ TEST(BlocksOfRank, WaitForARankThatTakesLongToSayWhatIsFree) {
   });
 }
 
+TEST(BlocksOfRank, RefuseSharesThatLeaveAStageWithoutABlock) {
+  for (const auto& shares : {std::vector{15, 1}, std::vector{1, 100}}) {
+    try {
+      run_ranks({.size = 2}, [&](const Group& world) {
+        const auto mesh = make_mesh(world, {.pp = 2, .shares = {.pp = shares}});
+        const std::vector<std::int64_t> blocks(8, 1);
+        (void)blocks_of_rank(mesh, blocks, [] { return StageMemory{true, 1}; });
+      });
+      FAIL();
+    } catch (const InputError& e) {
+      EXPECT_THAT(e.what(), HasSubstr("leaves one without a block: the transformer has 8"));
+    }
+  }
+}
+
 TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
   try {
     run_ranks({.size = 3}, [&](const Group& world) {

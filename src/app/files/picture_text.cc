@@ -4,8 +4,10 @@
 #include <charconv>
 
 #include "app/flags/flag_groups.h"
+#include "app/flags/option_names.h"
 #include "base/hub_cache.h"
 #include "comm/mesh.h"
+#include "pipeline/engine.h"
 
 namespace braid {
 
@@ -87,6 +89,43 @@ void add_followed(PngText& text, const Settings& settings, const PipelineOptions
   }
 }
 
+// Where it changes the picture.
+void add_layout(PngText& text, const Layout& layout) {
+  const auto shares = to_string(layout.shares);
+  const bool is_native = layout.collectives == Collectives::kNative;
+  if (shares.empty() && !is_native) return;
+  const auto degrees = degrees_of(layout);
+  for (const auto& axis : kAxes)
+    if (const int degree = degrees.*axis.degree; degree > 1)
+      text.emplace_back(axis.name, std::to_string(degree));
+  if (!shares.empty()) text.emplace_back("shares", shares);
+  if (is_native) text.emplace_back("collectives", "native");
+}
+
+// In what weights are kept and computed.
+void add_numbers(PngText& text, const PipelineOptions& options) {
+  const auto& memory = options.memory;
+  if (options.dtype != Dtype::kAuto)
+    text.emplace_back("dtype", name_of(dtype_names(), options.dtype));
+  if (memory.quantize != Quantize::kNone)
+    text.emplace_back("quantize", name_of(quantize_names(), memory.quantize));
+  if (memory.quantize_text != Quantize::kNone)
+    text.emplace_back("quantize_text", name_of(quantize_names(), memory.quantize_text));
+  std::string skipped;
+  for (const auto& layer : memory.keep_dense) skipped += (skipped.empty() ? "" : ",") + layer;
+  if (!skipped.empty()) text.emplace_back("quantize_skip", skipped);
+}
+
+void add_cache(PngText& text, const CacheOptions& cache) {
+  if (cache.mode == CacheMode::kOff) return;
+  const CacheOptions usual;
+  text.emplace_back("cache", words_of(cache));
+  if (cache.most_in_a_row != usual.most_in_a_row)
+    text.emplace_back("cache_limit", std::to_string(cache.most_in_a_row));
+  if (cache.mode == CacheMode::kAccumulated && cache.polynomial != usual.polynomial)
+    text.emplace_back("cache_polynomial", list_of(cache.polynomial));
+}
+
 }  // namespace
 
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
@@ -115,11 +154,9 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   if (settings.mask_blur > 0) text.emplace_back("mask_blur", decimal(settings.mask_blur));
   if (settings.padding_crop)
     text.emplace_back("padding_crop", std::to_string(*settings.padding_crop));
-  if (const auto shares = to_string(options.layout.shares); !shares.empty())
-    text.emplace_back("shares", shares);
-  if (options.layout.collectives == Collectives::kNative)
-    text.emplace_back("collectives", "native");
-  if (options.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options.cache));
+  add_layout(text, options.layout);
+  add_numbers(text, options);
+  add_cache(text, options.cache);
   if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
   text.emplace_back("model", model_name(options.model));
   text.emplace_back("software", "braid " + version());

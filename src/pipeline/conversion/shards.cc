@@ -114,21 +114,24 @@ bool is_finite(const Tensor& tensor) {
 }
 
 // Such weights are written as they are, but nobody should learn it from black pictures.
-void warn_of_numbers(const ShardJob& job, const std::map<std::string, Tensor>& tensors) {
+void check_numbers(const ShardJob& job, const std::map<std::string, Tensor>& tensors) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors)
     if (!is_finite(tensor)) names.push_back(name);
   if (names.empty()) return;
   const auto others = names.size() - 1;
-  job.warn(text_of("tensor '", names.front(), "' ",
-                   others > 0 ? text_of("and ", others, " more hold") : "holds",
-                   " numbers that are not finite"));
+  const auto found = text_of("tensor '", names.front(), "' ",
+                             others > 0 ? text_of("and ", others, " more hold") : "holds",
+                             " numbers that are not finite");
+  require(!job.is_adapted, found, " once the adapters are merged: give them smaller scales, ",
+          "or look for the damaged file");
+  if (job.warn) job.warn(found);
 }
 
 void write_shard(const ShardJob& job, const fs::path& path,
                  const std::vector<SurveyedTensor>& asked) {
   const auto tensors = tensors_of(job, asked);
-  if (job.warn) warn_of_numbers(job, tensors);
+  check_numbers(job, tensors);
   write_file(path, write_safetensors(tensors));
   check_written(path, tensors);
   write_file(path.string() + kNote, note_of(job, path, asked));

@@ -38,7 +38,8 @@ std::optional<std::string> why_not_finite(const Tensor& decoded_1CHW, int pictur
   // A sum is finite where all of so few and small values are, and needs no other tensor.
   if (decoded_1CHW.sum(at::kFloat).isfinite().item<bool>()) return {};
   return text_of("picture ", picture, " has values that are not finite numbers: the model's ",
-                 "weights are damaged, or too large for ",
+                 "weights are damaged, or these or the scales asked for (of guidance, of ",
+                 "adapters) are too large for ",
                  c10::getDtypeNames(decoded_1CHW.scalar_type()).first);
 }
 

@@ -115,17 +115,19 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
     return (double(copied_bytes(pages, offload, use, range)) + kBytesLate * double(copies)) *
            (waits ? 2 : 1);
   };
-  const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode) {
-    const auto pages =
-        pages_of(part, {.tp = place_.grid.of_tp(), .tp_rank = place_.grid.of_tp().largest_rank()},
-                 {.quantize = form, .offload = mode, .blocks = o.blocks});
+  const auto bytes_of = [&](const PartTensors& part, const Shares& sharers, Quantize form,
+                            OffloadMode mode) {
+    const auto pages = pages_of(part, {.tp = sharers, .tp_rank = sharers.largest_rank()},
+                                {.quantize = form, .offload = mode, .blocks = o.blocks});
     return moved(pages, mode, 0, PageUse::kRepeated);
   };
   const auto& t = *job.tensors;
   const double pictures = job.num_pictures, rounds = pictures / std::max(1, job.batch_size);
   double text_bytes = 0;
   for (const auto* part : job.family->text_parts())
-    if (part->is_large) text_bytes += bytes_of(t.of(*part), part->form(job.memory), o.text);
+    if (part->is_large)
+      text_bytes +=
+          bytes_of(t.of(*part), text_ranks(job, place_.grid), part->form(job.memory), o.text);
   double denoiser_bytes = 0;  // of a round
   const auto pages = pages_of_denoisers(
       job, {.tp = place_.grid.of_tp(), .tp_rank = place_.grid.of_tp().largest_rank()});
@@ -138,9 +140,10 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
     };
     denoiser_bytes += moves(PageUse::kOnce) + times * moves(PageUse::kRepeated);
   }
-  const auto bytes = pictures * job.branches * text_bytes +
-                     pictures * bytes_of(t.of(Part::Role::kDecoder), Quantize::kNone, o.vae) +
-                     rounds * denoiser_bytes;
+  const auto bytes =
+      pictures * job.branches * text_bytes +
+      pictures * bytes_of(t.of(Part::Role::kDecoder), Shares(1), Quantize::kNone, o.vae) +
+      rounds * denoiser_bytes;
   return bytes / (o.folder.empty() ? kHostSpeed : kDiskSpeed);
 }
 

@@ -95,9 +95,11 @@ std::vector<double> checked_levels(const char* name, std::vector<double> levels)
           " noise levels, they are ", levels.size());
   double before = HUGE_VAL;
   for (const double level : levels) {
-    require(level > 0 && level <= 1, "the ", name, " should lie above 0 and up to 1, one is ",
-            level);
+    require(float(level) > 0 && level <= 1, "the ", name,
+            " should lie above 0 and up to 1, one is ", level);
     require(level < before, "the ", name, " should fall, but ", level, " follows ", before);
+    require(float(level) < float(before), "the ", name, " should fall by more, but ", level,
+            " follows ", before, ", which is the same in 32 bits");
     before = level;
   }
   return levels;
@@ -182,14 +184,30 @@ bool has_own_levels(const Sampling& s) {
          s.schedule.value_or(SigmaSchedule::kModel) == SigmaSchedule::kModel;
 }
 
-Schedule make_grid(const Sampling& s, ScheduleConfig config, ScheduleStart start) {
-  config = shifted_by(std::move(config), s.shift);
+namespace {
+
+Schedule unchecked_grid(const Sampling& s, const ScheduleConfig& config, ScheduleStart start) {
   if (!s.sigmas.empty()) return schedule_of(config, s.sigmas);
   if (s.schedule.value_or(SigmaSchedule::kModel) != SigmaSchedule::kModel)
     return schedule_of(config, levels_of(*s.schedule, LevelTable(config, start.mu), start.steps));
   start.levels.assign(s.base_sigmas.begin(), s.base_sigmas.end());
   if (!start.levels.empty()) start.steps = int(start.levels.size());
   return make_schedule(config, start);
+}
+
+// Samplers divide by the differences of neighbours.
+void check_differ(const Schedule& schedule, double shift) {
+  for (std::size_t i = 1; i < schedule.sigmas.size(); ++i)
+    require(schedule.sigmas[i] != schedule.sigmas[i - 1], "a shift of ", shift, " is too far from ",
+            "1: noise levels that follow each other would be the same, ", schedule.sigmas[i]);
+}
+
+}  // namespace
+
+Schedule make_grid(const Sampling& s, ScheduleConfig config, ScheduleStart start) {
+  auto grid = unchecked_grid(s, shifted_by(std::move(config), s.shift), start);
+  if (s.shift) check_differ(grid, *s.shift);
+  return grid;
 }
 
 Schedule begun_below_one(Schedule schedule, const ScheduleConfig& config, double mu) {

@@ -145,11 +145,19 @@ std::string_view without_trailing(std::string_view module) {
   return last == std::string_view::npos ? module : module.substr(0, last + 1);
 }
 
+// Layers of models are called `up` and `down`, too: Krea 2's `ff.up.weight` is none of an
+// adapter's.
+bool may_end_in(std::string_view name, const Ending& ending) {
+  const bool is_bare = ending.text == ".up.weight" || ending.text == ".down.weight";
+  return !is_bare || name.find("lora") != name.npos;
+}
+
 // nullptr if there is none.
 const Ending* ending_of(std::string_view name) {
   const auto* const found =
       std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& ending) {
-        return name.ends_with(ending.text) && name.size() > ending.text.size();
+        return name.ends_with(ending.text) && name.size() > ending.text.size() &&
+               may_end_in(name, ending);
       });
   return found == kEndings.end() ? nullptr : found;
 }

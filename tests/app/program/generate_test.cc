@@ -9,7 +9,7 @@
 namespace braid::generate_test {
 
 using Json = nlohmann::json;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 class Generate : public Workplace {
  protected:
@@ -88,8 +88,41 @@ TEST_F(Generate, MeasuresSharesOnceAndRecordsThem) {
       Json::parse(drawn("given.png", {"--tp", "2", "--shares", "tp=3:1", "--json"}).out);
   EXPECT_EQ(given["shares"], Json({{"tp", {3, 1}}}));
   EXPECT_EQ(given["collectives"], "ordered");
-  EXPECT_THAT(braid({"info", "given.png"}).out, HasSubstr("tp=3:1"));
+  EXPECT_THAT(braid({"info", "given.png"}).out, AllOf(HasSubstr("tp=3:1"), HasSubstr("tp ")));
   EXPECT_THAT(braid({"info", "alike.png"}).out, testing::Not(HasSubstr("shares")));
+}
+
+// What draws another picture stands in it.
+TEST_F(Generate, RecordsInWhatNumbersAPictureWasDrawn) {
+  draw({"a",
+        "--size",
+        "64x64",
+        "--steps",
+        "2",
+        "--tp",
+        "5",
+        "--dtype",
+        "float32",
+        "--quantize",
+        "int8",
+        "--quantize-text",
+        "fp8",
+        "--quantize-skip",
+        "img_in",
+        "--cache",
+        "accumulated:0.5",
+        "--cache-limit",
+        "1",
+        "--cache-polynomial",
+        "2,0",
+        "-o",
+        "drawn.png"});
+  const auto said = braid({"info", "drawn.png"}).out;
+  for (const auto* const words :
+       {"dtype", "float32", "quantize", "int8", "quantize_text", "fp8", "quantize_skip", "img_in",
+        "cache_limit", "cache_polynomial", "2,0"})
+    EXPECT_THAT(said, HasSubstr(words));
+  EXPECT_THAT(said, testing::Not(HasSubstr("\ntp"))) << "which changes it by rounding alone";
 }
 
 // There is nothing to sum.

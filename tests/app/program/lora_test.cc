@@ -56,6 +56,15 @@ TEST_F(Lora, IsNamedInThePicturesText) {
   EXPECT_EQ(Json::parse(info.out)["lora"], "lora.safetensors=-0.5");
 }
 
+TEST_F(Lora, ThatOverflowsIsNotConverted) {
+  const auto file = lora({{"transformer.x_embedder.lora_A.weight", {2, 64}, 1},
+                          {"transformer.x_embedder.lora_B.weight", {192, 2}, 1}});
+  const auto demo = (std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo").string();
+  expect_bad_input({"convert", "-m", demo, "--lora", file + "=3e38", "-o", "converted"},
+                   "not finite once the adapters are merged");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "converted"));
+}
+
 TEST_F(Lora, ThatAddsNothingChangesNothing) {
   const auto file = lora(pair("transformer.x_embedder", 192, 64));
   ASSERT_EQ(draw({"a", "-o", "plain.png"}).exit_code, 0);

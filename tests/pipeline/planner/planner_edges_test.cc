@@ -138,7 +138,7 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
   EXPECT_THAT(refusal(job, {.ring = 2, .shares = {.ring = {99, 1}}}),
               HasSubstr("2 (99:1) needs as many image tokens, there are 16"));
   EXPECT_THAT(refusal(job, {.pp = 2, .shares = {.pp = {999, 1}}}),
-              HasSubstr("needs as many blocks"));
+              HasSubstr("2 (999:1) leaves a rank without a block, there are 57"));
   job.num_pictures = 3;
   EXPECT_EQ(refusal(job, {.dp = 3}), "");
   EXPECT_THAT(refusal(job, {.dp = 4}), HasSubstr("dp 4 needs as many pictures, there are 3"));

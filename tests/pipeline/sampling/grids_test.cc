@@ -137,6 +137,11 @@ TEST(Grids, SayWhatIsWrong) {
     return message_of([&] { settled(asked, {}, {}, limits); });
   };
   EXPECT_THAT(refusal({.sigmas = {1, 0.5, 0.5}}), HasSubstr("should fall, but 0.5 follows 0.5"));
+  EXPECT_THAT(refusal({.sigmas = {1, 0.8, 0.7999999999, 0.2}}), HasSubstr("the same in 32 bits"));
+  EXPECT_THAT(refusal({.sigmas = {1, 1e-60}}), HasSubstr("should lie above 0"));
+  EXPECT_THAT(
+      message_of([] { make_grid({.shift = 1e9}, {}, {.steps = 4, .image_tokens = 16, .mu = 0}); }),
+      HasSubstr("a shift of 1e+09 is too far from 1"));
   EXPECT_THAT(refusal({.sigmas = {0.5, 0.7}}), HasSubstr("should fall, but 0.7 follows 0.5"));
   EXPECT_THAT(refusal({.sigmas = {1.5, 1}}), HasSubstr("sigmas should lie above 0 and up to 1"));
   EXPECT_THAT(refusal({.base_sigmas = {1, -0.1}}), HasSubstr("base sigmas should lie above 0"));

@@ -22,6 +22,8 @@ TEST(AdapterKeys, AreTakenApart) {
         Row{"a_b.lora_up.weight", "a_b", Role::kUp},
         Row{"a.b.lora.down.weight", "a.b", Role::kDown},
         Row{"a.processor.qkv_lora1.up.weight", "a.processor.qkv_lora1", Role::kUp},
+        Row{"a.ff.up.weight", "a.ff.up.weight", Role::kReplacement},
+        Row{"a.ff.down.weight", "a.ff.down.weight", Role::kReplacement},
         Row{"a.lora_magnitude_vector", "a", Role::kMagnitude},
         Row{"a.lora_magnitude_vector.default.weight", "a", Role::kMagnitude},
         Row{"a.dora_scale", "a", Role::kMagnitude},

@@ -21,11 +21,6 @@ const ModelTensors& tensors_of(const PlanJob& job) {
   return *job.tensors;
 }
 
-// The ranks that share the text encoders.
-Shares text_ranks(const PlanJob& job, const Degrees& grid) {
-  return job.layout.text == TextRanks::kShared ? grid.of_tp() : Shares(1);
-}
-
 std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
   std::int64_t most = 0;
   for (const auto* part : job.family->text_parts())
@@ -301,6 +296,10 @@ std::int64_t locked_bytes(const PlanJob& job, const RankBytes& b) {
 }
 
 }  // namespace
+
+Shares text_ranks(const PlanJob& job, const Degrees& grid) {
+  return job.layout.text == TextRanks::kShared ? grid.of_tp() : Shares(1);
+}
 
 std::int64_t RankBytes::peak() const {
   const auto step =

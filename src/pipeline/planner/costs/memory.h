@@ -35,6 +35,9 @@ struct RankBytes {
   std::int64_t peak() const;  // on the device
 };
 
+// The ranks that share the text encoders.
+Shares text_ranks(const PlanJob& job, const Degrees& grid);
+
 // `stage` is the rank's run of blocks. The job is surveyed, here and below.
 RankBytes predict_bytes(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage);
 
