@@ -12,6 +12,8 @@
 #include "pipeline/planner/fastest.h"
 #include "pipeline/rank_speeds.h"
 #include "pipeline/settings.h"
+#include "weights/names.h"
+#include "weights/weights.h"
 
 namespace braid {
 namespace {
@@ -83,6 +85,21 @@ void check_request(const DeployOptions& asked, const RequestLimits& limits, bool
   const auto& in = asked.request->pictures;
   const bool has_pictures = !in.is_empty() || in.strength || in.mask_blur > 0 || in.padding_crop;
   if (!is_launched || has_pictures) (void)settle(*asked.request, limits, {});
+}
+
+// Says which layers are to stay dense that no transformer has. These are constructed without
+// weights.
+void say_unknown_layers(const DeployOptions& asked, const Family& family, bool is_first) {
+  const auto& named = asked.pipeline.memory.keep_dense;
+  if (named.empty() || !asked.say || !is_first) return;
+  std::vector<SurveyedTensor> tensors;
+  for (const auto* const part : family.denoisers())
+    part->make(Weights::synthetic({.dtype = at::kFloat}).surveyed(tensors));
+  for (const auto& pattern : named) {
+    const bool is_known = std::ranges::any_of(
+        tensors, [&](const SurveyedTensor& t) { return matches_any({pattern}, t.layer); });
+    if (!is_known) asked.say(text_of("`keep_dense` ", pattern, " names no layer of this model"));
+  }
 }
 
 // Names each rank's device. "cuda" means each process's own.
@@ -243,6 +260,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
     (void)host.device(device_of_rank(name, host));
   auto model = open_together(asked, host.launch);
   check_request(asked, model.family->description().limits, host.launch.has_value());
+  say_unknown_layers(asked, *model.family, !host.launch || host.launch->rank == 0);
   Deployment d{.options = std::move(model.options),
                .files = std::move(model.files),
                .family = std::move(model.family),

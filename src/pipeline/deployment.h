@@ -32,7 +32,8 @@ struct DeployOptions {
   std::vector<int> blocks = {};  // for it, one count per kind; 0: all
   // Whether the parts beside a single file's transformer must have weights, too.
   WeightsNeeded needed = WeightsNeeded::kAll;
-  // Hears which files were chosen where several would do; of a launch, on the first rank.
+  // Hears which files were chosen where several would do, and which layers are named in vain; of a
+  // launch, on the first rank.
   Warn say = {};
 };
 

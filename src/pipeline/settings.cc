@@ -238,6 +238,8 @@ void check_frames(const Request& r, const RequestLimits& limits) {
     return;
   }
   require(!r.layers, "this model draws no layers of a picture");
+  require(frames.most > 1 || asked == 1, "this model draws pictures, of one frame each: ", asked,
+          " frames were asked for");
   within("number of frames", asked, 1, frames.most);
 }
 
@@ -299,6 +301,8 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   if (true_scale(r, limits)) s.negative = negative_of(r, limits);
   if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
     warn("guidance is not rescaled or capped: that takes true guidance, which is off");
+  if (!s.negative && r.cfg_until < 1)
+    warn("true guidance is off from the start: the part of the way that it runs is not used");
   check_pictures(r, limits.pictures);
   require(!r.pictures.resolution || (!r.width && !r.height),
           "both a resolution and a size were given: give one of them");
@@ -344,6 +348,7 @@ Request completed(const Request& request, const Settings& s) {
   all.true_cfg = s.negative ? s.true_cfg : 1;
   all.guidance_rescale = s.negative ? s.true_guidance.rescale : 0;
   all.cfg_norm_cap = s.negative ? s.true_guidance.norm_cap : 0;
+  all.cfg_until = s.negative ? s.true_guidance.until : 1;
   all.negative_prompt = s.negative ? std::optional(s.negative->text) : std::nullopt;
   if (!s.negative) all.negative_prompt_2.reset();
   return all;

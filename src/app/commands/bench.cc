@@ -85,6 +85,7 @@ void require_one_launch(const BenchFlags& flags) {
 
 int bench_transformer(const BenchFlags& flags) {
   require_one_launch(flags);
+  warn_of(flags.unused);
   std::vector<OrderedJson> before, results;
   if (is_first_rank()) before = earlier_results(flags);
   if (!flags.plot.empty() && is_first_rank()) require_writable("--plot", flags.plot);

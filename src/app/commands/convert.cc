@@ -19,6 +19,7 @@ ConvertOptions with_published(ConvertOptions options) {
 int convert_model(const ConvertFlags& flags) {
   StopSignals signals;
   ProgressDisplay display(display_on_standard_error(flags.verbosity == Verbosity::kQuiet));
+  for (const auto& sentence : flags.unused) display.say("warning: " + sentence);
   try {
     convert(with_published(flags.options), {.progress = [&](const Progress& p) { display.show(p); },
                                             .warning =

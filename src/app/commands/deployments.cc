@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "app/files/bundled_model.h"
+#include "app/machine/launched.h"
 #include "app/print/failure.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -47,6 +48,11 @@ bool are_cpus(const std::vector<DeviceSpec>& devices) {
 }
 
 }  // namespace
+
+void warn_of(const std::vector<std::string>& unused) {
+  if (!is_first_rank()) return;
+  for (const auto& sentence : unused) std::cerr << "braid: warning: " << sentence << '\n';
+}
 
 Deployment deployed(const GenerateFlags& flags, const Request& request,
                     const std::function<void(const std::string&)>& say) {

@@ -18,4 +18,7 @@ Deployment deployed(const BenchConfiguration& configuration);
 Deployment deployed(const InfoFlags& flags);
 Deployment deployed(const PlanFlags& flags);  // on its devices, which need not be here
 
+// Says on standard error, on the first rank, which flags have no effect.
+void warn_of(const std::vector<std::string>& unused);
+
 }  // namespace braid

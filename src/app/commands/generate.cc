@@ -54,6 +54,7 @@ class GenerateRun {
   int run();
 
  private:
+  void deploy_here();
   void tell_plans();
   void tell_shares();
   void take_shares(const Engine& engine);
@@ -101,8 +102,7 @@ void GenerateRun::prepare() {
   auto read = read_input_pictures(flags_.pictures);
   request_.pictures = std::move(read.pictures);
   inputs_ = std::move(read.files);
-  deployment_ = deployed(flags_, request_,
-                         [this](const std::string& choice) { display_.say(with_flags(choice)); });
+  deploy_here();
   request_ = deployment_->tiled(std::move(request_));
   if (!is_first_) return;
   const auto& limits = deployment_->family->description().limits;
@@ -116,9 +116,22 @@ void GenerateRun::prepare() {
   check_dump();
 }
 
+// Boxes are called by their file.
+void GenerateRun::deploy_here() {
+  try {
+    deployment_ = deployed(flags_, request_,
+                           [this](const std::string& choice) { display_.say(with_flags(choice)); });
+  } catch (const InputError& refusal) {
+    const std::string sentence = refusal.what();
+    if (flags_.boxes.empty() || sentence.find("`boxes`") == sentence.npos) throw;
+    throw InputError(with_name(sentence, "`boxes`", flags_.boxes.string()));
+  }
+}
+
 // What was chosen and not asked for by name, and what may not fit.
 void GenerateRun::tell_plans() {
   const auto& d = *deployment_;
+  for (const auto& sentence : flags_.unused) warn(sentence);
   if (d.layout_plan)
     display_.say(text_of("layout ", layout_name(d.layout_plan->grid), ": predicted ",
                          readable_seconds(d.layout_plan->seconds_per_picture), " per picture"));

@@ -1,8 +1,9 @@
 #include "app/commands/commands.h"
-#include "app/print/plan_json.h"
 
 #include <algorithm>
 
+#include "app/commands/deployments.h"
+#include "app/print/plan_json.h"
 #include "app/print/plan_table.h"
 #include "app/print/standard_output.h"
 #include "pipeline/planner/slower_codes.h"
@@ -10,6 +11,7 @@
 namespace braid {
 
 int plan(const PlanFlags& flags) {
+  warn_of(flags.unused);
   PlanReport report{.flags = flags, .job = job_of(flags), .machine = machine_of(flags)};
   for (const auto& device : report.machine.devices)
     if (!report.slower_codes)

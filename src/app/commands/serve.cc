@@ -187,6 +187,7 @@ void ServeRun::drain() {
 int ServeRun::run() {
   const auto port = server_.port();
   log_("listening", {{"address", flags_.host}, {"port", port > 0 ? std::to_string(port) : ""}});
+  for (const auto& sentence : flags_.unused) log_("warning", {{"message", sentence}});
   for (const auto& model : engines_->models()) {
     if (const auto& pages = model.deployment.pages)
       log_("files", {{"model", model.name}, {"folder", pages->folder().string()}});

@@ -51,6 +51,7 @@ std::string table_of(const Verdict& verdict, const std::string& layout) {
 }  // namespace
 
 int verify_layout(const VerifyFlags& flags) {
+  warn_of(flags.unused);
   const auto deployment = deployed(flags);
   auto options = flags.options;
   options.probe.pictures = read_input_pictures(flags.pictures).pictures;

@@ -4,6 +4,7 @@
 
 #include "app/flags/flag_groups.h"
 #include "app/flags/flag_values.h"
+#include "app/flags/unused_flags.h"
 
 namespace braid {
 namespace {
@@ -39,11 +40,6 @@ void require_sweepable(const std::string& flag) {
     require(flag != list, "--sweep cannot vary ", list, ": its own value contains commas");
 }
 
-bool offloads(const Offload& o) {
-  return o.transformer != OffloadMode::kNone || o.text != OffloadMode::kNone ||
-         o.vae != OffloadMode::kNone;
-}
-
 // Checks flags that need others. The preset's values are not known yet.
 void check_together(const BenchFlags& f, const std::set<std::string>& given) {
   const auto needs = [&](const char* flag, const char* other, const char* why) {
@@ -59,6 +55,21 @@ void check_together(const BenchFlags& f, const std::set<std::string>& given) {
                                    });
   require(is_used || !given.contains("--offload-dir"),
           "--offload-dir is for weights that are offloaded: give --offload, too");
+}
+
+// What no configuration uses.
+std::vector<std::string> unused_flags(const std::vector<BenchConfiguration>& configurations) {
+  const auto unused_by = [](const BenchConfiguration& c) {
+    return unused_memory_flags(c.denoiser.pipeline, c.denoiser.stated, Fit::kAsAsked);
+  };
+  auto unused = unused_by(configurations.front());
+  for (const auto& configuration : configurations) {
+    const auto others = unused_by(configuration);
+    std::erase_if(unused, [&](const std::string& sentence) {
+      return std::ranges::find(others, sentence) == others.end();
+    });
+  }
+  return unused;
 }
 
 }  // namespace
@@ -107,6 +118,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
 void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   read.finish();
   f.is_sweep = !line.sweeps.empty();
+  for (auto& sweep : line.sweeps) sweep.flag = read.usual_name(sweep.flag);
   auto given = read.given();
   for (const auto& sweep : line.sweeps) given.insert(sweep.flag);
   for (const auto& sweep : line.sweeps) require_sweepable(sweep.flag);
@@ -119,6 +131,7 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
     f.configurations.push_back(line.configuration);
   }
   check_together(f, given);
+  f.unused = unused_flags(f.configurations);
 }
 
 }  // namespace braid

@@ -35,11 +35,7 @@ void add_cache_flags(FlagReader& read, CacheOptions& cache) {
   read.text("--cache-polynomial", "A,B,...", "Cache",
             "Coefficients of the polynomial that accumulated applies to each\n"
             "change, highest power first. Default: 1,0",
-            [&](const std::string& flag, const std::string& text) {
-              cache.polynomial.clear();
-              for (const auto& factor : split_at_commas(text))
-                cache.polynomial.push_back(finite_number(flag, factor));
-            });
+            into(cache.polynomial, number_list));
 }
 
 std::string words_of(const CacheOptions& cache) {

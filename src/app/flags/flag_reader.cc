@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "app/flags/flag_values.h"
 #include "app/print/readable.h"
 #include "base/error.h"
 
@@ -13,8 +14,19 @@ namespace {
 constexpr int kHelpColumn = 28;
 constexpr std::size_t kHelpWidth = 66;  // characters after that column
 
-// "-n,--num-images" -> "--num-images"
-std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+// "-n,--num-images" -> "--num-images"; "--pp,--layer-split" -> both, the usual one first
+std::vector<std::string> long_names(const std::string& names) {
+  auto all = split_at_commas(names);
+  std::erase_if(all, [](const std::string& name) { return !name.starts_with("--"); });
+  return all;
+}
+
+// How complaints call a flag: "--pp or --layer-split", as the parser keeps neither spelling.
+std::string words_of_names(const std::vector<std::string>& names) {
+  std::string words;
+  for (const auto& name : names) words += (words.empty() ? "" : " or ") + name;
+  return words;
+}
 
 // Insertions, deletions and substitutions between two words (Levenshtein, 1966).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -97,13 +109,19 @@ FlagReader::FlagReader(CLI::App& command) : command_(command) {
   command.get_help_ptr()->description("Print this help");
 }
 
+std::string FlagReader::know(const std::string& names, const Read& read) {
+  const auto all = long_names(names);
+  for (const auto& name : all) known_[name] = {.usual = all.front(), .read = read};
+  return all.front();
+}
+
 void FlagReader::text(const std::string& names, const std::string& value, const std::string& group,
                       const std::string& help, Read read) {
-  const auto flag = long_name(names);
-  known_[flag] = read;
-  const auto take = [this, read, flag](const std::string& text) {
+  const auto flag = know(names, read);
+  const auto take = [this, read, flag,
+                     said = words_of_names(long_names(names))](const std::string& text) {
     given_.insert(flag);
-    reads_.emplace_back([=] { read(flag, text); });
+    reads_.emplace_back([=] { read(said, text); });
   };
   command_.add_option_function<std::string>(names, take, wrapped(help))
       ->option_text(value)
@@ -113,7 +131,7 @@ void FlagReader::text(const std::string& names, const std::string& value, const 
 
 void FlagReader::texts(const std::string& names, const std::string& value, const std::string& group,
                        const std::string& help, Read read) {
-  const auto take = [this, read, flag = long_name(names)](const std::vector<std::string>& all) {
+  const auto take = [this, read, flag = know(names, read)](const std::vector<std::string>& all) {
     for (const auto& text : all) reads_.emplace_back([=] { read(flag, text); });
   };
   command_.add_option_function<std::vector<std::string>>(names, take, help)
@@ -172,7 +190,12 @@ void FlagReader::read_also(const std::string& flag, const std::string& said,
   const auto it = known_.find(flag);
   require(it != known_.end(), said, ": braid ", command_.get_name(), " has no flag ",
           in_quotes(flag), " with a value", suggestion(command_, flag));
-  it->second(said, text);
+  it->second.read(said, text);
+}
+
+std::string FlagReader::usual_name(const std::string& flag) const {
+  const auto it = known_.find(flag);
+  return it == known_.end() ? flag : it->second.usual;
 }
 
 std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* argv) {

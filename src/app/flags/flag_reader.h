@@ -47,13 +47,24 @@ class FlagReader {
   // contains it. Throws InputError unless the command has such a flag with a value.
   void read_also(const std::string& flag, const std::string& said, const std::string& text);
 
-  // Long names of the flags given with a value: "--tp".
+  // What a flag with several long names is usually called: "--pp" for "--layer-split".
+  std::string usual_name(const std::string& flag) const;
+
+  // Usual long names of the flags given with a value: "--tp".
   const std::set<std::string>& given() const { return given_; }
 
  private:
+  struct Known {
+    std::string usual;  // of the flag's long names
+    Read read;
+  };
+
+  // Returns the flag's usual name.
+  std::string know(const std::string& names, const Read& read);
+
   CLI::App& command_;
   std::vector<std::function<void()>> reads_;
-  std::map<std::string, Read> known_;
+  std::map<std::string, Known> known_;  // by each long name
   std::set<std::string> given_;
 };
 

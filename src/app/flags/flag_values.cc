@@ -3,8 +3,11 @@
 #include <cfloat>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
+
+#include "base/ascii.h"
 
 namespace braid {
 namespace {
@@ -20,6 +23,19 @@ std::optional<Number> number_of(std::string_view text) {
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stopped != end) return {};
   return value;
+}
+
+// The same for decimal numbers of any size: beyond a double's range they count as its largest
+// number or as 0.
+std::optional<double> real_number(std::string_view text) {
+  if (const auto value = number_of<double>(text)) return value;
+  constexpr auto kPlain = "+-.eE0123456789";
+  if (text.find_first_not_of(kPlain) != text.npos) return {};
+  char* end = nullptr;
+  const std::string copy(text);
+  const double rounded = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end != '\0') return {};
+  return std::isinf(rounded) ? DBL_MAX : 0;
 }
 
 }  // namespace
@@ -40,11 +56,25 @@ std::uint64_t seed_number(const std::string& flag, const std::string& text) {
 }
 
 double finite_number(const std::string& flag, const std::string& text) {
-  const auto value = number_of<double>(text);
+  const auto value = real_number(text);
+  require(value && std::isfinite(*value), flag, " should be a finite number, it is ",
+          in_quotes(text));
   // Models compute in float32, so its range is the flag's.
-  require(value && std::abs(*value) <= FLT_MAX, flag, " should be a finite number, it is ",
+  require(std::abs(*value) <= FLT_MAX, flag, " is too large: it should be at most 3.4e38, it is ",
           in_quotes(text));
   return *value;
+}
+
+std::vector<double> number_list(const std::string& flag, const std::string& text) {
+  std::vector<double> numbers;
+  for (const auto& part : split_at_commas(text)) {
+    const auto value = real_number(part);
+    require(value && std::isfinite(*value), flag,
+            " should be a list of numbers separated by commas, as in 1,0.5, it is ",
+            in_quotes(text));
+    numbers.push_back(finite_number(flag, part));
+  }
+  return numbers;
 }
 
 PictureSize picture_size(const std::string& flag, const std::string& text) {
@@ -68,6 +98,12 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
       parts.emplace_back();
     else
       parts.back() += c;
+  return parts;
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  auto parts = split_at(text, ',');
+  for (auto& part : parts) part = std::string(trimmed(part));
   return parts;
 }
 

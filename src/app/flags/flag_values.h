@@ -21,14 +21,14 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
                           std::int64_t high);
 std::uint64_t seed_number(const std::string& flag, const std::string& text);
 double finite_number(const std::string& flag, const std::string& text);
+std::vector<double> number_list(const std::string& flag, const std::string& text);  // "1, 0.5"
 
 PictureSize picture_size(const std::string& flag, const std::string& text);  // "640x480"
 
 // "a,b" -> a, b; "" -> one empty part
 std::vector<std::string> split_at(const std::string& text, char separator);
-inline std::vector<std::string> split_at_commas(const std::string& text) {
-  return split_at(text, ',');
-}
+// The same without the spaces around each part, as in "a, b".
+std::vector<std::string> split_at_commas(const std::string& text);
 
 template <class Value>
 using Choices = std::vector<std::pair<std::string, Value>>;

@@ -9,6 +9,7 @@
 #include "app/flags/flag_reader.h"
 #include "app/flags/flag_values.h"
 #include "app/flags/plan_flags.h"
+#include "app/flags/unused_flags.h"
 #include "pipeline/planner/devices.h"
 
 namespace braid {
@@ -214,23 +215,46 @@ struct Command {
   Flags flags = {};
 };
 
+// These commands offload what a GPU has no room for.
+template <class Flags>
+std::vector<std::string> unused_flags(const Flags& flags, const FlagReader& read) {
+  auto unused = unused_memory_flags(flags.options, flags.stated, Fit::kAuto);
+  for (auto& sentence : unused_cache_flags(flags.options.cache, read.given()))
+    unused.push_back(std::move(sentence));
+  return unused;
+}
+
+// The one rank that a layout is compared with is paged if it is larger than its memory.
+std::vector<std::string> unused_flags(const VerifyFlags& flags) {
+  const auto& denoiser = flags.denoiser;
+  auto options = denoiser.pipeline;
+  auto stated = denoiser.stated;
+  options.memory.budget.device = flags.options.device_bytes;
+  if (options.memory.preset == "none") options.memory.preset.clear();
+  stated.transformer = stated.text = stated.vae = false;
+  return unused_memory_flags(options, stated, Fit::kAuto);
+}
+
 CommandLine finished(Command<GenerateFlags>& generate) {
   auto& flags = generate.flags;
   generate.read.finish();
   if (!has_prompts(flags) && ::isatty(STDERR_FILENO)) return how_to_generate();
   check_together(flags);
+  flags.unused = unused_flags(flags, generate.read);
   return flags;
 }
 
 CommandLine finished(Command<ServeFlags>& serve) {
   serve.read.finish();
   check_together(serve.flags);
+  serve.flags.unused = unused_flags(serve.flags, serve.read);
   return serve.flags;
 }
 
 CommandLine finished(Command<VerifyFlags>& verify) {
   verify.read.finish();
   require_chosen_bits(verify.flags.denoiser.pipeline.memory);
+  verify.flags.unused = unused_flags(verify.flags);
   return verify.flags;
 }
 
@@ -238,6 +262,7 @@ CommandLine finished(Command<ConvertFlags>& convert) {
   convert.read.finish();
   require_chosen_bits(convert.flags.options.memory);
   check_together(convert.flags);
+  convert.flags.unused = unused_quantize_flags(convert.flags.options.memory, convert.flags.stated);
   return convert.flags;
 }
 
@@ -254,6 +279,7 @@ CommandLine finished(Command<ModelsFlags>& models) {
 
 CommandLine finished(Command<PlanFlags>& plan) {
   plan.read.finish();
+  plan.flags.unused = unused_memory_flags(plan.flags.options, plan.flags.stated, Fit::kAsAsked);
   return plan.flags;
 }
 

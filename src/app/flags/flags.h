@@ -47,6 +47,7 @@ struct GenerateFlags {
   std::filesystem::path dump, latents;
   bool json = false;
   Verbosity verbosity = Verbosity::kNormal;
+  std::vector<std::string> unused = {};  // a sentence on each flag without effect
 };
 
 struct ServeFlags {
@@ -74,6 +75,7 @@ struct ServeFlags {
   int keep_alive = 130;  // seconds
   bool log_prompts = false;
   Verbosity verbosity = Verbosity::kNormal;
+  std::vector<std::string> unused = {};  // a sentence on each flag without effect
 };
 
 struct InfoFlags {
@@ -97,6 +99,7 @@ struct VerifyFlags {
   VerifyOptions options;
   PictureFlags pictures;  // only their sizes count
   bool json = false;
+  std::vector<std::string> unused = {};  // a sentence on each flag without effect
 };
 
 struct PlanFlags {
@@ -114,12 +117,14 @@ struct PlanFlags {
   std::string devices = "cpu", memory = {}, link = {}, network = "ethernet";
   int devices_per_host = 1024;
   bool all = false, json = false;
+  std::vector<std::string> unused = {};  // a sentence on each flag without effect
 };
 
 struct ConvertFlags {
   ConvertOptions options;
   StatedMemory stated;
   Verbosity verbosity = Verbosity::kNormal;
+  std::vector<std::string> unused = {};  // a sentence on each flag without effect
 };
 
 struct BenchConfiguration {
@@ -135,6 +140,7 @@ struct BenchFlags {
   std::filesystem::path against, plot;             // empty: not asked for
   double tolerance = 0.1;
   bool json = false;
+  std::vector<std::string> unused = {};  // a sentence on each flag without effect
 };
 
 struct ShowText {

@@ -14,15 +14,10 @@ Quantize quantize_named(const std::string& flag, const std::string& text) {
 }
 
 std::vector<std::string> patterns(const std::string& flag, const std::string& text) {
-  std::vector<std::string> list;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    require(end > begin, flag, " should be names of layers, separated by commas, it is ",
+  auto list = split_at_commas(text);
+  for (const auto& layer : list)
+    require(!layer.empty(), flag, " should be names of layers, separated by commas, it is ",
             in_quotes(text));
-    list.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
   return list;
 }
 

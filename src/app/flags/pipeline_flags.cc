@@ -42,7 +42,8 @@ void add_component_flags(FlagReader& read, PipelineOptions& o) {
   read.texts("--text-encoder-file", "FILE", "Model",
              "Weights of a text encoder in a single file, used for the encoder\n"
              "that they fit; give one for each encoder",
-             [&](const std::string&, const std::string& text) {
+             [&](const std::string& flag, const std::string& text) {
+               require(!text.empty(), flag, " should be a path, it is empty");
                o.text_encoder_files.emplace_back(text);
              });
   read.path("--vae-file", "FILE", "Model", "Weights of the autoencoder in a single file",

@@ -12,12 +12,6 @@ Choices<Value> choices_of(const std::array<std::pair<std::string_view, Value>, k
   return choices;
 }
 
-std::vector<double> numbers(const std::string& flag, const std::string& text) {
-  std::vector<double> values;
-  for (const auto& part : split_at_commas(text)) values.push_back(finite_number(flag, part));
-  return values;
-}
-
 }  // namespace
 
 void add_sampling_flags(FlagReader& read, Sampling& s) {
@@ -33,11 +27,11 @@ void add_sampling_flags(FlagReader& read, Sampling& s) {
   read.text("--sigmas", "LIST", "Picture",
             "Noise levels, one per step and falling, used as they are:\n"
             "1,0.75,0.5,0.25",
-            into(s.sigmas, numbers));
+            into(s.sigmas, number_list));
   read.text("--base-sigmas", "LIST", "Picture",
             "The same, but they pass through the model's shift, as diffusers'\n"
             "sigmas",
-            into(s.base_sigmas, numbers));
+            into(s.base_sigmas, number_list));
   read.text("--shift", "K", "Picture",
             "A static shift of the noise levels instead of the model's:\n"
             "k t / (1 + (k - 1) t)",

@@ -26,6 +26,14 @@ std::string allowed_host(const std::string& flag, const std::string& text) {
   return ascii_lower_case(text);
 }
 
+// An empty one would stand for every address of the machine.
+std::string listening_address(const std::string& flag, const std::string& text) {
+  require(!trimmed(text).empty() && text != "unix:", flag,
+          " should be an address to listen on, such as 127.0.0.1, or unix:PATH, it is ",
+          in_quotes(text));
+  return text;
+}
+
 // Returns an origin as browsers send it in the Origin header: no path, not even a slash. Files and
 // sandboxed frames send "null", some applications "file://".
 std::string page_origin(const std::string& flag, const std::string& text) {
@@ -80,11 +88,14 @@ void add_address_flags(FlagReader& read, ServeFlags& f) {
   read.text("--host", "ADDRESS", "Server",
             "Address to listen on, or unix:PATH; one that other machines can\n"
             "reach needs a key or --no-key. Default: 127.0.0.1",
-            into(f.host, plain_text));
+            into(f.host, listening_address));
   read.text("--unix-socket", "PATH", "Server",
             "Listen on this Unix socket, for the user and its group, instead\n"
             "of an address",
-            [&](const std::string&, const std::string& text) { f.host = "unix:" + text; });
+            [&](const std::string& flag, const std::string& text) {
+              require(!text.empty(), flag, " should be a path, it is empty");
+              f.host = "unix:" + text;
+            });
   read.text("--port", "N", "Server", "Port to listen on; 0 takes any free one. Default: 8188",
             into(f.port, whole_from(0, 65535)));
   read.path("--api-key-file", "FILE", "Server",
@@ -178,7 +189,10 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
              "choose by name, the first is loaded at startup, others when they\n"
              "are asked for, and the least recently used are unloaded.\n"
              "Default: the small model that comes with Braid",
-             [&](const std::string&, const std::string& text) { f.models.emplace_back(text); });
+             [&](const std::string& flag, const std::string& text) {
+               require(!text.empty(), flag, " should be a path, it is empty");
+               f.models.emplace_back(text);
+             });
   read.texts("--served-model-name", "NAME", "Model",
              "A name by which clients know the model, instead of its folder's;\n"
              "may be given several times, or with commas between. Of several\n"

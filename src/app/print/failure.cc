@@ -52,8 +52,16 @@ bool is_out_of_memory(const c10::Error& error) {
 
 }  // namespace
 
+std::string with_name(std::string sentence, std::string_view field, const std::string& name) {
+  for (auto at = sentence.find(field); at != sentence.npos; at = sentence.find(field, at)) {
+    sentence.replace(at, field.size(), name);
+    at += name.size();
+  }
+  return sentence;
+}
+
 std::string with_flags(std::string sentence) {
-  constexpr std::array<std::array<const char*, 2>, 10> kFlags = {
+  constexpr std::array<std::array<const char*, 2>, 12> kFlags = {
       {{"`model`", "--model"},
        {"`components`", "--components"},
        {"`comfy`", "--comfy"},
@@ -63,10 +71,10 @@ std::string with_flags(std::string sentence) {
        {"`controlnets`", "--controlnet"},
        {"`redux`", "--redux"},
        {"`true_cfg`", "--true-cfg"},
-       {"`negative_prompt`", "--negative-prompt"}}};
-  for (const auto& [field, flag] : kFlags)
-    for (auto at = sentence.find(field); at != sentence.npos; at = sentence.find(field, at))
-      sentence.replace(at, std::string_view(field).size(), flag);
+       {"`negative_prompt`", "--negative-prompt"},
+       {"`boxes`", "--boxes"},
+       {"`keep_dense`", "--quantize-skip"}}};
+  for (const auto& [field, flag] : kFlags) sentence = with_name(std::move(sentence), field, flag);
   return sentence;
 }
 

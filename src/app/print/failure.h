@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace braid {
 
@@ -23,6 +24,8 @@ struct Failure {
 // flags
 // (--vae-file).
 std::string with_flags(std::string sentence);
+// The same for one field, `boxes` in backquotes, say, and what the user calls it.
+std::string with_name(std::string sentence, std::string_view field, const std::string& name);
 
 // Describes the exception being handled. Call it in a catch block. Its advice names flags of
 // `command`: "serve"; without one, as for clients of a server, it names none.

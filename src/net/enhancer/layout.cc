@@ -165,11 +165,11 @@ std::map<std::string, std::string> renamed_rows(const std::vector<Json>& rows, c
 }  // namespace
 
 std::string rows_on_canvas(const std::string& boxes) {
-  const auto rows = parse_json(boxes, "the boxes");
-  require(rows.is_array() && !rows.empty(), "the boxes should be a JSON array of rows");
+  const auto rows = parse_json(boxes, "`boxes`");
+  require(rows.is_array() && !rows.empty(), "`boxes` should be a JSON array of rows");
   std::vector<Json> scaled;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto which = text_of("box ", i + 1);
+    const auto which = text_of("`boxes`: box ", i + 1);
     require(rows[i].is_object() && is_id(text_in(rows[i], "id")), which,
             ": 'id' should be a letter, then letters, digits and underscores");
     scaled.push_back(rows[i]);

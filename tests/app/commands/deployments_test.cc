@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/print/failure.h"
 #include "comm/mesh.h"
+#include "message_of.h"
+#include "pipeline/settings.h"
 
 namespace braid::deployments_test {
 
@@ -83,6 +86,43 @@ TEST(Deployments, OfPlansAreOnTheDevicesThatTheyDescribe) {
   EXPECT_EQ(d.files, nullptr);
   EXPECT_EQ(d.devices.front().str(), "cuda:0");
   EXPECT_FALSE(d.memory_plan);
+}
+
+TEST(Deployments, OfPicturesDrawOneFrame) {
+  const auto flags = parsed<GenerateFlags>({"generate", "a"}, {"-m", kDemo});
+  EXPECT_EQ(message_of([&] { (void)deployed(flags, {.prompts = {"a"}, .frames = 3}); }),
+            "this model draws pictures, of one frame each: 3 frames were asked for");
+  EXPECT_EQ(message_of([&] { (void)deployed(flags, {.prompts = {"a"}, .frames = 1}); }), "");
+}
+
+TEST(Deployments, WarnOnceOfAnEndOfTrueGuidanceThatIsOff) {
+  const auto limits = generated({"-m", kDemo}).family->description().limits;
+  std::vector<std::string> warnings;
+  const Warn warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
+  const Request off{.prompts = {"a"}, .cfg_until = 0.5};
+  const auto again = completed(off, settle(off, limits, warn));
+  EXPECT_THAT(warnings, testing::ElementsAre(testing::HasSubstr("true guidance is off")));
+  (void)settle(again, limits, warn);
+  EXPECT_EQ(warnings.size(), 1u) << "completed requests are settled again";
+  const Request on{.prompts = {"a"}, .negative_prompt = "b", .true_cfg = 2, .cfg_until = 0.5};
+  EXPECT_EQ(completed(on, settle(on, limits, warn)).cfg_until, 0.5);
+  EXPECT_EQ(warnings.size(), 1u);
+}
+
+TEST(Deployments, NameLayersThatNoTransformerHas) {
+  const auto told_of = [](const std::string& layers) {
+    const auto flags = parsed<GenerateFlags>(
+        {"generate", "a"}, {"-m", kDemo, "--quantize", "int8", "--quantize-skip", layers});
+    std::vector<std::string> sentences;
+    (void)deployed(flags, {.prompts = {"a"}},
+                   [&](const std::string& sentence) { sentences.push_back(with_flags(sentence)); });
+    return sentences;
+  };
+  EXPECT_THAT(told_of("img_in,double_blocks.*.img_mod.lin,final_layer.**"), testing::IsEmpty());
+  EXPECT_THAT(told_of("img_in,zzz,double_blocks.99.img_mod.lin"),
+              testing::ElementsAre("--quantize-skip zzz names no layer of this model",
+                                   "--quantize-skip double_blocks.99.img_mod.lin names no layer of "
+                                   "this model"));
 }
 
 }  // namespace braid::deployments_test

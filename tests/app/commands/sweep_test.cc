@@ -50,6 +50,24 @@ TEST(Sweep, WinsOverAPresetAsFlagsDo) {
     EXPECT_TRUE(configuration.denoiser.stated.transformer && configuration.denoiser.stated.vae);
 }
 
+TEST(Sweep, KnowsFlagsByAllTheirLongNames) {
+  for (const auto* const sweep : {"pp=1,2", "layer-split=1,2", "pp=1, 2"}) {
+    const auto flags = bench_flags({"--sweep", sweep});
+    ASSERT_EQ(flags.configurations.size(), 2u) << sweep;
+    EXPECT_EQ(flags.configurations[1].denoiser.pipeline.layout.pp, 2) << sweep;
+  }
+  EXPECT_THAT(refusal({"--sweep", "pp=1", "--sweep", "layer-split=2"}),
+              HasSubstr("two --sweep name --pp"));
+}
+
+TEST(Sweep, AddsToFlagsThatMayBeGivenSeveralTimes) {
+  const auto flags = bench_flags({"--lora", "a", "--sweep", "lora=b,c"});
+  ASSERT_EQ(flags.configurations.size(), 2u);
+  const auto& adapters = flags.configurations[1].denoiser.pipeline.adapters;
+  ASSERT_EQ(adapters.size(), 2u);
+  EXPECT_EQ(adapters[1].file, "c");
+}
+
 TEST(Sweep, LeavesOneConfigurationWithoutIt) {
   const auto flags = bench_flags({"--tp", "2"});
   ASSERT_EQ(flags.configurations.size(), 1u);

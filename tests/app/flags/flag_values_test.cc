@@ -1,9 +1,14 @@
 // Text of flags to values. The program's own tests cover what is refused.
 #include "app/flags/flag_values.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "message_of.h"
+
 namespace braid::flag_values_test {
+
+using testing::HasSubstr;
 
 TEST(FlagValues, NumbersAreReadWhole) {
   EXPECT_EQ(whole_number("--n", "+7", 1, 10), 7);
@@ -22,8 +27,29 @@ TEST(FlagValues, ScalesMayBeWrittenInManyWays) {
   EXPECT_EQ(finite_number("--x", "-2"), -2);
   EXPECT_EQ(finite_number("--x", "1e1"), 10);
   EXPECT_EQ(finite_number("--x", ".5"), 0.5);
-  for (const auto* const text : {"", "1e999", "1e39", "infinity", "NaN", "3.5x"})
-    EXPECT_THROW(finite_number("--x", text), InputError) << text;
+  for (const auto* const text : {"", "infinity", "NaN", "3.5x", "+-3", "e", "1e"})
+    EXPECT_THAT(message_of([&] { finite_number("--x", text); }),
+                HasSubstr("--x should be a finite number"))
+        << text;
+  EXPECT_EQ(finite_number("--x", "1e-999"), 0);
+}
+
+TEST(FlagValues, NumbersThatAreTooLargeAreSaidToBe) {
+  EXPECT_EQ(finite_number("--x", "3e38"), 3e38);
+  for (const auto* const text : {"1e39", "-1e39", "1e308", "1e999", "-1e999"})
+    EXPECT_THAT(message_of([&] { finite_number("--x", text); }),
+                HasSubstr("--x is too large: it should be at most 3.4e38"))
+        << text;
+}
+
+TEST(FlagValues, ListsMayHaveSpacesAroundTheirCommas) {
+  EXPECT_EQ(number_list("--x", "1, 0.5 ,0"), (std::vector<double>{1, 0.5, 0}));
+  EXPECT_EQ(split_at_commas("a b, c"), (std::vector<std::string>{"a b", "c"}));
+  for (const auto* const text : {"", "1,", ",1", "1, ,2", "1,x", "1;2", "1,nan"})
+    EXPECT_THAT(message_of([&] { number_list("--x", text); }),
+                HasSubstr("--x should be a list of numbers separated by commas, as in 1,0.5"))
+        << text;
+  EXPECT_THAT(message_of([&] { number_list("--x", "1,1e308"); }), HasSubstr("--x is too large"));
 }
 
 TEST(FlagValues, SizesAreWidthThenHeight) {

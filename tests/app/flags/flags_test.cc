@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "message_of.h"
+#include "net/http/web_client.h"
+
 namespace braid::flags_test {
 
 using testing::HasSubstr;
@@ -99,6 +102,8 @@ TEST(Flags, FillALayout) {
   expect_refused({"--text-encoder", "all"}, "--text-encoder should be one of rank0, tp");
   expect_refused({"--vae", "all"}, "--vae should be one of ranks, rank0");
   expect_refused({"--layer-split", "0"}, "--layer-split should be a whole number from 1 to 1024");
+  expect_refused({"--pp", "0"}, "--pp or --layer-split should be a whole number from 1 to 1024");
+  expect_refused({"-n", "0"}, "--num-images should be");
   for (const auto* const list : {"", ",", "cpu,", ",cpu", "cpu,,cpu"})
     expect_refused({"--devices", list}, "--devices should be devices separated by commas");
 }
@@ -129,7 +134,13 @@ TEST(Flags, FillTheSampling) {
                  "--sampler should be one of euler, euler_ancestral, heun, dpm_2, dpmpp_2m,"
                  " res_multistep, er_sde, lcm, it is 'ddim'");
   expect_refused({"--schedule", "normal"}, "--schedule should be one of model, simple, beta");
-  expect_refused({"--sigmas", "1,,0.5"}, "--sigmas should be a");
+  const auto spaced = generate_flags({"a", "--sigmas", "1, 0.5", "--cache-polynomial", "2, 0"});
+  EXPECT_EQ(spaced.request.sampling.sigmas, (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(spaced.options.cache.polynomial, (std::vector<double>{2, 0}));
+  for (const auto* const flag : {"--sigmas", "--base-sigmas", "--cache-polynomial"})
+    for (const auto* const list : {"", "1,", "1,,0.5", "1 0.5"})
+      expect_refused({flag, list},
+                     std::string(flag) + " should be a list of numbers separated by commas");
 }
 
 TEST(Flags, LeaveDefaultsToTheModel) {
@@ -201,9 +212,10 @@ TEST(Flags, RefuseCountsOutOfRange) {
 }
 
 TEST(Flags, RefuseScalesThatAreNotFinite) {
-  for (const auto* const scale : {"nan", "NaN", "inf", "-inf", "1e999", "3,5", "high", ""})
+  for (const auto* const scale : {"nan", "NaN", "inf", "-inf", "3,5", "high", ""})
     for (const auto* const flag : {"--guidance", "--true-cfg"})
       expect_refused({flag, scale}, std::string(flag) + " should be a finite number");
+  expect_refused({"--guidance", "1e308"}, "--guidance is too large");
 }
 
 TEST(Flags, SayHowWeightsAreKept) {
@@ -213,6 +225,8 @@ TEST(Flags, SayHowWeightsAreKept) {
   EXPECT_EQ(f.options.memory.quantize_text, Quantize::kInt8);
   EXPECT_EQ(f.options.memory.keep_dense,
             (std::vector<std::string>{"img_in", "double_blocks.*.img_mod.lin"}));
+  EXPECT_EQ(generate_flags({"a", "--quantize-skip", "img_in, txt_in"}).options.memory.keep_dense,
+            (std::vector<std::string>{"img_in", "txt_in"}));
   expect_refused(
       {"--quantize", "int4"},
       "--quantize should be one of none, auto, int8, int8-v1, int8-dynamic, fp8, it is 'int4'");
@@ -230,7 +244,6 @@ TEST(Flags, SayWhatACacheLeavesOut) {
   expect_refused({"--cache", "tea"}, "--cache should be one of off, first-block, accumulated");
   expect_refused({"--cache", "off:1"}, "--cache off takes no threshold, it is 'off:1'");
   expect_refused({"--cache", "first-block:-1"}, "should have a threshold from 0 to 100");
-  expect_refused({"--cache-polynomial", "1,,2"}, "--cache-polynomial should be a finite number");
 }
 
 TEST(Flags, SayWhereWeightsAre) {
@@ -290,6 +303,26 @@ TEST(Flags, NameLorasWithTheirScales) {
   expect_refused({"--lora", "=2"}, "FILE or FILE=SCALE");
   expect_refused({"--lora", "x=inf"}, "--lora");
   expect_refused({"--lora-mode", "merged"}, "auto, fused, unmerged, beside");
+}
+
+void expect_serve_refused(std::vector<std::string> arguments, const std::string& words) {
+  arguments.insert(arguments.begin(), "serve");
+  EXPECT_THAT(message_of([&] { parse(arguments); }), HasSubstr(words))
+      << testing::PrintToString(arguments);
+}
+
+TEST(Flags, ShowAChatServerWhereTheEnhancersAddressIsNone) {
+  if (!net::has_web_client()) GTEST_SKIP() << "this build looks at no addresses";
+  expect_refused({"--enhancer", "x"},
+                 "--enhancer should be an address such as http://127.0.0.1:8080/v1, it is 'x'");
+}
+
+TEST(Flags, RefuseEmptyAddressesAndPaths) {
+  for (const auto* const host : {"", " ", "unix:"})
+    expect_serve_refused({"--host", host}, "--host should be an address to listen on");
+  expect_serve_refused({"--unix-socket", ""}, "--unix-socket should be a path, it is empty");
+  expect_serve_refused({"-m", ""}, "--model should be a path, it is empty");
+  expect_refused({"--text-encoder-file", ""}, "--text-encoder-file should be a path, it is empty");
 }
 
 }  // namespace braid::flags_test

@@ -54,6 +54,9 @@ TEST(Failure, NamesFlagsWhereTheLibraryNamesFields) {
   EXPECT_EQ(with_flags("give it as `vae_file`, or `components` DIR or `components` NAME"),
             "give it as --vae-file, or --components DIR or --components NAME");
   EXPECT_EQ(with_flags("a `word` of its own"), "a `word` of its own");
+  EXPECT_EQ(with_flags("`boxes`: box 1, `keep_dense` x"), "--boxes: box 1, --quantize-skip x");
+  EXPECT_EQ(with_name("`boxes`: box 1, of `boxes`", "`boxes`", "a`boxes`.json"),
+            "a`boxes`.json: box 1, of a`boxes`.json");
   try {
     throw InputError("give it beside a model, as `adapters`");
   } catch (...) {

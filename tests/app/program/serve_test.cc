@@ -203,7 +203,7 @@ TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_no_start({"--max-body", "10"}, "between 1024 and 1073741824 bytes");
   expect_no_start({"--served-model-name", "a,,b"}, "--served-model-name should be a name");
   expect_no_start({"--served-model-name", "a", "--served-model-name", "a"}, "two are called a");
-  expect_no_start({"--unix-socket", ""}, "should have 1 to 107 bytes");
+  expect_no_start({"--unix-socket", ""}, "--unix-socket should be a path, it is empty");
   expect_no_start({"--unix-socket", write("file", "")}, "another kind of file");
   expect_no_start({"--host", "example.org", "--no-key"}, "the address to listen on");
   expect_no_start({"-m", "missing"}, "missing");

@@ -68,7 +68,11 @@ TEST(Flux3Boxes, AreCheckedFieldByField) {
   EXPECT_THAT(refusal_of("{}"), HasSubstr("should be a JSON array of 1 to 1000 rows"));
   EXPECT_THAT(refusal_of("[]"), HasSubstr("should be a JSON array of 1 to 1000 rows"));
   EXPECT_THAT(refusal_of("[1]"), HasSubstr("box 1 should be an object"));
-  EXPECT_THAT(refusal_of("[{"), HasSubstr("the boxes"));
+  EXPECT_THAT(refusal_of("[{"), HasSubstr("`boxes` is not valid JSON"));
+  EXPECT_THAT(refusal_of(R"([{"id":"a","id":"b"}])"), HasSubstr("`boxes` has the key 'id' twice"));
+  EXPECT_EQ(refusal_of(R"([{"id":"cat"}])"), "`boxes`: box 1 (cat) has no 'bbox'");
+  EXPECT_EQ(refusal_of(R"([{"id":"cat","desc":"","src_bbox":[0,0,9,9]}])"),
+            "`boxes`: box 1 (cat) has no 'from'");
   EXPECT_THAT(refusal_of(R"([{"id":"cat","bbox":[0,0,9,9]}])"), HasSubstr("(cat) has no 'desc'"));
   EXPECT_THAT(refusal_of(R"([{"id":"9","bbox":[0,0,9,9],"desc":""}])"),
               HasSubstr("'id' should be a letter, then"));

@@ -15,6 +15,7 @@ namespace {
 constexpr double kCanvas = 1000;
 constexpr std::size_t kMostRows = 1000;
 const std::string kReferenceName = "ref_image_";
+const std::string kField = "`boxes`";  // of Request; programs say what their users call it
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -95,6 +96,8 @@ void check_origin(const BoxRow& row, const std::string& from, int num_references
 // A box that is left out is null, as in the reference.
 std::string text_of_edit(const BoxRow& row, int num_references) {
   row.allow_only({"id", "from", "bbox", "src_bbox", "tgt_bbox", "desc"});
+  require(row.has("from") || row.has("src_bbox") || row.has("tgt_bbox"), row.name,
+          " has no 'bbox'");
   const auto from = row.text("from");
   check_origin(row, from, num_references);
   const auto box = [&](const char* key) { return row.has(key) ? text_of_box(row, key) : "null"; };
@@ -132,20 +135,20 @@ std::vector<std::string> cited_in(const std::string& prompt) {
 }  // namespace
 
 std::string with_boxes(const std::string& prompt, const std::string& boxes, int num_references) {
-  const auto rows = parse_json(boxes, "the boxes");
-  require(rows.is_array() && !rows.empty() && rows.size() <= kMostRows,
-          "the boxes should be a JSON array of 1 to ", kMostRows, " rows");
+  const auto rows = parse_json(boxes, kField);
+  require(rows.is_array() && !rows.empty() && rows.size() <= kMostRows, kField,
+          " should be a JSON array of 1 to ", kMostRows, " rows");
   std::set<std::string> ids;
   std::string text;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto name = text_of("box ", i + 1);
+    const auto name = text_of(kField, ": box ", i + 1);
     require(rows[i].is_object(), name, " should be an object, it is ", rows[i].dump());
     const auto id = BoxRow{rows[i], name}.text("id");
     require(is_id(id), name, ": 'id' should be a letter, then letters, digits and underscores, ",
             "it is ", quoted(id));
-    require(ids.insert(id).second, "two boxes have the id ", id);
+    require(ids.insert(id).second, kField, ": two boxes have the id ", id);
     text += (i == 0 ? "[" : ", ") +
-            text_of_row({rows[i], text_of("box ", i + 1, " (", id, ")")}, id, num_references);
+            text_of_row({rows[i], text_of(name, " (", id, ")")}, id, num_references);
   }
   const auto is_reference = [&](const std::string& id) {
     return reference_number(id).value_or(num_references) < num_references;

@@ -1,0 +1,28 @@
+// Flags that a line gives without effect, in one sentence each.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "braid/braid.h"
+#include "pipeline/memory/stated.h"
+
+namespace braid {
+
+// Whether the modes say so of any part.
+bool offloads(const Offload& offload);
+
+// "--prefetch is not used: nothing is offloaded". `fit` is what the command makes of settings that
+// are open: where it, a budget or a preset may choose to offload, no flag counts as unused.
+std::vector<std::string> unused_memory_flags(const PipelineOptions& options,
+                                             const StatedMemory& stated, Fit fit);
+
+// "--quantize-skip is not used: the transformer is not quantized".
+std::vector<std::string> unused_quantize_flags(const Memory& memory, const StatedMemory& stated);
+
+// "--cache-limit is not used: --cache is off". `given`: flags of the line.
+std::vector<std::string> unused_cache_flags(const CacheOptions& cache,
+                                            const std::set<std::string>& given);
+
+}  // namespace braid
