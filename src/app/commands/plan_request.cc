@@ -70,7 +70,7 @@ PlanJob job_of(const PlanFlags& f) {
   auto job = job_of(deployment, request_of(f, limits));
   require(f.true_cfg <= 1 || job.branches == 2, "--true-cfg ", f.true_cfg,
           " plans a negative prompt, which this model ",
-          most_branches(limits) == 2 ? "takes with --guidance above 1" : "does not take");
+          most_branches(limits) == 2 ? "takes by its --guidance" : "does not take");
   job.layout.shares = f.shares;
   job.layout.collectives = f.sharing.collectives;  // which a deployment of one rank has no use for
   return job;
