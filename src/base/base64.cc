@@ -55,6 +55,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
     bits += 6;
     if (bits >= 8) bytes += char(held >> (bits -= 8) & 0xff);
   }
+  if (bits == 6) return std::nullopt;  // of a digit that is part of no byte
   return bytes;
 }
 

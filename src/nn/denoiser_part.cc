@@ -18,7 +18,7 @@ PredictPart one_after_the_other(PredictPart before, PredictPart next) {
 
 PredictPart joined_to(DenoiserPart& whole, DenoiserPart part) {
   whole.text = part.text;
-  whole.rope = part.rope;
+  whole.rope_axes = part.rope_axes;
   whole.refine = one_after_the_other(std::move(whole.refine), part.refine);
   if (!part.modulate) return part.predict;
   if (!whole.condition) whole.condition = part.condition;

@@ -32,7 +32,7 @@ struct DenoiserPart {
   // model has no such blocks.
   PredictPart refine = {};
   // What Tokens::rope is made of; without widths the model makes its own.
-  RopeAxes rope = {};
+  RopeAxes rope_axes = {};
   TextTokens text = TextTokens::kJoint;  // as in the model's shape
 };
 
@@ -52,7 +52,7 @@ DenoiserPart part_of(std::shared_ptr<const Model> model) {
             return model->modulations(conditions_SE, before_layer);
           },
       .num_modulations = model->num_modulations(),
-      .rope = model->config().rope_axes()};
+      .rope_axes = model->config().rope_axes()};
 }
 
 // The ControlNets of a model, if it has any.

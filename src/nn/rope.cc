@@ -52,6 +52,13 @@ std::vector<const Tokens*> text_and_images(const DenoiserInput& in) {
   return runs;
 }
 
+std::vector<const Tokens*> images_and_text(const DenoiserInput& in) {
+  std::vector<const Tokens*> runs = {&in.noise};
+  for (const auto& reference : in.references) runs.push_back(&reference);
+  runs.push_back(&in.text);
+  return runs;
+}
+
 std::vector<const Tokens*> prefix_and_image(const DenoiserInput& in) {
   std::vector<const Tokens*> runs = {&in.text};
   for (const auto& reference : in.references) runs.push_back(&reference);

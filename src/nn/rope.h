@@ -26,10 +26,10 @@ void make_ropes(DenoiserInput& in, const RopeAxes& axes);
 // positions'.
 Rope rope_of(const std::vector<const Tokens*>& runs, const RopeAxes& axes);
 
-// The runs in the order of most families: text, image, references. And in that of those with a
-// prefix: text, references, image.
-std::vector<const Tokens*> text_and_images(const DenoiserInput& in);
-std::vector<const Tokens*> prefix_and_image(const DenoiserInput& in);
+// The runs in the orders that families join them in.
+std::vector<const Tokens*> text_and_images(const DenoiserInput& in);   // text, image, references
+std::vector<const Tokens*> images_and_text(const DenoiserInput& in);   // image, references, text
+std::vector<const Tokens*> prefix_and_image(const DenoiserInput& in);  // text, references, image
 
 // Tables for a language model's tokens at `positions_L`. Angles are computed in float32 on the
 // host, as transformers does, then rounded to the dtype of `made`, on its device.

@@ -94,8 +94,6 @@ Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_si
   const auto count = std::int64_t(block_sizes.size());
   const auto num_stages = mesh.pp.size();
   if (num_stages == 1) return {.begin = 0, .count = count};
-  require(num_stages <= count, "pipeline parallelism over ", num_stages,
-          " ranks needs as many blocks, the ", "transformer has ", count);
   require(least_share(count, mesh.pp.shares()) > 0, "pipeline parallelism over ",
           in_words(mesh.pp.shares()), " ranks leaves one without a block: the transformer has ",
           count);

@@ -35,8 +35,8 @@ TEST(Base64, IsReadInLinesAndInTheAlphabetForUrls) {
   EXPECT_EQ(decode_base64("--4="), "\xfb\xee");
 }
 
-TEST(Base64, IsRefusedWithOtherCharacters) {
-  for (const auto* const text : {"Zm 9v", "Z!==", "=Zg=", "Zm\tv", "\xc3\xa9"})
+TEST(Base64, IsRefusedWithOtherCharactersOrPartsOfAByte) {
+  for (const auto* const text : {"Zm 9v", "Z!==", "=Zg=", "Zm\tv", "\xc3\xa9", "x", "Zm9vY"})
     EXPECT_EQ(decode_base64(text), std::nullopt) << text;
 }
 

@@ -54,7 +54,7 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
                                                blocks_of(mesh, flux2_shape(config).num_blocks()));
     return {.predict = [=](const DenoiserInput& in,
                            const Tensor& state) { return model->advance(in, state); },
-            .rope = config.rope_axes()};
+            .rope_axes = config.rope_axes()};
   }
   DenoiserPart flux3(const Mesh& mesh) const {
     const auto config = config_of(fixture_.folder(), read_flux3_config);
@@ -122,7 +122,7 @@ TEST_P(DenoiserLayouts, TakeRotaryTablesThatAreMadeOnce) {
     const auto predict = predict_over(mesh, part);
     auto in = input();
     const auto want = predict({in}).front();
-    make_ropes(in, part.rope);
+    make_ropes(in, part.rope_axes);
     EXPECT_TRUE(at::equal(predict({in}).front(), want));
     in.noise.rope.cos = -in.noise.rope.cos;
     EXPECT_FALSE(at::equal(predict({in}).front(), want)) << "they are not looked at";

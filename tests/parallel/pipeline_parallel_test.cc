@@ -209,7 +209,8 @@ TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
     });
     FAIL();
   } catch (const InputError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("over 3 ranks needs as many blocks, the transformer has 2"));
+    EXPECT_THAT(e.what(),
+                HasSubstr("over 3 ranks leaves one without a block: the transformer has 2"));
   }
 }
 

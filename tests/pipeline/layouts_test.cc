@@ -285,7 +285,7 @@ TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
   EXPECT_THAT(refusal({.cfg = 2}, {.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}),
               HasSubstr("give a negative prompt"));
   EXPECT_THAT(refusal({.pp = 9}, kEven),
-              HasSubstr("over 9 ranks needs as many blocks, the transformer has 8"));
+              HasSubstr("over 9 ranks leaves one without a block: the transformer has 8"));
   EXPECT_THAT(refusal({.tp = 5, .text = TextRanks::kShared}, kEven),
               HasSubstr("cannot share the 4 heads"));
   EXPECT_THAT(refusal({.ring = 0}, kEven), HasSubstr("between 1 and 1024"));

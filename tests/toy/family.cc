@@ -62,7 +62,7 @@ class ToyFamily : public GridFamily {
     const auto toy = std::make_shared<const Toy>(c_.toy, w, std::move(attend), run);
     return {.predict = [toy](const DenoiserInput& in,
                              const Tensor& state) { return toy->advance(in, state); },
-            .rope = c_.toy.rope_axes()};
+            .rope_axes = c_.toy.rope_axes()};
   }
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double,

@@ -10,8 +10,8 @@ OWN_FOLDERS = ("src/models/", "src/text/", "src/pipeline/families/")
 NAMES = re.compile(
     r"flux|(?<![a-z0-9])t5(?![0-9])|clip(?!_grad|board)|qwen|mistral|zimage|z_image|joyai|siglip"
     r"|num_double|num_single|double_block|single_block", re.IGNORECASE)
-# Innocent uses: a picture is clipped, float16 is clipped.
-INNOCENT = re.compile(r"\bclipp(?:ed|ing)\b|\bclips?\b(?=\s+(?:to|at))|eclipse")
+# Innocent uses: a picture is clipped, float16 is clipped; a field of the web UI's.
+INNOCENT = re.compile(r"\bclip_skip\b|\bclipp(?:ed|ing)\b|\bclips?\b(?=\s+(?:to|at))|eclipse")
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "app/flags/flag_groups.h"
+#include "app/flags/memory_words.h"
 #include "app/flags/option_names.h"
 #include "base/hub_cache.h"
 #include "comm/mesh.h"
@@ -105,15 +106,13 @@ void add_layout(PngText& text, const Layout& layout) {
 // In what weights are kept and computed.
 void add_numbers(PngText& text, const PipelineOptions& options) {
   const auto& memory = options.memory;
-  if (options.dtype != Dtype::kAuto)
-    text.emplace_back("dtype", name_of(dtype_names(), options.dtype));
+  if (options.dtype != Dtype::kAuto) text.emplace_back("dtype", name_of(kDtypes, options.dtype));
   if (memory.quantize != Quantize::kNone)
-    text.emplace_back("quantize", name_of(quantize_names(), memory.quantize));
+    text.emplace_back("quantize", name_of(kQuantizeForms, memory.quantize));
   if (memory.quantize_text != Quantize::kNone)
-    text.emplace_back("quantize_text", name_of(quantize_names(), memory.quantize_text));
-  std::string skipped;
-  for (const auto& layer : memory.keep_dense) skipped += (skipped.empty() ? "" : ",") + layer;
-  if (!skipped.empty()) text.emplace_back("quantize_skip", skipped);
+    text.emplace_back("quantize_text", name_of(kQuantizeForms, memory.quantize_text));
+  if (!memory.keep_dense.empty())
+    text.emplace_back("quantize_skip", layers_text(memory.keep_dense));
 }
 
 void add_cache(PngText& text, const CacheOptions& cache) {

@@ -31,7 +31,7 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
   read.text("--dtype", "TYPE", "Machine",
             "float32, bfloat16, float16 or auto (as they are stored), for the\n"
             "transformer and the large text encoders. Default: auto",
-            into(o.dtype, one_of(dtype_names())));
+            into(o.dtype, one_of(kDtypes)));
   read.flag("--used-layers", "Files",
             "Of language models, write only the layers that Braid runs: smaller,\n"
             "but not for other programs",

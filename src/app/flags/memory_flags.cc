@@ -8,7 +8,7 @@ namespace braid {
 namespace {
 
 Quantize quantize_named(const std::string& flag, const std::string& text) {
-  auto names = quantize_names();
+  auto names = kQuantizeForms;
   names.insert(names.begin() + 1, {"auto", Quantize::kNone});  // a budget decides
   return choice(flag, text, names);
 }
@@ -22,7 +22,7 @@ std::vector<std::string> patterns(const std::string& flag, const std::string& te
 }
 
 OffloadMode mode_named(const std::string& flag, const std::string& text) {
-  return choice(flag, text, offload_names());
+  return choice(flag, text, kOffloadModes);
 }
 
 void add_offload_modes(FlagReader& read, Offload& o, StatedMemory& stated) {
@@ -69,14 +69,14 @@ void add_offload_flags(FlagReader& read, Offload& o, StatedMemory& stated) {
             "Which groups stay: strided (spread by bytes and compute, to hide the\n"
             "others' copies) or leading (the first ones). Default: strided",
             [&](const std::string& flag, const std::string& text) {
-              o.residency = choice(flag, text, residency_names());
+              o.residency = choice(flag, text, kResidencies);
               stated.residency = true;
             });
   read.text("--pin", "WHEN", "Memory",
             "When to pin host memory: always (fastest copies), on-the-fly\n"
             "(less memory) or never. Unused on a CPU. Default: always",
             [&](const std::string& flag, const std::string& text) {
-              o.pin = choice(flag, text, pin_names());
+              o.pin = choice(flag, text, kPins);
               stated.pin = true;
             });
   read.flag("--check-order", "Memory",
@@ -94,7 +94,7 @@ void add_disk_flags(FlagReader& read, Offload& o) {
             "How these files are read: direct (bypassing the page cache),\n"
             "mapped (through it) or auto (cached parts through it, the rest\n"
             "bypassing it). Default: auto",
-            into(o.reads, one_of(disk_reads_names())));
+            into(o.reads, one_of(kDiskReads)));
 }
 
 bool leaves_bits_open(const Budget& budget) {

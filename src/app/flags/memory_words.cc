@@ -22,7 +22,7 @@ std::string flag_of(const char* flag, Value value, Value otherwise, const Choice
 
 std::string flags_of(const Offload& o) {
   const Offload none;
-  const auto& modes = offload_names();
+  const auto& modes = kOffloadModes;
   std::string flags = flag_of("offload", o.transformer, none.transformer, modes) +
                       flag_of("offload-text", o.text, o.transformer, modes) +
                       flag_of("offload-vae", o.vae, o.transformer, modes) +
@@ -30,20 +30,25 @@ std::string flags_of(const Offload& o) {
                       flag_of("prefetch", o.prefetch, none.prefetch, std::to_string(o.prefetch)) +
                       flag_of("resident", o.resident, none.resident,
                               o.resident < 0 ? "all" : std::to_string(o.resident)) +
-                      flag_of("residency", o.residency, none.residency, residency_names()) +
-                      flag_of("pin", o.pin, none.pin, pin_names()) +
+                      flag_of("residency", o.residency, none.residency, kResidencies) +
+                      flag_of("pin", o.pin, none.pin, kPins) +
                       (o.checks_order ? " --check-order" : "");
   if (o.folder.empty()) return flags;
-  return flags + " --offload-dir" + flag_of("disk-reads", o.reads, none.reads, disk_reads_names());
+  return flags + " --offload-dir" + flag_of("disk-reads", o.reads, none.reads, kDiskReads);
 }
 
 }  // namespace
 
+std::string layers_text(const std::vector<std::string>& layers) {
+  std::string text;
+  for (const auto& layer : layers) text += (text.empty() ? "" : ",") + layer;
+  return text;
+}
+
 std::string flags_of(const Memory& m) {
-  std::string skipped;
-  for (const auto& layer : m.keep_dense) skipped += (skipped.empty() ? "" : ",") + layer;
-  const auto flags = flag_of("quantize", m.quantize, Quantize::kNone, quantize_names()) +
-                     flag_of("quantize-text", m.quantize_text, Quantize::kNone, quantize_names()) +
+  const auto skipped = layers_text(m.keep_dense);
+  const auto flags = flag_of("quantize", m.quantize, Quantize::kNone, kQuantizeForms) +
+                     flag_of("quantize-text", m.quantize_text, Quantize::kNone, kQuantizeForms) +
                      flag_of("quantize-skip", skipped, std::string(), skipped) +
                      flags_of(m.offload);
   return flags.empty() ? flags : flags.substr(1);

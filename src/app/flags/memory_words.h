@@ -8,6 +8,8 @@
 
 namespace braid {
 
+std::string layers_text(const std::vector<std::string>& layers);  // as in --quantize-skip
+
 // The flags that differ from their defaults, as typed: "--quantize int8 --offload block"; empty if
 // none does.
 std::string flags_of(const Memory& memory);

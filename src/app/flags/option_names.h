@@ -7,11 +7,26 @@
 
 namespace braid {
 
-const Choices<Dtype>& dtype_names();
-const Choices<Quantize>& quantize_names();  // without "auto", which leaves it to a budget
-const Choices<OffloadMode>& offload_names();
-const Choices<Residency>& residency_names();
-const Choices<Pin>& pin_names();
-const Choices<DiskReads>& disk_reads_names();
+inline const Choices<Dtype> kDtypes = {{"auto", Dtype::kAuto},
+                                       {"float32", Dtype::kFloat32},
+                                       {"bfloat16", Dtype::kBfloat16},
+                                       {"float16", Dtype::kFloat16}};
+// "auto" is none of these: it leaves the form to a budget.
+inline const Choices<Quantize> kQuantizeForms = {{"none", Quantize::kNone},
+                                                 {"int8", Quantize::kInt8},
+                                                 {"int8-v1", Quantize::kInt8V1},
+                                                 {"int8-dynamic", Quantize::kInt8Dynamic},
+                                                 {"fp8", Quantize::kFloat8}};
+inline const Choices<OffloadMode> kOffloadModes = {{"none", OffloadMode::kNone},
+                                                   {"model", OffloadMode::kModel},
+                                                   {"block", OffloadMode::kBlock},
+                                                   {"leaf", OffloadMode::kLeaf},
+                                                   {"sequential", OffloadMode::kSequential}};
+inline const Choices<Residency> kResidencies = {{"strided", Residency::kStrided},
+                                                {"leading", Residency::kLeading}};
+inline const Choices<Pin> kPins = {
+    {"always", Pin::kAlways}, {"on-the-fly", Pin::kOnTheFly}, {"never", Pin::kNever}};
+inline const Choices<DiskReads> kDiskReads = {
+    {"auto", DiskReads::kAuto}, {"direct", DiskReads::kDirect}, {"mapped", DiskReads::kMapped}};
 
 }  // namespace braid

@@ -101,7 +101,7 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
   read.text("--dtype", "TYPE", "Machine",
             "auto, float32, bfloat16 or float16. Default: auto, the type that\n"
             "the model is stored in, or float32 on a CPU without bfloat16",
-            into(o.dtype, one_of(dtype_names())));
+            into(o.dtype, one_of(kDtypes)));
   read.text("--device", "DEVICE", "Machine",
             "cpu, cuda or cuda:N; AMD GPUs are called cuda, too.\n"
             "Default: cpu",

@@ -40,7 +40,7 @@ void add_model_flags(FlagReader& read, PlanFlags& f) {
   read.text("--dtype", "TYPE", "Model",
             "auto, float32, bfloat16 or float16. Default: auto, the type that\n"
             "the model is stored in",
-            into(f.options.dtype, one_of(dtype_names())));
+            into(f.options.dtype, one_of(kDtypes)));
 }
 
 void add_picture_flags(FlagReader& read, PlanFlags& f) {

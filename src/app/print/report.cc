@@ -115,11 +115,11 @@ OrderedJson adapters_of(const std::vector<Adapter>& adapters) {
 OrderedJson fit_of(const std::optional<MemoryPlan>& fit) {
   if (!fit) return {};
   const auto& o = fit->memory.offload;
-  return {{"quantize", name_of(quantize_names(), fit->memory.quantize)},
-          {"quantize_text", name_of(quantize_names(), fit->memory.quantize_text)},
-          {"offload", name_of(offload_names(), o.transformer)},
-          {"offload_text", name_of(offload_names(), o.text)},
-          {"offload_vae", name_of(offload_names(), o.vae)},
+  return {{"quantize", name_of(kQuantizeForms, fit->memory.quantize)},
+          {"quantize_text", name_of(kQuantizeForms, fit->memory.quantize_text)},
+          {"offload", name_of(kOffloadModes, o.transformer)},
+          {"offload_text", name_of(kOffloadModes, o.text)},
+          {"offload_vae", name_of(kOffloadModes, o.vae)},
           {"offload_group", o.blocks},
           {"prefetch", o.prefetch},
           {"resident", o.resident},

@@ -22,15 +22,8 @@ JoyState Joy::begin(const DenoiserInput& in, const Tensor& state) const {
   return x;
 }
 
-Rope Joy::rope(const DenoiserInput& in) const {
-  std::vector<const Tokens*> runs = {&in.noise};
-  for (const auto& reference : in.references) runs.push_back(&reference);
-  runs.push_back(&in.text);
-  return rope_of(runs, config_.rope_axes());
-}
-
 Tensor Joy::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto rope = this->rope(in);
+  const auto rope = rope_of(images_and_text(in), config_.rope_axes());
   auto x = begin(in, state);
   JointTokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   x.image_BIC.reset();

@@ -26,7 +26,6 @@ class Joy {
 
  private:
   JoyState begin(const DenoiserInput& in, const Tensor& state) const;
-  Rope rope(const DenoiserInput& in) const;
 
   JoyConfig config_;
   BlockRun run_;

@@ -11,11 +11,6 @@ Rope rows_of(const Rope& rope, std::int64_t begin, std::int64_t count) {
   return {.cos = rope.cos.narrow(0, begin, count), .sin = rope.sin.narrow(0, begin, count)};
 }
 
-// The table has rows of image tokens, then of text tokens.
-Rope image_and_text(const DenoiserInput& in, const ZImageConfig& c) {
-  return rope_of({&in.noise, &in.text}, c.rope_axes());
-}
-
 }  // namespace
 
 ZImage::ZImage(const ZImageConfig& c, const Weights& w, Attend attend,
@@ -70,7 +65,8 @@ Tensor ZImage::refined_text(Tensor text_BTC, const DenoiserInput& in, const Rope
 }
 
 Tensor ZImage::refine(const DenoiserInput& in, const Tensor& text_BTC) const {
-  return refined_text(inputs_ ? embedded_text(in) : text_BTC, in, image_and_text(in, config_));
+  return refined_text(inputs_ ? embedded_text(in) : text_BTC, in,
+                      rope_of(images_and_text(in), config_.rope_axes()));
 }
 
 void ZImage::run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& in,
@@ -91,7 +87,7 @@ void ZImage::run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& 
 }
 
 Tensor ZImage::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto rope = image_and_text(in, config_);
+  const auto rope = rope_of(images_and_text(in), config_.rope_axes());
   auto x = begin(in, state);
   Modulations mods(in.modulations_BM);
   refine_image(x, mods, in, rope);

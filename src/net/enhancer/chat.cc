@@ -60,21 +60,10 @@ std::string seconds_text(std::chrono::milliseconds time) {
   return text_of(double(time.count()) / 1000, " s");
 }
 
-// Gives a chat server as the example, where require_web_address() gives the hub.
-void check_address(const std::string& what, const std::string& url) {
-  try {
-    require_web_address(what, url);
-  } catch (const InputError&) {
-    const bool may_have_password = url.find('@') != url.npos;
-    throw InputError(text_of(what, " should be an address such as http://127.0.0.1:8080/v1",
-                             may_have_password ? "" : text_of(", it is '", url, "'")));
-  }
-}
-
 }  // namespace
 
 std::string chat_address(const std::string& what, const std::string& url) {
-  check_address(what, url);
+  require_web_address(what, url, "http://127.0.0.1:8080/v1");
   auto address = url;
   const auto drop = [&](std::string_view end) {
     while (address.ends_with('/')) address.pop_back();

@@ -271,9 +271,10 @@ bool has_web_client() { return true; }
 
 std::string host_of_url(const std::string& url) { return Address(url).host(); }
 
-void require_web_address(const std::string& what, const std::string& url) {
+void require_web_address(const std::string& what, const std::string& url,
+                         const std::string& example) {
   const bool may_have_password = url.find('@') != url.npos;
-  require(Address(url).is_web(), what, " should be an address such as https://huggingface.co",
+  require(Address(url).is_web(), what, " should be an address such as ", example,
           may_have_password ? "" : text_of(", it is '", url, "'"));
 }
 

@@ -19,6 +19,6 @@ bool has_web_client() { return false; }
 
 std::string host_of_url(const std::string& url) { return url; }
 
-void require_web_address(const std::string&, const std::string&) {}
+void require_web_address(const std::string&, const std::string&, const std::string&) {}
 
 }  // namespace braid::net

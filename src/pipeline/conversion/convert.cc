@@ -258,7 +258,7 @@ ShardJob Conversion::job_of(const Part& part) {
       .recipe = recipe_of(o_, model_.options.components),
       .shard_bytes = is_alone ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
       .on_bytes = [this](std::int64_t bytes) { tell(bytes); },
-      .is_adapted = !files_.adapters.empty(),
+      .is_adapted = adapts(adapted_.adapters, *family_, part),
       .warn = hooks_.warning};
   job.rest = rest_of(part, job);
   return job;

@@ -113,7 +113,8 @@ bool is_finite(const Tensor& tensor) {
   return (is_float8 ? tensor.to(at::kFloat) : tensor).isfinite().all().item<bool>();
 }
 
-// Such weights are written as they are, but nobody should learn it from black pictures.
+// Weights that hold such numbers are written as they are, but nobody should learn it from black
+// pictures. Adapters must not make any.
 void check_numbers(const ShardJob& job, const std::map<std::string, Tensor>& tensors) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors)

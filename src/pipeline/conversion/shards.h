@@ -22,8 +22,7 @@ struct ShardJob {
   std::int64_t shard_bytes = std::int64_t(1)
                              << 30;  // approximate; no shard exceeds it by more than one tensor
   std::function<void(std::int64_t bytes)> on_bytes = {};
-  // Whether adapters are merged, which must not make numbers that are not finite.
-  bool is_adapted = false;
+  bool is_adapted = false;  // adapters are merged
   // Names a written tensor whose numbers are not all finite.
   std::function<void(const std::string& text)> warn = {};
   std::shared_ptr<const ShardJob> rest = {};

@@ -66,7 +66,7 @@ Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange run,
   references_->set_model(predict_over(mesh, alone), mesh.cfg.size());
   modulate_ = modulate_over(mesh.pp, part, [world = mesh.world] { world.poll(); });
   refine_ = refine_over(mesh, part);
-  rope_ = part.rope;
+  rope_axes_ = part.rope_axes;
   steps_ = std::make_unique<StepGraph>(graphs, predict_over(mesh, part, controls));
 }
 

@@ -24,7 +24,7 @@ class Denoiser {
   // over the ranks of a picture; empty where each step computes its own.
   const Modulate& modulate() const { return modulate_; }
   const PredictAll& refine() const { return refine_; }
-  const RopeAxes& rope() const { return rope_; }  // DenoiserPart::rope
+  const RopeAxes& rope_axes() const { return rope_axes_; }  // DenoiserPart::rope_axes
   KeptReferences& references() const { return *references_; }
   StepCache* cache() const { return cache_.get(); }  // null without options.cache
   void forget_graphs() const;
@@ -40,7 +40,7 @@ class Denoiser {
   std::optional<PartGraphs> part_graphs_;  // instead of steps_, if a cache decides within a step
   Modulate modulate_;
   PredictAll refine_;
-  RopeAxes rope_;
+  RopeAxes rope_axes_;
   std::unique_ptr<StepGraph> steps_;
 };
 

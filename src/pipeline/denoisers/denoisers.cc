@@ -23,11 +23,8 @@ Controls load_controls(const Loading& loading) {
 }
 
 Loading loading_of_denoisers(const Loading& loading) {
-  const auto& memory = loading.asked().memory;
   auto own = loading;
   own.options.tensor_parallel = loading.mesh.tp;
-  own.options.quantize = memory.quantize;
-  own.options.keep_dense = memory.keep_dense;
   own.options.paging = loading.offloaded->transformer();
   return own;
 }
@@ -35,6 +32,9 @@ Loading loading_of_denoisers(const Loading& loading) {
 // A denoiser of one branch does not share branches out: all of its ranks evaluate what they get.
 Loading loading_of(const Part& part, Loading loading) {
   if (part.serves.branches != Served::BranchSet::kAll) loading.mesh.cfg = Group();
+  const auto& memory = loading.asked().memory;
+  loading.options.quantize = part.form(memory);
+  loading.options.keep_dense = part.dense_layers(memory.keep_dense);
   return loading;
 }
 

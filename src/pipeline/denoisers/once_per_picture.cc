@@ -86,10 +86,10 @@ void OncePerPicture::modulate(const Denoiser& denoiser, const std::map<int, Step
 // Positions are the same in every step.
 void OncePerPicture::make_ropes(const Denoiser& denoiser, const std::map<int, Steps>& steps,
                                 std::map<int, Branch>& branches) const {
-  if (denoiser.rope().widths.empty()) return;
+  if (denoiser.rope_axes().widths.empty()) return;
   for (const auto& [branch, own] : steps) {
     auto in = own.front();
-    braid::make_ropes(in, denoiser.rope());
+    braid::make_ropes(in, denoiser.rope_axes());
     auto& made = branches[branch];
     made.noise = in.noise.rope;
     made.text = in.text.rope;
@@ -101,7 +101,7 @@ void OncePerPicture::refine(const Denoiser& denoiser, const std::map<int, Steps>
                             std::map<int, Branch>& branches) const {
   if (!denoiser.refine()) return;
   std::vector<DenoiserInput> first;
-  for (const auto& [branch, own] : steps) first.push_back(own.front());
+  for (const auto& [branch, own] : steps) first.push_back(with_made(own.front()));
   const auto refined = denoiser.refine()(first);
   for (std::size_t b = 0; b < first.size(); ++b)
     branches[first[b].step.branch].refined_BTC = refined[b];

@@ -46,7 +46,7 @@ class OncePerPicture {
   struct Branch {
     Tensor modulations_SBM, refined_BTC;  // undefined: steps compute their own
     std::map<int, std::int64_t> rows;     // of the modulations, by the number of the step
-    Rope noise, text;
+    Rope noise, text;                     // of the runs of tokens
     std::vector<Rope> references;
   };
   using Steps = std::vector<DenoiserInput>;  // of one branch

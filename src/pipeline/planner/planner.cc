@@ -53,9 +53,7 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
   if (least_share(blocks, g.of_pp()) == 0)
     return out(g, Obstacle::kBlocks,
                text_of("pipeline parallelism ", in_words(g.of_pp()),
-                       g.pp <= blocks ? " leaves a rank without a block, there are "
-                                      : " needs as many blocks, there are ",
-                       blocks));
+                       " leaves a rank without a block, there are ", blocks));
   return {};
 }
 

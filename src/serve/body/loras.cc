@@ -64,6 +64,7 @@ SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
                                 const Backend& backend) {
   SentenceOfLoras told{.text = std::move(sentence)};
   auto adapters = request.adapters.value_or(backend.adapters);
+  if (told.text.empty() || adapters.empty()) return told;
   const auto length = [](const Adapter& one) { return one.file.native().size(); };
   std::ranges::stable_sort(adapters, std::greater(), length);  // one path may end as another
   const auto known =

@@ -35,14 +35,14 @@ constexpr MissingFeature kMissing[] = {
 
 // What means nothing here, and would be another picture or file elsewhere.
 struct Unfollowed {
-  std::string_view field;  // a leading underscore: the end of one
+  std::string_view field;
   const char* what;
   const char* defaults = "";  // a JSON list of what the web UI's clients send unasked; empty: off
 };
 constexpr const char* kNoSecondPass = "is no second pass at a higher resolution";
 constexpr const char* kNoNoise = "is no noise setting of samplers";
 constexpr Unfollowed kUnfollowed[] = {
-    {"_skip", "is no choice of a text encoder's layer", "[0, 1]"},
+    {"clip_skip", "is no choice of a text encoder's layer", "[0, 1]"},
     {"eta", kNoNoise},
     {"s_churn", kNoNoise},
     {"s_min_uncond", kNoNoise},
@@ -197,10 +197,7 @@ void warn_of_unused_choices(Fields& fields) {
   (void)fields.has("alwayson_scripts");
   for (const auto& name : fields.unread()) {
     const auto& value = fields.json().at(name);
-    const auto is_named = [&](const Unfollowed& one) {
-      return name == one.field || (one.field.front() == '_' && name.ends_with(one.field));
-    };
-    const auto* const unfollowed = std::ranges::find_if(kUnfollowed, is_named);
+    const auto* const unfollowed = std::ranges::find(kUnfollowed, name, &Unfollowed::field);
     const bool is_known = unfollowed != std::end(kUnfollowed);
     if (is_known && !is_default(value, unfollowed->defaults))
       fields.warn(text_of("'", name, "' is not used: there ", unfollowed->what, " here"));

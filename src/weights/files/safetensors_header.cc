@@ -95,7 +95,7 @@ std::map<std::string, std::string> safetensors_notes(std::span<const std::byte> 
   if (!may_have_notes(header)) return texts;
   const auto json = parse_json(header, "the header");
   const auto notes = json.find(kNotes);
-  if (notes == json.end() || !notes->is_object()) return texts;
+  if (notes == json.end()) return texts;
   for (const auto& [key, value] : notes->items())
     if (value.is_string()) texts[key] = value.get<std::string>();
   return texts;

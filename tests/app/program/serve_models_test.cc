@@ -153,7 +153,7 @@ TEST_F(ServeModels, AreRefusedIfNoRequestCouldRun) {
                   "no request could run on model");
   expect_no_start({"-m", demo, "--tp", "13"}, "tp 13 leaves a rank without a head");
   expect_no_start({"-m", demo, "--layer-split", "100"},
-                  "pipeline parallelism 100 needs as many blocks");
+                  "pipeline parallelism 100 leaves a rank without a block");
 }
 
 }  // namespace braid::serve_models_test

@@ -129,7 +129,8 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
               HasSubstr("needs as many text tokens, there are 15"));
   EXPECT_EQ(refusal(job, {.ring = 5, .ulysses = 3}), "");
   EXPECT_EQ(refusal(job, {.pp = 57}), "");
-  EXPECT_THAT(refusal(job, {.pp = 58}), HasSubstr("58 needs as many blocks, there are 57"));
+  EXPECT_THAT(refusal(job, {.pp = 58}),
+              HasSubstr("58 leaves a rank without a block, there are 57"));
   EXPECT_EQ(refusal(job, {.tp = 24}), "");
   EXPECT_THAT(refusal(job, {.tp = 25}), HasSubstr("tp 25 leaves a rank without a head"));
   EXPECT_THAT(refusal(job, {.tp = 2, .shares = {.tp = {99, 1}}}),

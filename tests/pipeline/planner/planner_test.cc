@@ -72,7 +72,7 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
             "cfg 2 needs as many branches, there is 1: no negative prompt");
   EXPECT_EQ(reason("2xh100", {.dp = 2}), "dp 2 needs as many pictures, there is 1");
   EXPECT_EQ(reason("58xh100", {.pp = 58}),
-            "pipeline parallelism 58 needs as many blocks, there are 57");
+            "pipeline parallelism 58 leaves a rank without a block, there are 57");
   EXPECT_THAT(reason("4xrx-7800-xt", {.ring = 4}),
               HasSubstr("not enough memory: a rank needs 35.4 GB, its device has 16.3 GB to use"));
   job.branches = job.num_pictures = 2;

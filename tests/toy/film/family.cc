@@ -56,7 +56,7 @@ class FilmFamily : public GridFamily {
                               const Tensor& state) { return film->advance(in, state); },
             .refine = [film](const DenoiserInput& in,
                              const Tensor& text_BTC) { return film->refine(in, text_BTC); },
-            .rope = c_.film.rope_axes()};
+            .rope_axes = c_.film.rope_axes()};
   }
 
   // Latents have a time axis: those of a frame are an image.

@@ -73,7 +73,7 @@ class StickerFamily : public GridFamily {
     const auto sticker = std::make_shared<const Sticker>(c_.sticker, w, std::move(attend), run);
     return {.predict = [sticker](const DenoiserInput& in,
                                  const Tensor& state) { return sticker->advance(in, state); },
-            .rope = c_.sticker.rope_axes()};
+            .rope_axes = c_.sticker.rope_axes()};
   }
 
   Tokens reference(const Tensor& latents_1CHW, int) const override {

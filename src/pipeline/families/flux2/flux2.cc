@@ -121,7 +121,7 @@ DenoiserPart Flux2Family::load_denoiser(const Part&, const Weights& w, Attend at
   const auto flux = std::make_shared<const Flux2>(configs_.flux, w, std::move(attend), run);
   return {.predict = [flux](const DenoiserInput& in,
                             const Tensor& state) { return flux->advance(in, state); },
-          .rope = configs_.flux.rope_axes()};
+          .rope_axes = configs_.flux.rope_axes()};
 }
 
 std::unique_ptr<const TextEncoders> Flux2Family::load_text(const fs::path& folder,

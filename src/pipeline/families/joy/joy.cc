@@ -60,7 +60,7 @@ DenoiserPart JoyFamily::load_denoiser(const Part&, const Weights& w, Attend atte
   const auto joy = std::make_shared<const Joy>(configs_.joy, w, std::move(attend), run);
   return {.predict = [joy](const DenoiserInput& in,
                            const Tensor& state) { return joy->advance(in, state); },
-          .rope = configs_.joy.rope_axes()};
+          .rope_axes = configs_.joy.rope_axes()};
 }
 
 std::unique_ptr<const TextEncoders> JoyFamily::load_text(const fs::path& folder, at::Device device,
