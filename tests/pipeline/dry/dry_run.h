@@ -20,9 +20,9 @@ struct DryRank {
   std::int64_t read = 0;         // of the files
   std::int64_t modulations = 0;  // for all steps of the batch
   std::int64_t ropes = 0;
-  std::int64_t kept = 0;         // of references seen once; text after blocks that see only it
-  std::int64_t working = 0;      // the most of a step beyond what is there before the first one
-  std::int64_t beginning = 0;    // the most beyond weights until then: what is kept, and its making
+  std::int64_t kept = 0;       // of references seen once; text after blocks that see only it
+  std::int64_t working = 0;    // the most of a step beyond what is there before the first one
+  std::int64_t beginning = 0;  // the most beyond weights until then: what is kept, and its making
 
   // What one step sends, after others.
   TrafficByAxis traffic = {};
