@@ -20,10 +20,10 @@ std::string Board::absent() const {
 template <class Holds>
 void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for,
                  Patience patience) {
-  const auto end = std::chrono::steady_clock::now() + fate_->deadline();
+  const auto end = fate_->now() + fate_->deadline();
   while (!changed_.wait_for(lock, kGlance, holds)) {
     fate_->check();
-    if (patience == Patience::kEndless || std::chrono::steady_clock::now() < end) continue;
+    if (patience == Patience::kEndless || fate_->now() < end) continue;
     const double seconds = double(fate_->deadline().count()) / 1000;
     throw WorldLost(text_of("waited ", seconds, " s for ", waiting_for, absent()));
   }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -45,8 +46,12 @@ class AgreedStop : public Cancelled {
 
 class Fate {
  public:
-  explicit Fate(std::chrono::milliseconds deadline = std::chrono::seconds(10))
-      : deadline_(deadline) {}
+  using Clock = std::chrono::steady_clock;
+
+  // `now` is the clock that the deadline is measured by; any thread may ask it.
+  explicit Fate(std::chrono::milliseconds deadline = std::chrono::seconds(10),
+                std::function<Clock::time_point()> now = Clock::now)
+      : deadline_(deadline), now_(std::move(now)) {}
 
   // Only the first failure of a run is kept, as later ones follow from it. A loss is kept for good.
   void fail(int rank, std::exception_ptr cause);
@@ -71,9 +76,11 @@ class Fate {
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
   std::chrono::milliseconds deadline() const { return deadline_; }
+  Clock::time_point now() const { return now_(); }
 
  private:
   std::chrono::milliseconds deadline_;
+  std::function<Clock::time_point()> now_;
   std::stop_token stop_;
   std::atomic<bool> failed_ = false, lost_ = false;
   std::atomic<std::uint64_t> epoch_ = 0;

@@ -6,16 +6,15 @@ double seconds_between(PhaseLog::Clock::time_point from, PhaseLog::Clock::time_p
   return std::chrono::duration<double>(to - from).count();
 }
 
-void PhaseLog::enter(Phase phase) {
+void PhaseLog::enter(Phase phase, Clock::time_point now) {
   if (phase_ == phase) return;
-  finish();
+  finish(now);
   phase_ = phase;
   auto& began = totals_[index(phase)].began;
   if (!began) began = entered_;
 }
 
-void PhaseLog::finish() {
-  const auto now = Clock::now();
+void PhaseLog::finish(Clock::time_point now) {
   if (phase_) totals_[index(*phase_)].seconds += seconds_between(entered_, now);
   entered_ = now;
   phase_.reset();

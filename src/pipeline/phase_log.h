@@ -13,8 +13,9 @@ class PhaseLog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  void enter(Phase phase);  // ends the previous phase; no effect if it is the same
-  void finish();            // ends the last phase
+  // Ends the previous phase; no effect if it is the same.
+  void enter(Phase phase, Clock::time_point now = Clock::now());
+  void finish(Clock::time_point now = Clock::now());  // ends the last phase
 
   double seconds(Phase phase) const { return totals_[index(phase)].seconds; }
   // When the phase was entered first; unset if it never was.

@@ -12,7 +12,6 @@ namespace braid::serve {
 namespace {
 
 constexpr int kLongestRetry = 120;  // seconds: OpenAI's clients give up on more
-constexpr auto kHeartbeat = std::chrono::seconds(1);
 constexpr auto kLookForReaders = std::chrono::milliseconds(50);
 
 double seconds_since(Clock::time_point then) {
@@ -278,7 +277,7 @@ std::shared_ptr<Job> Service::next() {
   const auto has_work = [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; };
   while (!has_work()) {
     const bool has_news =
-        changed_.wait_for(lock, kHeartbeat, [&] { return has_work() || wants_release_; });
+        changed_.wait_for(lock, options_.heartbeat, [&] { return has_work() || wants_release_; });
     if (!has_work()) look_after_models(lock);
     if (!has_news) kept_.forget_old();
   }

@@ -18,6 +18,8 @@ struct ServiceOptions {
   int max_waiting_pictures = 64;
   std::size_t max_waiting_input_bytes = std::size_t(512) << 20;  // of pictures that jobs bring
   KeepLimits keep = {};
+  // How often an idle server tells other ranks that it lives, and forgets old jobs.
+  std::chrono::milliseconds heartbeat{1000};
   // Called for what loading warns of, once jobs are accepted, for each job that ends, and after the
   // last one has ended.
   std::function<void(const std::string& sentence)> on_warning = {};

@@ -66,9 +66,7 @@ TEST_F(RankBody, ComputesWhileTheLastHangs) {
     g.barrier();
     say("begun");
     if (g.rank() > 0) return g.await();
-    std::this_thread::sleep_for(4s);
-    g.poll();
-    say("has heard of nothing");
+    compute_until_failure(g);
   });
 }
 
@@ -77,7 +75,7 @@ TEST_F(RankBody, HangsForShort) {
   run(*world, [](const Group& g) {
     g.barrier();
     say("begun");
-    std::this_thread::sleep_for(1s);
+    std::this_thread::sleep_for(600ms);
     g.barrier();
   });
 }
@@ -166,18 +164,15 @@ TEST(LostRanks, ThatHangAreNoticedWhileAnotherComputes) {
   OwnRanks ranks(3, "RankBody.ComputesWhileTheLastHangs");
   for (int r = 0; r < 3; ++r) ASSERT_TRUE(ranks.wait_for(r, "begun"));
   ranks.send(2, SIGSTOP);
-  for (const int r : {0, 1}) {
-    const auto printed = ranks.finish(r);
-    EXPECT_THAT(printed, HasSubstr("rank 2 failed: it has not answered for 1 s"));
-    EXPECT_THAT(printed, Not(HasSubstr("has heard of nothing")));
-  }
+  for (const int r : {0, 1})
+    EXPECT_THAT(ranks.finish(r), HasSubstr("rank 2 failed: it has not answered for 1 s"));
 }
 
 TEST(LostRanks, AreNotThoseThatHangForShort) {
   OwnRanks ranks(2, "RankBody.HangsForShort");
   for (int r = 0; r < 2; ++r) ASSERT_TRUE(ranks.wait_for(r, "begun"));
   ranks.send(1, SIGSTOP);
-  std::this_thread::sleep_for(500ms);
+  std::this_thread::sleep_for(300ms);
   ranks.send(1, SIGCONT);
   for (int r = 0; r < 2; ++r) EXPECT_THAT(ranks.finish(r), HasSubstr("went well"));
 }

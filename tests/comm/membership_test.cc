@@ -1,5 +1,5 @@
 // What ranks tell each other about themselves: endings, losses, goodbyes and signs of life. The
-// rosters of three ranks, pumped by one thread, so that nothing depends on time but the watch.
+// rosters of three ranks, pumped by one thread, by a clock that the test moves.
 #include "comm/process/membership.h"
 
 #include <gmock/gmock.h>
@@ -15,6 +15,7 @@ namespace braid::membership_test {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using Clock = Fate::Clock;
 using Kind = Membership::StatusMessage::Kind;
 
 // Counts control messages by receiver, and can damage them.
@@ -33,8 +34,11 @@ class WatchedWire : public SocketWire {
 };
 
 struct Rank {
-  Rank(int rank, const std::vector<int>& sockets, std::chrono::milliseconds deadline)
-      : wire(rank, sockets), fate(std::make_shared<Fate>(deadline)), membership(wire, fate) {}
+  Rank(int rank, const std::vector<int>& sockets, std::chrono::milliseconds deadline,
+       const Clock::time_point& now)
+      : wire(rank, sockets),
+        fate(std::make_shared<Fate>(deadline, [&now] { return now; })),
+        membership(wire, fate) {}
 
   void pump() {
     for (const auto ticket : wire.poll(0us).done) EXPECT_TRUE(membership.finish(ticket));
@@ -58,7 +62,7 @@ class Rosters : public testing::Test {
   explicit Rosters(std::chrono::milliseconds deadline = 1min) {
     const auto sockets = connected(3);
     for (int r = 0; r < 3; ++r)
-      ranks_.push_back(std::make_unique<Rank>(r, sockets[std::size_t(r)], deadline));
+      ranks_.push_back(std::make_unique<Rank>(r, sockets[std::size_t(r)], deadline, now_));
   }
 
   Rank& rank(int r) { return *ranks_[std::size_t(r)]; }
@@ -68,6 +72,7 @@ class Rosters : public testing::Test {
       for (const auto& rank : ranks_) rank->pump();
   }
 
+  Clock::time_point now_{};
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
@@ -234,44 +239,42 @@ TEST_F(Rosters, SendNoSignsOfLifeToARankThatHasLeft) {
 
 class WatchedRosters : public Rosters {
  protected:
-  static constexpr auto kDeadline = 400ms;
+  static constexpr auto kDeadline = 400ms, kGlimpse = 5ms;
   WatchedRosters() : Rosters(kDeadline) {}
+
+  // `ranks` hear what has come and look at the clock, again and again, for so long.
+  void watch_for(Clock::duration time, const std::vector<int>& ranks) {
+    for (const auto end = now_ + time; now_ < end; now_ += kGlimpse)
+      for (const int r : ranks) {
+        rank(r).pump();
+        rank(r).membership.keep_watch();
+      }
+  }
 };
 
 // Rank 1 lives and says so, rank 2 does not.
 TEST_F(WatchedRosters, LoseTheSilentRankAloneAndNotBeforeTheDeadline) {
-  const auto began = std::chrono::steady_clock::now();
-  while (!rank(0).fate->failed() && std::chrono::steady_clock::now() < began + 30s) {
-    for (const int r : {0, 1}) {
-      rank(r).pump();
-      rank(r).membership.keep_watch();
-    }
-    std::this_thread::sleep_for(5ms);
-  }
-  const auto took = std::chrono::steady_clock::now() - began;
+  watch_for(kDeadline + kGlimpse, {0, 1});
+  EXPECT_EQ(rank(0).failure(), "");
+  EXPECT_EQ(rank(1).wire.num_sent[0], 3) << "a sign after each quarter of a deadline";
+  watch_for(2 * kDeadline, {0, 1});
   EXPECT_EQ(rank(0).failure(), "rank 2 failed: it has not answered for 0.4 s");
-  EXPECT_GE(took, kDeadline);
-  // one sign in a quarter of a deadline
-  EXPECT_GE(rank(1).wire.num_sent[0], 1);
-  EXPECT_LE(rank(1).wire.num_sent[0], took / (kDeadline / 4));
 }
 
 // As if the machine had been suspended: the others could not be heard.
 TEST_F(WatchedRosters, ForgiveSilenceWhileTheySlept) {
   rank(0).membership.keep_watch();
-  std::this_thread::sleep_for(kDeadline + 50ms);
-  rank(0).membership.keep_watch();
+  now_ += kDeadline + 50ms;
+  watch_for(kDeadline, {0});
   EXPECT_EQ(rank(0).failure(), "");
+  watch_for(2 * kGlimpse, {0});
+  EXPECT_NE(rank(0).failure(), "") << "the deadline begins anew, once";
 }
 
 TEST_F(WatchedRosters, WatchNoRankThatHasLeft) {
   for (const int r : {1, 2}) rank(r).tell({.kind = Kind::kGoodbye});
   pump();
-  const auto end = std::chrono::steady_clock::now() + kDeadline + 100ms;
-  while (std::chrono::steady_clock::now() < end) {
-    rank(0).membership.keep_watch();
-    std::this_thread::sleep_for(5ms);
-  }
+  watch_for(3 * kDeadline, {0});
   EXPECT_EQ(rank(0).failure(), "");
 }
 

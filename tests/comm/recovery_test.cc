@@ -250,7 +250,7 @@ TEST_P(Recovery, WaitsForRanksThatComputeForLongerThanTheDeadline) {
                       world.run([](const Group& g) {
                         g.barrier();
                         if (g.rank() == 1) throw Error("out of paint");
-                        if (g.rank() == 2) std::this_thread::sleep_for(900ms);
+                        if (g.rank() == 2) std::this_thread::sleep_for(500ms);
                       });
                     }),
                     testing::EndsWith("out of paint"));

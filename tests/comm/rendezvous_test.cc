@@ -68,7 +68,7 @@ TEST(Rendezvous, NamesTheRankThatDidNotCome) {
 
 TEST(Rendezvous, NamesTheAddressWhereNobodyAnswers) {
   try {
-    (void)meet_over_sockets(launch_of(1, 2, free_port()), 1s);
+    (void)meet_over_sockets(launch_of(1, 2, free_port()), 300ms);
     FAIL();
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("rank 1 of torchrun cannot meet the others at 127.0.0.1"));
@@ -96,7 +96,7 @@ TEST(Rendezvous, NamesAHostThatDoesNotExist) {
 TEST(Rendezvous, DoesNotWaitForASilentStranger) {
   const auto stranger = listen_anywhere();
   const auto began = std::chrono::steady_clock::now();
-  const auto sentence = failure_to_meet(launch_of(1, 2, stranger.port), 1s);
+  const auto sentence = failure_to_meet(launch_of(1, 2, stranger.port), 500ms);
   EXPECT_LT(std::chrono::steady_clock::now() - began, 15s);
   EXPECT_THAT(sentence, HasSubstr("does not answer like a first rank"));
   EXPECT_THAT(sentence, HasSubstr("MASTER_PORT"));
@@ -214,7 +214,8 @@ TEST(SocketWorld, NoticesARankThatVanishes) {
     }
   });
   const auto begin = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(100ms);
+  pollfd first_words{.fd = sockets[1][0], .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&first_words, 1, 10'000), 1) << "it waits for the answer";
   ::close(sockets[1][0]);
   survivor.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <future>
 
@@ -14,24 +15,76 @@ namespace braid::watch_test {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-// A socket wire that can be told to do nothing, like that of a hanging process, to pause for a
-// while, or to fail.
-class FaultyWire : public SocketWire {
- public:
-  using SocketWire::SocketWire;
+constexpr auto kDeadline = 400ms;
 
-  Events poll(std::chrono::microseconds at_most) override {
-    if (is_broken) throw std::runtime_error("the network card is on fire");
-    if (is_suspended.exchange(false)) {
-      std::this_thread::sleep_for(1500ms);
-      return {};
-    }
-    if (!is_frozen) return SocketWire::poll(at_most);
-    std::this_thread::sleep_for(at_most);
-    return {};
+// Time passes only where a test says so, in steps that wait for all wires that work. So no rank is
+// late, however busy the machine is.
+class SteppedTime {
+ public:
+  using Clock = Fate::Clock;
+
+  Clock::time_point now() const { return Clock::time_point(Clock::duration(now_)); }
+  void jump(Clock::duration time) { now_ += time.count(); }
+  void pass(Clock::duration time) {
+    for (const auto end = now() + time; now() < end; jump(kDeadline / 8))
+      for (std::size_t r = 0; r < kMostRanks; ++r) await_polls_of(r);
+  }
+  void wire_polls(int rank) { ++num_polls_[std::size_t(rank)]; }
+  void wire_starts(int rank) { is_working_[std::size_t(rank)] = true; }
+  void wire_stops(int rank) { is_working_[std::size_t(rank)] = false; }
+
+ private:
+  static constexpr std::size_t kMostRanks = 3;
+
+  // Enough to send a sign of life, and to hear one.
+  void await_polls_of(std::size_t rank) const {
+    const int enough = num_polls_[rank] + 4;
+    while (num_polls_[rank] < enough && is_working_[rank]) std::this_thread::sleep_for(100us);
   }
 
-  std::atomic<bool> is_frozen = false, is_broken = false, is_suspended = false;
+  std::atomic<Clock::rep> now_ = 0;
+  std::array<std::atomic<int>, kMostRanks> num_polls_{};
+  std::array<std::atomic<bool>, kMostRanks> is_working_{};
+};
+
+// A socket wire that can be told to do nothing, like that of a hanging process, or to fail.
+class FaultyWire : public SocketWire {
+ public:
+  FaultyWire(int rank, const std::vector<int>& sockets, SteppedTime& time)
+      : SocketWire(rank, sockets), time_(time) {
+    time_.wire_starts(rank);
+  }
+
+  Events poll(std::chrono::microseconds at_most) override {
+    if (is_broken_) throw std::runtime_error("the network card is on fire");
+    if (is_frozen_) {
+      std::this_thread::sleep_for(at_most);
+      return {};
+    }
+    time_.wire_polls(rank());
+    return SocketWire::poll(std::min<std::chrono::microseconds>(at_most, 500us));
+  }
+  void close() override {
+    time_.wire_stops(rank());
+    SocketWire::close();
+  }
+  void abandon() override {
+    time_.wire_stops(rank());
+    SocketWire::abandon();
+  }
+  void freeze() {
+    is_frozen_ = true;
+    time_.wire_stops(rank());
+  }
+  void thaw() { is_frozen_ = false; }
+  void fail() {
+    is_broken_ = true;
+    time_.wire_stops(rank());
+  }
+
+ private:
+  SteppedTime& time_;
+  std::atomic<bool> is_frozen_ = false, is_broken_ = false;
 };
 
 // Worlds whose ranks are threads, with access to their wires.
@@ -39,48 +92,49 @@ class Watch : public testing::Test {
  protected:
   using Body = std::function<void(const Group&, FaultyWire&)>;
 
+  std::shared_ptr<Fate> new_fate(std::chrono::milliseconds deadline = kDeadline) {
+    return std::make_shared<Fate>(deadline, [this] { return time_.now(); });
+  }
   // The error of each rank.
-  static std::vector<std::string> failures(int size, std::chrono::milliseconds deadline,
-                                           const Body& body) {
+  std::vector<std::string> failures(int size, const Body& body) {
     const auto sockets = connected(size);
     std::vector<std::string> seen(sockets.size());
     std::vector<std::jthread> ranks;
     for (std::size_t r = 0; r < sockets.size(); ++r)
       ranks.emplace_back([&, r] {
-        auto wire = std::make_unique<FaultyWire>(int(r), sockets[r]);
+        auto wire = std::make_unique<FaultyWire>(int(r), sockets[r], time_);
         auto& faulty = *wire;
-        ProcessWorld world(std::move(wire), deadline);
+        ProcessWorld world(std::move(wire), new_fate());
         seen[r] = failure_of([&] { world.run([&](const Group& g) { body(g, faulty); }); });
-        faulty.is_frozen = false;
+        faulty.thaw();
       });
     ranks.clear();
     return seen;
   }
+
+  SteppedTime time_;
 };
 
 TEST_F(Watch, NoticesARankThatHangsWhileAnotherComputes) {
-  const auto seen = failures(3, 400ms, [](const Group& g, FaultyWire& wire) {
-    g.barrier();
+  const auto seen = failures(3, [&](const Group& g, FaultyWire& wire) {
+    g.await();
     if (g.rank() == 2) {
-      wire.is_frozen = true;
-      std::this_thread::sleep_for(1500ms);
-      return;
+      wire.freeze();
+      return time_.pass(2 * kDeadline);
     }
     if (g.rank() == 1) return g.await();
-    std::this_thread::sleep_for(1200ms);
-    g.poll();
-    ADD_FAILURE() << "nothing was noticed";
+    compute_until_failure(g);
   });
   EXPECT_EQ(seen[0], "rank 2 failed: it has not answered for 0.4 s");
   EXPECT_EQ(seen[1], "rank 2 failed: it has not answered for 0.4 s");
 }
 
-TEST_F(Watch, NoticesARankThatHangsAfterItFailed) {
-  const auto seen = failures(2, 400ms, [](const Group& g, FaultyWire& wire) {
-    g.barrier();
+TEST_F(Watch, NoticesARankThatHangsBeforeItFails) {
+  const auto seen = failures(2, [&](const Group& g, FaultyWire& wire) {
+    g.await();
     if (g.rank() == 0) return;
-    wire.is_frozen = true;
-    std::this_thread::sleep_for(1s);
+    wire.freeze();
+    time_.pass(2 * kDeadline);
     throw Error("out of paint");
   });
   EXPECT_EQ(seen[0], "rank 1 failed: it has not answered for 0.4 s");
@@ -88,8 +142,8 @@ TEST_F(Watch, NoticesARankThatHangsAfterItFailed) {
 
 // A busy rank still sends signs of life, so the others wait longer than the deadline.
 TEST_F(Watch, LetsARankComputeForLong) {
-  const auto seen = failures(2, 300ms, [](const Group& g, FaultyWire&) {
-    if (g.rank() == 1) std::this_thread::sleep_for(1200ms);
+  const auto seen = failures(2, [&](const Group& g, FaultyWire&) {
+    if (g.rank() == 1) time_.pass(4 * kDeadline);
     g.await();
   });
   EXPECT_EQ(seen, std::vector<std::string>(2));
@@ -97,23 +151,27 @@ TEST_F(Watch, LetsARankComputeForLong) {
 
 // Silence while the machine was suspended is nobody's fault.
 TEST_F(Watch, ForgivesAMachineThatWasSuspended) {
-  const auto seen = failures(2, 1s, [](const Group& g, FaultyWire& wire) {
-    g.barrier();
-    wire.is_suspended = true;
-    std::this_thread::sleep_for(100ms);
+  const auto seen = failures(2, [&](const Group& g, FaultyWire&) {
+    g.await();
+    if (g.rank() == 0) {
+      time_.jump(2 * kDeadline);
+      time_.pass(kDeadline);
+    }
     g.await();
   });
   EXPECT_EQ(seen, std::vector<std::string>(2));
 }
 
 TEST_F(Watch, EndsAllWhenAWireFails) {
-  const auto seen = failures(2, 500ms, [](const Group& g, FaultyWire& wire) {
-    g.barrier();
-    if (g.rank() == 1) wire.is_broken = true;
+  const auto seen = failures(2, [&](const Group& g, FaultyWire& wire) {
     g.await();
+    if (g.rank() == 1) {
+      wire.fail();
+      time_.pass(2 * kDeadline);
+    }
     g.await();
   });
-  EXPECT_EQ(seen[0], "rank 1 failed: it has not answered for 0.5 s");
+  EXPECT_EQ(seen[0], "rank 1 failed: it has not answered for 0.4 s");
   EXPECT_EQ(seen[1], "rank 1 failed: the network card is on fire");
 }
 
@@ -121,21 +179,29 @@ TEST_F(Watch, EndsAllWhenAWireFails) {
 TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
   const auto sockets = connected(2);
   auto leaver = std::async(std::launch::async, [&] {
-    ProcessWorld(std::make_unique<SocketWire>(1, sockets[1]), 300ms);
+    ProcessWorld(std::make_unique<FaultyWire>(1, sockets[1], time_), new_fate(10 * kDeadline));
   });
-  ProcessWorld world(std::make_unique<SocketWire>(0, sockets[0]), 300ms);
-  const auto began = std::chrono::steady_clock::now();
-  EXPECT_NE(failure_of([&] { world.run([](const Group& g) { g.await(); }); }), "");
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+  ProcessWorld world(std::make_unique<FaultyWire>(0, sockets[0], time_), new_fate());
+  std::jthread clock;
+  const auto failure = failure_of([&] {
+    world.run([&](const Group& g) {
+      clock = std::jthread([&](const std::stop_token& over) {
+        while (!over.stop_requested()) time_.pass(kDeadline / 8);
+      });
+      g.await();
+    });
+  });
+  EXPECT_EQ(failure, "waited 0.4 s for rank 1");
 }
 
 // Several messages arriving together with the end of the connection.
 TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
   const auto sockets = connected(3);
   const auto fate = std::make_shared<Fate>(1min);
-  auto wire = std::make_unique<FaultyWire>(0, sockets[0]);
+  SteppedTime time;
+  auto wire = std::make_unique<FaultyWire>(0, sockets[0], time);
   auto& faulty = *wire;
-  faulty.is_frozen = true;
+  faulty.freeze();
   ProgressThread progress(std::move(wire), fate);
   {
     SocketWire of_one(1, sockets[1]);
@@ -149,7 +215,7 @@ TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
       for (const auto ticket : of_one.poll(1ms).done) membership.finish(ticket);
     of_one.abandon();
   }
-  faulty.is_frozen = false;
+  faulty.thaw();
   const auto end = std::chrono::steady_clock::now() + 10s;
   while (!fate->failed() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(1ms);

@@ -92,6 +92,16 @@ inline void run_over(Over over, const WorldOptions& options,
   with_worlds_over(over, options, [&](World& world) { world.run(body); });
 }
 
+// What a rank does that computes while the others wait: it throws as soon as the run has failed.
+inline void compute_until_failure(const Group& group) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < end) {
+    group.poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  throw Error("nothing has failed");
+}
+
 // The message of what `run` throws; empty if it throws nothing.
 inline std::string failure_of(const std::function<void()>& run) {
   try {

@@ -37,8 +37,11 @@ class PullFiles : public testing::Test {
                          .longest_wait = std::chrono::seconds(5),
                          .silence = std::chrono::seconds(20)}};
   }
-  fs::path pull(const PullOptions& options) {
-    Pull pull(options, {.say = [this](const std::string& sentence) { said_ += sentence + "\n"; }});
+  fs::path pull(const PullOptions& options, const std::function<void()>& on_sentence = {}) {
+    Pull pull(options, {.say = [&](const std::string& sentence) {
+                said_ += sentence + "\n";
+                if (on_sentence) on_sentence();
+              }});
     const auto files = pull.describe(pull.listing().paths);
     pull.check_space(files);
     pull.fetch(files);
@@ -284,13 +287,12 @@ TEST_F(PullFiles, AreWrittenByOneProcessAtATime) {
   const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(held, 0);
   ASSERT_EQ(::flock(held, LOCK_EX), 0);
-  std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    ::close(held);
-  });
-  expect_whole(pull(options()));
-  other.join();
-  EXPECT_THAT(said_, HasSubstr("waiting for another process that loads vae/model.safetensors"));
+  const std::string wait = "waiting for another process that loads vae/model.safetensors";
+  expect_whole(pull(options(), [&] {
+    if (said_.find(wait) != std::string::npos) ::flock(held, LOCK_UN);
+  }));
+  EXPECT_THAT(said_, HasSubstr(wait));
+  ::close(held);
 }
 
 TEST_F(PullFiles, StopWhenAsked) {

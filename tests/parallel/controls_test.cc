@@ -68,7 +68,7 @@ TEST(Controls, AreNotFollowedWhereThereAreNone) {
 TEST(Controls, MayTakeLongerThanTheDeadline) {
   run_ranks({.size = 2, .deadline = std::chrono::milliseconds(300)}, [](const Group& stages) {
     const Follow follow = [](const DenoiserInput& in) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      std::this_thread::sleep_for(std::chrono::milliseconds(450));
       return followed(in);
     };
     const PredictAll inner = [](const std::vector<DenoiserInput>& inputs) {

@@ -36,7 +36,7 @@ TEST(MapShared, GivesTheFirstRankAllResultsInOrder) {
 TEST(MapShared, AnItemMayTakeLongerThanTheDeadline) {
   run_ranks({.size = 3, .deadline = std::chrono::milliseconds(300)}, [](const Group& ranks) {
     const auto got = map_shared(ranks, {at::ones({1})}, [](const Tensor& x) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      std::this_thread::sleep_for(std::chrono::milliseconds(450));
       return x + 1;
     });
     EXPECT_EQ(got.size(), ranks.rank() == 0 ? 1u : 0u);

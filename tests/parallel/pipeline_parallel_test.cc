@@ -92,7 +92,7 @@ TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
   const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(400)};
   run_ranks(impatient, [&](const Group& world) {
     const auto part = [&](const DenoiserInput& in, const Tensor& state) {
-      if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(600));
       return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
     EXPECT_EQ(pipeline_parallel(world, part)({input_of(1, 7)}).size(), 1u);
@@ -181,7 +181,7 @@ TEST(BlocksOfRank, WaitForARankThatTakesLongToSayWhatIsFree) {
   const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(300)};
   run_ranks(impatient, [](const Group& world) {
     const auto mesh = make_mesh(world, {.pp = 2});
-    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(450));
     EXPECT_EQ(blocks_of_rank(mesh, {1, 1}, [] { return StageMemory{true, 1}; }).count, 1);
   });
 }

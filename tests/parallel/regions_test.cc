@@ -102,7 +102,7 @@ TEST(PictureOf, IsOneRowOfAllThatIsBatched) {
 TEST(SplitBranches, MayTakeLongerOnOneRankThanTheDeadline) {
   run_ranks({.size = 2, .deadline = std::chrono::milliseconds(600)}, [](const Group& ranks) {
     const PredictAll inner = [&](const std::vector<DenoiserInput>& inputs) {
-      if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+      if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(900));
       return std::vector{inputs.front().timestep_B + 0.0};
     };
     const auto made = split_cfg(ranks, inner)({input_of(1, 3), input_of(1, 4)});

@@ -99,7 +99,9 @@ TEST(Endings, ReachReadersThatClaimToKnowMore) {
 // Also where nobody asks for another picture.
 TEST(Endings, AreForgottenAfterTheirTime) {
   FakeEngine engine;
-  Server server(engine, {}, {}, {.keep = {.time = std::chrono::seconds(0)}});
+  Server server(
+      engine, {}, {},
+      {.keep = {.time = std::chrono::seconds(0)}, .heartbeat = std::chrono::milliseconds(10)});
   const std::string path =
       "/v1/jobs/" + std::string(json_of(server.ask("POST /v1/jobs", "", prompt("a")))["id"]);
   std::string answer;

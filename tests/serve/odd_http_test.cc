@@ -104,12 +104,12 @@ TEST(OddHttp, ReadsFewLargeBodiesAtOnce) {
 // A reader that is slow, but reads: the time limit of writing grows with the answer.
 TEST(OddHttp, GivesLongAnswersMoreTime) {
   FakeEngine engine;
-  const Server server(engine, {}, {.write_time = std::chrono::seconds(1)});
+  const Server server(engine, {}, {.write_time = std::chrono::milliseconds(200)});
   RawClient slow(server.port());
   const std::string json = R"({"prompt": "large", "size": "16x16", "n": 10})";
   slow.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", json));
   ASSERT_TRUE(slow.read_until("b64_json"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   EXPECT_GT(slow.read_all().size(), std::size_t(40) << 20) << "more than sockets hold";
 }
 

@@ -83,7 +83,7 @@ TEST(Place, MayBeAFrameOfNamedPages) {
 // A head that has begun has its own time; a connection that rests has another.
 TEST(KeepAlive, IsLongerThanTheTimeForAHead) {
   FakeEngine engine;
-  const Server server(engine, {}, {.head_time = std::chrono::seconds(1)});
+  const Server server(engine, {}, {.head_time = std::chrono::milliseconds(400)});
   RawClient rests(server.port()), begins(server.port());
   for (auto* const client : {&rests, &begins}) {
     client->send(Server::request_text("GET /livez", "", ""));
@@ -91,14 +91,14 @@ TEST(KeepAlive, IsLongerThanTheTimeForAHead) {
     client->forget();
   }
   begins.send("GET /livez HT");
-  EXPECT_EQ(begins.read_all(), "") << "closed after a second";
+  EXPECT_EQ(begins.read_all(), "") << "closed after its time";
   rests.send(Server::request_text("GET /livez", "connection: close\r\n", ""));
   EXPECT_THAT(rests.read_all(), HasSubstr("alive"));
 }
 
 TEST(KeepAlive, EndsAtItsTime) {
   FakeEngine engine;
-  const Server server(engine, {}, {.keep_alive = std::chrono::seconds(1)});
+  const Server server(engine, {}, {.keep_alive = std::chrono::milliseconds(50)});
   RawClient client(server.port());
   client.send(Server::request_text("GET /livez", "", ""));
   ASSERT_TRUE(client.read_until("alive"));
@@ -165,7 +165,7 @@ TEST(HalfClosed, ConnectionsThatWouldGoOnHaveLeft) {
 // Who is gone for good is noticed at the next piece of a stream.
 TEST(HalfClosed, StreamsEndWhereNobodyReads) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
-  Server server(engine, {}, {.ping_interval = std::chrono::seconds(1)});
+  Server server(engine, {}, {.ping_interval = std::chrono::milliseconds(20)});
   RawClient client(server.port());
   client.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n",
                                    R"({"prompt": "a", "size": "16x16", "stream": true})"));

@@ -44,7 +44,8 @@ TEST(ServiceEnd, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
   auto backend = engine.backend();
   backend.keep_alive = [&] { ++alive; };
   backend.leave = [&] { ++left; };
-  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; },
+                  {.heartbeat = std::chrono::milliseconds(10)});
   start(service);
   while (alive < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto job = service.submit(order_of("a"));
@@ -60,7 +61,8 @@ TEST(ServiceEnd, StopsWhenARankIsLostWhileNothingIsAsked) {
   auto backend = engine.backend();
   backend.keep_alive = [] { throw BackendLost("rank 1 is gone"); };
   backend.leave = [] { ADD_FAILURE() << "nobody is there to be told"; };
-  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; },
+                  {.heartbeat = std::chrono::milliseconds(10)});
   service.start();
   service.wait();
   EXPECT_EQ(service.status().readiness, Readiness::kStopped);

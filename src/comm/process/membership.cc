@@ -33,7 +33,7 @@ struct Membership::Peer {
   int rank;
   Control heard{};  // buffer for this peer's next message
   Wire::Ticket listening = 0;
-  Clock::time_point last_heard = Clock::now();
+  Clock::time_point last_heard{};
   bool is_lost = false;
   std::map<Wire::Ticket, std::unique_ptr<Control>> status;
   bool has_left = false;
@@ -43,10 +43,11 @@ struct Membership::Peer {
 Membership::Membership(Wire& wire, std::shared_ptr<Fate> fate)
     : wire_(wire), fate_(std::move(fate)) {
   interval_ = std::min<Clock::duration>(std::chrono::seconds(1), fate_->deadline() / 4);
-  last_watch_ = last_sign_ = Clock::now();
+  last_watch_ = last_sign_ = fate_->now();
   for (int r = 0; r < wire.size(); ++r) {
     peers_.push_back(std::make_unique<Peer>());
     peers_.back()->rank = r;
+    peers_.back()->last_heard = last_watch_;
     if (r != wire.rank()) listen_to(*peers_.back());
   }
 }
@@ -93,7 +94,7 @@ bool Membership::finish(Wire::Ticket ticket) {
 }
 
 void Membership::hear(Peer& peer) {
-  peer.last_heard = Clock::now();
+  peer.last_heard = fate_->now();
   const auto& heard = peer.heard;
   const auto length = std::clamp<std::int32_t>(heard.length, 0, kLongestSentence);
   const std::string sentence(heard.sentence, std::size_t(length));
@@ -155,7 +156,7 @@ std::vector<Ending> Membership::await_endings(const Ending& mine) {
 // A rank silent for a deadline is declared dead. Time during which this process itself did not run
 // (a suspended machine) does not count.
 void Membership::keep_watch() {
-  const auto now = Clock::now();
+  const auto now = fate_->now();
   const bool overslept = now - last_watch_ > fate_->deadline() / 2;
   last_watch_ = now;
   if (now - last_sign_ > interval_) {

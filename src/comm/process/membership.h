@@ -64,7 +64,7 @@ class Membership {
   std::vector<Ending> await_endings(const Ending& mine);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = Fate::Clock;
   struct Control;
   struct Peer;
 

@@ -67,9 +67,9 @@ ProcessWorld::ProcessWorld(const Launch& launch, const WorldOptions& options)
           },
           options.collectives) {}
 
-ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
+ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate,
                            const LinkMaker& make_link, Collectives collectives)
-    : fate_(std::make_shared<Fate>(deadline)),
+    : fate_(std::move(fate)),
       progress_(std::make_shared<ProgressThread>(std::move(wire), fate_)),
       host_transport_(std::make_shared<MessageTransport>(progress_)),
       hosts_(host_transport_),

@@ -17,6 +17,9 @@ class ProcessWorld : public World {
   ProcessWorld(const Launch& launch, const WorldOptions& options);
   // Uses an existing wire.
   ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
+               const LinkMaker& make_link = {}, Collectives collectives = Collectives::kOrdered)
+      : ProcessWorld(std::move(wire), std::make_shared<Fate>(deadline), make_link, collectives) {}
+  ProcessWorld(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate,
                const LinkMaker& make_link = {}, Collectives collectives = Collectives::kOrdered);
 
   int size() const override { return group_.size(); }

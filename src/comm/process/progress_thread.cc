@@ -68,8 +68,7 @@ std::shared_ptr<ProgressThread::Delivery> ProgressThread::start(
 }
 
 void ProgressThread::wait(Delivery& delivery, Patience patience) {
-  using Clock = std::chrono::steady_clock;
-  auto end = Clock::now() + fate_->deadline();
+  auto end = fate_->now() + fate_->deadline();
   const auto awaits_those_who_left = [&] {
     return std::any_of(delivery.open.begin(), delivery.open.end(),
                        [&](int peer) { return membership_.has_left(peer); });
@@ -77,7 +76,7 @@ void ProgressThread::wait(Delivery& delivery, Patience patience) {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kGlance, [&] { return delivery.left == 0; })) {
     fate_->check();
-    const auto now = Clock::now();
+    const auto now = fate_->now();
     if (patience == Patience::kEndless && !awaits_those_who_left()) end = now + fate_->deadline();
     if (now < end) continue;
     throw WorldLost(text_of("waited ", double(fate_->deadline().count()) / 1000, " s for ",
@@ -235,10 +234,9 @@ void ProgressThread::tell_loss(int culprit, const std::exception_ptr& cause) {
 
 void ProgressThread::announce_exit() {
   say({.kind = Membership::StatusMessage::Kind::kGoodbye});
-  const auto end = std::chrono::steady_clock::now() + fate_->deadline();
+  const auto end = fate_->now() + fate_->deadline();
   std::unique_lock lock(mutex_);
-  while (!(is_silent_ && membership_.have_all_left()) && !fate_->is_lost() &&
-         std::chrono::steady_clock::now() < end)
+  while (!(is_silent_ && membership_.have_all_left()) && !fate_->is_lost() && fate_->now() < end)
     changed_.wait_for(lock, kGlance);
 }
 

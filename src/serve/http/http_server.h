@@ -21,13 +21,13 @@ struct HttpServerOptions {
   int max_connections = 2048;
   // Time limits for a whole head, for a whole body, and for writing an answer, plus a second for
   // each 64 KiB.
-  std::chrono::seconds head_time{15}, body_time{60}, write_time{30};
+  std::chrono::milliseconds head_time{15'000}, body_time{60'000}, write_time{30'000};
   // How long a connection may rest between requests. It is longer than proxies keep idle ones
   // (nginx 60 s, Traefik 90 s, Caddy 120 s): who closes first may lose a request of the other. 0:
   // one request per connection.
-  std::chrono::seconds keep_alive{130};
-  std::chrono::seconds ping_interval{15};  // of idle event streams
-  std::chrono::seconds stop_time{5};       // for answers in progress at the end
+  std::chrono::milliseconds keep_alive{130'000};
+  std::chrono::milliseconds ping_interval{15'000};  // of idle event streams
+  std::chrono::milliseconds stop_time{5'000};       // for answers in progress at the end
   std::function<void(const RequestLog&)> log = {};
 };
 

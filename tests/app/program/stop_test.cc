@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <thread>
 
 #include "workplace.h"
 
@@ -60,8 +59,9 @@ TEST_F(Stop, InTheMidstOfALongStepTakesTwoSecondsAtMost) {
 TEST_F(Stop, WhileWaitingForPromptsIsImmediate) {
   Subprocess running({.arguments = {"generate", "--prompt-file", "-"},
                       .folder = folder_,
+                      .input = "a\n",
                       .keep_input_open = true});
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  running.wait_until_input_is_read();
   running.send(SIGINT);
   EXPECT_EQ(running.finish().exit_code, -SIGINT);  // shown by shells as 130
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -131,6 +132,14 @@ bool Subprocess::read_some() {
   if (!out_is_open) out_ = (::close(out_), -1);  // poll ignores -1
   if (!err_is_open) err_ = (::close(err_), -1);
   return out_ >= 0 || err_ >= 0;
+}
+
+void Subprocess::wait_until_input_is_read() const {
+  for (int left = 1; left > 0;) {
+    pollfd input{.fd = in_, .events = 0, .revents = 0};
+    ASSERT_EQ(::poll(&input, 1, 1), 0) << "the program has ended";
+    ASSERT_EQ(::ioctl(in_, FIONREAD, &left), 0);
+  }
 }
 
 bool Subprocess::wait_for(const std::string& text) {

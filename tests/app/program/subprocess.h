@@ -46,6 +46,8 @@ class Subprocess {
   // Waits until standard error holds `text`; false if the program ends first.
   bool wait_for(const std::string& text);
   const std::string& err() const { return finished_.err; }  // what was read so far
+  // Waits until the program has taken all of its input, which stays open.
+  void wait_until_input_is_read() const;
   void send(int signal) const;
   void close_out();  // like a reader that goes away
   Finished finish();
