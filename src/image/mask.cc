@@ -67,7 +67,9 @@ Pixels in_own_shape(const Pixels& picture, int width, int height, Meets meets) {
   const double wanted = double(width) / height, own = double(picture.width) / picture.height;
   const bool has_width = meets == Meets::kWithin ? wanted < own : wanted > own;
   const bool has_height = meets == Meets::kWithin ? wanted >= own : wanted <= own;
-  const auto part = [](int all, int of, int by) { return int(std::int64_t(all) * of / by); };
+  const auto part = [](int all, int of, int by) {
+    return std::max(1, int(std::int64_t(all) * of / by));
+  };
   return resized(picture, has_width ? width : part(picture.width, height, picture.height),
                  has_height ? height : part(picture.height, width, picture.width), kResampling);
 }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <charconv>
 #include <fstream>
 
 #include "base/error.h"
@@ -11,6 +13,12 @@ namespace {
 
 std::string heading(const std::string& name, const std::string& type, const std::string& help) {
   return "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
+// As few digits as tell it from others: sums that grow for months are subtracted from each other.
+std::string exact(double value) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
 template <class Number>
@@ -43,8 +51,8 @@ std::string Histogram::samples(const std::string& name, const std::string& label
     lines +=
         text_of(name, "_bucket{", labels, comma, "le=\"", kBounds[i], "\"} ", counts_[i], "\n");
   lines += text_of(name, "_bucket{", labels, comma, "le=\"+Inf\"} ", count_, "\n");
-  return lines +
-         text_of(name, "_sum", braces, " ", sum_, "\n", name, "_count", braces, " ", count_, "\n");
+  return lines + text_of(name, "_sum", braces, " ", exact(sum_), "\n", name, "_count", braces, " ",
+                         count_, "\n");
 }
 
 void Metrics::request_ended(const std::string& outcome, double seconds) {

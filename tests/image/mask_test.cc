@@ -89,4 +89,12 @@ TEST(Mask, IsRefusedWhereAllIsBlack) {
             "the mask is black: nothing of the picture would be redrawn");
 }
 
+// The smaller side of what fits would be less than a pixel.
+TEST(Filled, AThinPictureKeepsAPixel) {
+  const Pixels line{1, 2000, std::vector<std::uint8_t>(3 * 2000, 200)};
+  const auto out = filled(line, {0, 0, 1, 2000}, 512, 512);
+  EXPECT_EQ(out.rgb.size(), 3u * 512 * 512);
+  EXPECT_EQ(out.rgb[3 * 256], 200);
+}
+
 }  // namespace braid::mask_test

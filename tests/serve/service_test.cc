@@ -154,9 +154,12 @@ TEST(Service, ForgetsFinishedJobsWhosePicturesTakeTooMuch) {
   const auto first = service.submit(order_of("a"));
   wait_for_end(*first);
   const auto second = service.submit(order_of("a"));
+  EXPECT_EQ(service.find(first->id()), first) << "its client has just been told of its end";
+  wait_for_end(*second);
+  const auto third = service.submit(order_of("a"));
   EXPECT_EQ(service.find(first->id()), nullptr);
   EXPECT_EQ(service.find(second->id()), second);
-  wait_for_end(*second);
+  wait_for_end(*third);
 }
 
 TEST(Service, TellsHowLongIsLeftOnceItHasSeenSteps) {

@@ -55,9 +55,11 @@ FileLock::FileLock(const fs::path& path, const std::stop_token& stop,
 
 FileLock::~FileLock() { ::close(fd_); }
 
-CachedRepository::CachedRepository(const fs::path& cache, const std::string& repository)
+CachedRepository::CachedRepository(const fs::path& cache, const std::string& repository,
+                                   Links links)
     : folder_(cache / folder_of_repository(repository)),
-      locks_(cache / ".locks" / folder_of_repository(repository)) {}
+      locks_(cache / ".locks" / folder_of_repository(repository)),
+      links_(links) {}
 
 fs::path CachedRepository::blob(const HubFile& file) const { return folder_ / "blobs" / file.etag; }
 
@@ -97,19 +99,45 @@ void CachedRepository::prepare() const {
   make_folder(locks_);
 }
 
-void CachedRepository::link(const HubFile& file, const std::string& commit) const {
+// A file of the same contents, if its own are not here.
+fs::path CachedRepository::source(const HubFile& file, const std::vector<HubFile>& files,
+                                  const std::string& commit) const {
+  auto found = contents(file, commit);
+  for (const auto& other : files)
+    if (found.empty() && other.etag == file.etag) found = contents(other, commit);
+  return found;
+}
+
+CachedRepository::Placed CachedRepository::place(const HubFile& file, const fs::path& from,
+                                                 const std::string& commit) const {
   const auto path = snapshot(commit) / file.path;
-  const auto target = fs::path("blobs") / file.etag;
-  if (!fs::exists(blob(file))) return;  // the snapshot has it
+  if (from == path) return Placed::kAsItWas;
   make_folder(path.parent_path());
-  const auto up = folder_.lexically_relative(path.parent_path());
+  const auto target = folder_.lexically_relative(path.parent_path()) / "blobs" / file.etag;
   std::error_code failure;
-  if (fs::is_symlink(path, failure) && fs::read_symlink(path, failure) == up / target) return;
+  if (fs::is_symlink(path, failure) && fs::read_symlink(path, failure) == target)
+    return Placed::kAsItWas;
   fs::remove(path, failure);
-  fs::create_symlink(up / target, path, failure);
-  if (!failure) return;
-  fs::rename(blob(file), path, failure);  // a file system without links
+  if (links_ == Links::kSymbolic && from == blob(file)) {
+    fs::create_symlink(target, path, failure);
+    if (!failure) return Placed::kAsLink;
+  }
+  const auto partial = path.string() + ".incomplete";  // no model is half there
+  fs::copy_file(from, partial, fs::copy_options::overwrite_existing, failure);
+  if (!failure) fs::rename(partial, path, failure);
   check(!failure, "cannot write ", path.string(), ": ", failure.message());
+  return Placed::kAsCopy;
+}
+
+void CachedRepository::publish(const std::vector<HubFile>& files, const std::string& commit) const {
+  std::vector<fs::path> copied;
+  for (const auto& file : files) {
+    const auto from = source(file, files, commit);
+    check(!from.empty(), "the contents of ", file.path, " are not in ", folder_.string());
+    if (place(file, from, commit) == Placed::kAsCopy) copied.push_back(blob(file));
+  }
+  std::error_code ignored;
+  for (const auto& path : copied) fs::remove(path, ignored);
 }
 
 void CachedRepository::write_ref(const std::string& revision, const std::string& commit) const {

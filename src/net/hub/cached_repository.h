@@ -33,7 +33,10 @@ class FileLock {
 
 class CachedRepository {
  public:
-  CachedRepository(const std::filesystem::path& cache, const std::string& repository);
+  enum class Links { kSymbolic, kNone };  // what the file system has; kNone: so a test says
+
+  CachedRepository(const std::filesystem::path& cache, const std::string& repository,
+                   Links links = Links::kSymbolic);
 
   std::filesystem::path blob(const HubFile& file) const;
   std::filesystem::path incomplete(const HubFile& file) const;
@@ -47,11 +50,21 @@ class CachedRepository {
 
   // Creates the folders. Throws Error naming the path.
   void prepare() const;
-  void link(const HubFile& file, const std::string& commit) const;
+  // Puts files, whose contents are here, into the snapshot, in their order: as links to blobs, or,
+  // where the file system has none, as copies, for whose sake no blob stays. Several may have the
+  // same contents. Throws Error naming the path.
+  void publish(const std::vector<HubFile>& files, const std::string& commit) const;
   void write_ref(const std::string& revision, const std::string& commit) const;
 
  private:
+  std::filesystem::path source(const HubFile& file, const std::vector<HubFile>& files,
+                               const std::string& commit) const;
+  enum class Placed { kAsItWas, kAsLink, kAsCopy };
+  Placed place(const HubFile& file, const std::filesystem::path& from,
+               const std::string& commit) const;
+
   std::filesystem::path folder_, locks_;
+  Links links_;
 };
 
 }  // namespace braid::net

@@ -28,7 +28,9 @@ void KeptJobs::forget_old() {
   for (const auto& [when, job] : finished) {
     bytes += job->num_bytes();
     const bool is_old = Clock::now() - when > limits_.time;
-    if (is_old || ++count > limits_.jobs || bytes > limits_.bytes) jobs_.erase(job->id());
+    const bool is_latest = ++count == 1;  // stays for its client, however large it is
+    const bool is_too_much = count > limits_.jobs || bytes > limits_.bytes;
+    if (is_old || (is_too_much && !is_latest)) jobs_.erase(job->id());
   }
 }
 

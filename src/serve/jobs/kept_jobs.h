@@ -19,7 +19,7 @@ class KeptJobs {
   void add(const std::shared_ptr<Job>& job) { jobs_[job->id()] = job; }
   std::shared_ptr<Job> find(const std::string& id) const;                        // null if unknown
   std::vector<std::shared_ptr<Job>> of_client(const std::string& client) const;  // oldest first
-  // Drops finished jobs, oldest first, that are too old or exceed the limits.
+  // Drops finished jobs, oldest first, that are too old or, with later ones, exceed the limits.
   void forget_old();
   // Whether a client may still fetch a picture finished a moment ago.
   bool has_unfetched() const;
