@@ -110,7 +110,7 @@ double measured_step(const PlanJob& job, const Degrees& grid) {
         kConfig,
         Weights(std::move(checkpoint), std::move(names),
                 {.dtype = job.dtype, .tensor_parallel = mesh.tp},
-                flux_sharding(kConfig, mesh.tp.size(), SharedModulation::kYes)),
+                flux_sharding(kConfig, SharedModulation::kYes)),
         attend_over(mesh), blocks_of_rank(*job.family, mesh, at::kCPU, 1));
     const auto part = part_of(flux);
     const auto predict = predict_over(mesh, part);

@@ -59,7 +59,7 @@ struct Layout {
   int layer_split = 1;     // the name that `pp` had before 0.3; it goes with 0.4
   AxisShares shares = {};  // of devices that are not alike
   // kAuto: `shares`, which then stay empty here, become proportional to what each rank's device was
-  // measured to reach, in eighths of the fastest. Ranks are threads.
+  // measured to reach, in eighths of the fastest.
   Fit shares_fit = Fit::kAsAsked;
   SharedModulation modulation = SharedModulation::kYes;
   TextRanks text = TextRanks::kFirst;

@@ -54,9 +54,7 @@ std::size_t fitting_tensors(const AdapterFile& file, const Part& part) {
   std::vector<SurveyedTensor> asked;
   part.make(Weights::synthetic({}).surveyed(asked));
   const PartAdapters adapters(
-      {.names = part.adapters,
-       .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes})},
-      {whole(file)});
+      {.names = part.adapters, .shardings = part.sharding(SharedModulation::kYes)}, {whole(file)});
   UsedTensors used;
   try {
     for (const auto& tensor : asked) add_used(adapters.changes_by_adapter(tensor), used);

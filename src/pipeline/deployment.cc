@@ -62,15 +62,15 @@ FoundModel open_model(const DeployOptions& asked, bool is_first) {
   return {std::move(options), std::move(files), std::move(family), stored};
 }
 
-// Ranks that are processes report an unusable model together, in a world of their own, if its size
-// does not depend on the model.
-FoundModel open_together(const DeployOptions& asked, const std::optional<Launch>& launch) {
-  if (!launch) return open_model(asked, true);
+// Ranks that are processes report what they all refuse together, in a world of their own, if its
+// size does not depend on the model.
+template <class Settle>
+auto together(const DeployOptions& asked, const std::optional<Launch>& launch, Settle settle) {
   const auto& layout = asked.pipeline.layout;
   try {
-    return open_model(asked, launch->rank == 0);
+    return settle();
   } catch (const InputError&) {
-    if (layout.fit == Fit::kAuto || degrees_of(layout).product() != launch->size) throw;
+    if (!launch || layout.fit == Fit::kAuto || degrees_of(layout).product() != launch->size) throw;
     const auto refusal = std::current_exception();
     make_world(world_of(layout), launch)->run([&](const Group&) {
       std::rethrow_exception(refusal);
@@ -176,6 +176,23 @@ void settle_shares(Deployment& d, const std::vector<std::string>& names, const D
   layout.shares = shares_by_speed(degrees, d.measured_flops);
 }
 
+// A model that is loaded for any request gets the most demanding one: as many branches as it has.
+// Data parallel ranks without a picture only wait.
+void check_layout(const Deployment& d, const DeployOptions& asked) {
+  const auto degrees = d.degrees();
+  if (degrees.product() == 1) return;
+  auto job = job_of(d, planned_request(asked, *d.family));
+  if (!asked.request) job.branches = most_branches(d.family->description().limits);
+  auto sharing = degrees;
+  sharing.dp = 1;
+  sharing.shares.dp.clear();
+  const auto refused = refused_layout(job, sharing);
+  if (!refused) return;
+  const auto model = asked.synthetic.empty() ? asked.pipeline.model.string() : asked.synthetic;
+  throw UnsuitableLayout(
+      text_of(asked.request ? "" : "no request could run on " + model + ": ", refused->reason));
+}
+
 void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) {
   auto& layout = d.options.layout;
   auto names = device_names(d.options);
@@ -195,6 +212,7 @@ void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) 
   const auto by_rank = names_by_rank(d.options, degrees_of(layout).product(), are_threads);
   settle_shares(d, by_rank, asked, host);
   d.places = {.grid = degrees_of(layout), .devices = by_rank, .are_threads = are_threads};
+  together(asked, host.launch, [&] { check_layout(d, asked); });
 }
 
 std::shared_ptr<const TemporaryPages> made_pages() {
@@ -258,9 +276,10 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   check_shares_fit(asked.pipeline.layout, host);
   for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
     (void)host.device(device_of_rank(name, host));
-  auto model = open_together(asked, host.launch);
+  const bool is_first = !host.launch || host.launch->rank == 0;
+  auto model = together(asked, host.launch, [&] { return open_model(asked, is_first); });
   check_request(asked, model.family->description().limits, host.launch.has_value());
-  say_unknown_layers(asked, *model.family, !host.launch || host.launch->rank == 0);
+  say_unknown_layers(asked, *model.family, is_first);
   Deployment d{.options = std::move(model.options),
                .files = std::move(model.files),
                .family = std::move(model.family),

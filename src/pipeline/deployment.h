@@ -72,11 +72,18 @@ struct Deployment {
   Request tiled(Request request) const;
 };
 
+// Degrees or shares by which no request, or not this one, could be drawn.
+class UnsuitableLayout : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 // The one function that settles a run, in this order: that the devices exist; files and family; the
 // request's check; layout and, if asked for, shares by measured speed; devices; dtype; memory by
-// preset or budget. Reads configs and headers of files, no weights. Throws InputError. A launch's
-// ranks refuse an unusable model together, where their degrees are given: the first one speaks for
-// them. Shares by their measured speeds are settled when they have met: make_world() does it.
+// preset or budget. Reads configs and headers of files, no weights. Throws InputError,
+// UnsuitableLayout among these. A launch's ranks refuse an unusable model together, where their
+// degrees are given: the first one speaks for them. Shares by their measured speeds are settled
+// when they have met: make_world() does it.
 Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
 Deployment deploy(const PipelineOptions& options, const Warn& say = {});
 

@@ -20,8 +20,7 @@ Weights ModelWeights::of(const Part& part, const LoadOptions& load,
   if (source.unmerged) unmerged_.push_back(source.unmerged);
   if (around_) source.tensors = around_(std::move(source.tensors), load);
   ShardingTable shardings;
-  if (part.sharding)
-    shardings = part.sharding({.ranks = load.tensor_parallel.size(), .modulation = modulation_});
+  if (part.sharding) shardings = part.sharding(modulation_);
   if (change) shardings = change(std::move(shardings));
   return {std::move(source.tensors), load, std::move(shardings)};
 }

@@ -18,7 +18,7 @@ std::vector<std::string> prefixes_of_others(const Family& family, const Part& pa
 
 AdaptedPart adapted_part(const Family& family, const Part& part, Warn warn) {
   return {.names = part.adapters,
-          .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
+          .shardings = part.sharding(SharedModulation::kYes),
           .others = prefixes_of_others(family, part),
           .warn = std::move(warn)};
 }

@@ -57,7 +57,7 @@ Sharding row_parallel(Pieces pieces, std::vector<std::int64_t> parts = {});
 Pieces pieces_of_mlp(std::int64_t channels, std::int64_t num_heads);
 
 // Pattern of a layer's path -> its sharding; `*` is one segment. Layers without a match are whole
-// on every rank.
+// on every rank. One table serves any number of ranks: shares_of() refuses those that it cannot.
 using ShardingTable = std::vector<std::pair<std::string, Sharding>>;
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer);

@@ -47,7 +47,7 @@ struct Base {
   Checkpoint checkpoint;
   Names names;
   AdapterNames adapter_names;
-  std::function<ShardingTable(int ranks)> shardings;
+  ShardingTable shardings;
   std::function<DenoiserPart(const Weights&, Attend, const Mesh&)> load;
   DenoiserInput input;
   std::function<Tensor(const Tensor& tokens)> velocity;  // from the fixture
@@ -74,7 +74,7 @@ Base flux_base() {
       .checkpoint = checkpoint,
       .names = flux_names(checkpoint),
       .adapter_names = flux_adapter_names(),
-      .shardings = [=](int ranks) { return flux_sharding(config, ranks, SharedModulation::kYes); },
+      .shardings = flux_sharding(config, SharedModulation::kYes),
       .load = load,
       .input = {.noise = {dump["transformer.hidden_states"], dump["transformer.img_ids"]},
                 .text = {dump["transformer.encoder_hidden_states"], dump["transformer.txt_ids"]},
@@ -95,14 +95,13 @@ Base flux2_base() {
       return model->advance(in, state);
     }};
   };
-  return {
-      .checkpoint = fixture.weights(),
-      .names = flux2_names(fixture.weights()),
-      .adapter_names = flux2_adapter_names(),
-      .shardings = [=](int ranks) { return flux2_sharding(config, ranks, SharedModulation::kYes); },
-      .load = load,
-      .input = flux2_input(fixture.dump(), at::kFloat),
-      .velocity = same};
+  return {.checkpoint = fixture.weights(),
+          .names = flux2_names(fixture.weights()),
+          .adapter_names = flux2_adapter_names(),
+          .shardings = flux2_sharding(config, SharedModulation::kYes),
+          .load = load,
+          .input = flux2_input(fixture.dump(), at::kFloat),
+          .velocity = same};
 }
 
 Base zimage_base() {
@@ -118,7 +117,7 @@ Base zimage_base() {
   return {.checkpoint = with_left_out(fixture.weights()),
           .names = zimage_names(fixture.weights()),
           .adapter_names = zimage_adapter_names(),
-          .shardings = [=](int ranks) { return zimage_sharding(config, ranks); },
+          .shardings = zimage_sharding(config),
           .load = load,
           .input = zimage_input(fixture.dump(), at::kFloat),
           .velocity = [rows = latents.size(2) / 2, columns = latents.size(3) / 2](
@@ -136,15 +135,13 @@ Base joy_base() {
       return model->advance(in, state);
     }};
   };
-  return {
-      .checkpoint = Checkpoint::open(folder / "model/transformer", "diffusion_pytorch_model"),
-      .names = {},
-      .adapter_names = joy_adapter_names(),
-      .shardings = [=](int ranks) { return joy_sharding(config, ranks, SharedModulation::kYes); },
-      .load = load,
-      .input = joy_input(Dump(folder / "components.safetensors"), 3, at::kFloat),
-      .velocity =
-          [](const Tensor& tokens) {
+  return {.checkpoint = Checkpoint::open(folder / "model/transformer", "diffusion_pytorch_model"),
+          .names = {},
+          .adapter_names = joy_adapter_names(),
+          .shardings = joy_sharding(config, SharedModulation::kYes),
+          .load = load,
+          .input = joy_input(Dump(folder / "components.safetensors"), 3, at::kFloat),
+          .velocity = [](const Tensor& tokens) {
             return joy_latents(tokens, {2, 16, 4, 6});
           }};
 }
@@ -162,14 +159,13 @@ Base krea2_base() {
     };
     return part;
   };
-  return {
-      .checkpoint = fixture.weights(),
-      .names = krea2_names(fixture.weights()),
-      .adapter_names = krea2_adapter_names(),
-      .shardings = [=](int ranks) { return krea2_sharding(config, ranks, SharedModulation::kYes); },
-      .load = load,
-      .input = krea2_input(fixture.dump(), at::kFloat),
-      .velocity = same};
+  return {.checkpoint = fixture.weights(),
+          .names = krea2_names(fixture.weights()),
+          .adapter_names = krea2_adapter_names(),
+          .shardings = krea2_sharding(config, SharedModulation::kYes),
+          .load = load,
+          .input = krea2_input(fixture.dump(), at::kFloat),
+          .velocity = same};
 }
 
 Base flux3_base() {
@@ -180,14 +176,13 @@ Base flux3_base() {
     return part_of(
         std::make_shared<const Flux3>(config, w, attend, BlockRange{run.begin, run.count}));
   };
-  return {
-      .checkpoint = fixture.weights(),
-      .names = flux3_names(fixture.weights()),
-      .adapter_names = flux3_adapter_names(),
-      .shardings = [=](int ranks) { return flux3_sharding(config, ranks, SharedModulation::kYes); },
-      .load = load,
-      .input = flux3_input(fixture.dump(), at::kFloat),
-      .velocity = same};
+  return {.checkpoint = fixture.weights(),
+          .names = flux3_names(fixture.weights()),
+          .adapter_names = flux3_adapter_names(),
+          .shardings = flux3_sharding(config, SharedModulation::kYes),
+          .load = load,
+          .input = flux3_input(fixture.dump(), at::kFloat),
+          .velocity = same};
 }
 
 Base qwen21_base() {
@@ -201,8 +196,7 @@ Base qwen21_base() {
   return {.checkpoint = fixture.weights(),
           .names = qwen21_names(fixture.weights()),
           .adapter_names = qwen21_adapter_names(),
-          .shardings =
-              [=](int ranks) { return qwen21_sharding(config, ranks, SharedModulation::kYes); },
+          .shardings = qwen21_sharding(config, SharedModulation::kYes),
           .load = load,
           .input = qwen21_input(fixture.dump(), at::kFloat),
           .velocity = same};
@@ -216,13 +210,10 @@ Base qwen_image_base() {
     return part_of(
         std::make_shared<const QwenImage>(config, w, attend, BlockRange{run.begin, run.count}));
   };
-  const auto shardings = [=](int ranks) {
-    return flux_sharding(blocks_of(config), ranks, SharedModulation::kYes);
-  };
   return {.checkpoint = fixture.weights(),
           .names = qwen_image_names(fixture.weights()),
           .adapter_names = qwen_image_adapter_names(),
-          .shardings = shardings,
+          .shardings = flux_sharding(blocks_of(config), SharedModulation::kYes),
           .load = load,
           .input = qwen_image_input(fixture.dump(), at::kFloat),
           .velocity = same};
@@ -250,12 +241,12 @@ class AdapterParity : public testing::TestWithParam<std::string> {
 
   Weights weights(const LoadOptions& options, AdapterMode mode) const {
     AdaptedPart part{.names = base_.adapter_names,
-                     .shardings = base_.shardings(1),
+                     .shardings = base_.shardings,
                      .warn = [](const std::string& warning) { ADD_FAILURE() << warning; }};
     return {adapted_tensors(stored_tensors(base_.checkpoint, base_.names),
                             open_adapters({{.file = folder_ / (name_ + ".safetensors")}}), mode,
                             std::make_shared<UnmergedAdapters>(std::move(part), at::kCPU)),
-            options, base_.shardings(options.tensor_parallel.size())};
+            options, base_.shardings};
   }
   Tensor velocity(const Group& world, const Degrees& degrees,
                   AdapterMode mode = AdapterMode::kFused) const {

@@ -57,7 +57,7 @@ class Fixture {
   }
 
   CausalLm model(const LoadOptions& options, HiddenStates states, const Checkpoint& stored) const {
-    const auto shardings = causal_lm_sharding(config(), options.tensor_parallel.size());
+    const auto shardings = causal_lm_sharding(config());
     return {config(), std::move(states),
             Weights(stored, causal_lm_names(stored, config()), options, shardings)};
   }

@@ -221,13 +221,4 @@ TEST(CausalLmSharding, CopiesHeadsOfKeysToMoreRanks) {
   }
 }
 
-TEST(CausalLmSharding, IsBoundByTheHeads) {
-  const auto config = Fixture("mistral3").config();
-  const auto refusal = [&](int size) {
-    return message_of<std::exception>([&] { causal_lm_sharding(config, size); });
-  };
-  EXPECT_EQ(refusal(3), "");
-  EXPECT_THAT(refusal(5), HasSubstr("over 5 devices cannot share the 4 heads of the text encoder"));
-}
-
 }  // namespace braid::causal_lm_test

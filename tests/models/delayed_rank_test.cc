@@ -112,7 +112,7 @@ std::vector<Clock> clocks_of_step(const Degrees& grid, const std::vector<double>
     auto part = part_of(std::make_shared<const Flux>(
         kConfig,
         Weights::synthetic({.tensor_parallel = mesh.tp},
-                           flux_sharding(kConfig, mesh.tp.size(), SharedModulation::kYes)),
+                           flux_sharding(kConfig, SharedModulation::kYes)),
         attend_over(mesh)));
     auto in = input();
     in.modulations_BM = modulate_over(mesh.pp, part)({in}).front();  // before the first step

@@ -216,12 +216,6 @@ TEST(Flux2Config, OfPublishedModelsHasTheirNumbersOfParameters) {
             3'875'544'576);
 }
 
-TEST(Flux2Sharding, RefusesMoreDevicesThanHeads) {
-  EXPECT_THROW(flux2_sharding(Flux2Config(), 49, SharedModulation::kNo), InputError);
-  EXPECT_EQ(flux2_sharding(Flux2Config(), 8, SharedModulation::kYes).size(),
-            flux2_sharding(Flux2Config(), 8, SharedModulation::kNo).size() + 4);
-}
-
 // Per token and block: a double block of dev has 981 467 648 parameters and a single one half as
 // many. Norms of queries and keys multiply nothing.
 TEST(Flux2Shape, CountsTheFlopsOfItsWeights) {

@@ -231,13 +231,6 @@ TEST(Flux3Config, OfThePublishedModelsHasTheirNumbersOfParameters) {
             5'548'681'984);
 }
 
-TEST(Flux3Sharding, RefusesDevicesThatCannotShareTheHeads) {
-  for (const int size : {2, 3, 5, 8, 24})
-    EXPECT_NO_THROW(flux3_sharding({}, size, SharedModulation::kYes)) << size;
-  EXPECT_THAT(message_of([&] { flux3_sharding({}, 25, SharedModulation::kYes); }),
-              HasSubstr("cannot share the 24 heads"));
-}
-
 // A block has 122 683 648 parameters. Its norms multiply no tokens.
 TEST(Flux3Shape, CountsTheFlopsOfItsWeights) {
   const auto shape = flux3_shape({});

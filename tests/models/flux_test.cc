@@ -169,14 +169,4 @@ TEST(FluxConfigOfJson, ReturnsAsManyChannelsAsItTakesUnlessItSaysOtherwise) {
   EXPECT_EQ(channels(R"({"in_channels":32,"out_channels":null})"), Channels(32, 32));
 }
 
-TEST(Shardings, OfFewerHeadsThanDevicesAreRefused) {
-  const auto cannot = HasSubstr("over 65 devices cannot share the");
-  EXPECT_THAT(message_of([] { flux_sharding({}, 65, SharedModulation::kYes); }), cannot);
-  EXPECT_THAT(message_of([] { clip_sharding({}, 65); }), cannot);
-  EXPECT_THAT(message_of([] { t5_sharding({}, 65); }), cannot);
-  EXPECT_NO_THROW(flux_sharding({}, 24, SharedModulation::kNo));
-  EXPECT_NO_THROW(clip_sharding({}, 12));
-  EXPECT_NO_THROW(t5_sharding({}, 64));
-}
-
 }  // namespace braid::flux_test

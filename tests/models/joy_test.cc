@@ -326,9 +326,4 @@ TEST_F(JoyParity, PublishedHasItsParameters) {
   EXPECT_EQ(parameters_of([](const Weights& w) { (void)Joy({}, w); }), 16'263'675'968);
 }
 
-TEST_F(JoyParity, HeadsAreSharedByAsManyDevices) {
-  EXPECT_NO_THROW((void)joy_sharding({}, 32, SharedModulation::kYes));
-  EXPECT_THROW((void)joy_sharding({}, 33, SharedModulation::kYes), InputError);
-}
-
 }  // namespace braid::joy_test

@@ -49,7 +49,7 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
     const auto config = config_of(fixture_.folder(), read_flux2_config);
     const auto weights = fixture_.weights();
     const Weights w(weights, flux2_names(weights), {.tensor_parallel = mesh.tp},
-                    flux2_sharding(config, mesh.tp.size(), GetParam().modulation));
+                    flux2_sharding(config, GetParam().modulation));
     const auto model = std::make_shared<Flux2>(config, w, attend_over(mesh),
                                                blocks_of(mesh, flux2_shape(config).num_blocks()));
     return {.predict = [=](const DenoiserInput& in,
@@ -60,7 +60,7 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
     const auto config = config_of(fixture_.folder(), read_flux3_config);
     const auto weights = fixture_.weights();
     const Weights w(weights, flux3_names(weights), {.tensor_parallel = mesh.tp},
-                    flux3_sharding(config, mesh.tp.size(), GetParam().modulation));
+                    flux3_sharding(config, GetParam().modulation));
     return part_of(std::make_shared<const Flux3>(
         config, w, attend_over(mesh), blocks_of(mesh, flux3_shape(config).num_blocks())));
   }
@@ -68,7 +68,7 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
     const auto config = config_of(fixture_.folder(), read_zimage_config);
     const auto weights = with_left_out(fixture_.weights());
     const Weights w(weights, zimage_names(weights), {.tensor_parallel = mesh.tp},
-                    zimage_sharding(config, mesh.tp.size()));
+                    zimage_sharding(config));
     const auto model = std::make_shared<const ZImage>(
         config, w, attend_over(mesh), blocks_of(mesh, zimage_shape(config).num_blocks()));
     auto part = part_of(model);

@@ -206,15 +206,6 @@ TEST(Qwen21Config, OfThePublishedModelHasItsNumberOfParameters) {
   EXPECT_EQ(parameters_of([](const Weights& w) { (void)Qwen21({}, w); }), 7'115'124'736);
 }
 
-TEST(Qwen21Sharding, RefusesDevicesThatCannotShareTheHeads) {
-  for (const int size : {2, 3, 5, 16, 32})
-    EXPECT_NO_THROW(qwen21_sharding({}, size, SharedModulation::kYes)) << size;
-  for (const int size : {33, 64})
-    EXPECT_THAT(message_of([&] { qwen21_sharding({}, size, SharedModulation::kYes); }),
-                HasSubstr("cannot share the 32 heads"))
-        << size;
-}
-
 // A block's dense layers have four matrices of attention and three of the MLP.
 TEST(Qwen21Shape, CountsTheFlopsOfItsWeights) {
   const auto shape = qwen21_shape({});

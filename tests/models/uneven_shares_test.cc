@@ -56,21 +56,28 @@ Tensor flux(const Group& ranks, int heads, SharedModulation modulation) {
                      .text_width = kTextWidth,
                      .pooled_width = 4,
                      .axes = {2, 2, 2}};
-  return Flux(c, weights_of(ranks, flux_sharding(c, ranks.size(), modulation)))(input(8, 3));
+  return Flux(c, weights_of(ranks, flux_sharding(c, modulation)))(input(8, 3));
 }
 
-Tensor flux2(const Group& ranks, int heads, SharedModulation modulation) {
+// Channels of an MLP to a head of FLUX.2's.
+constexpr std::int64_t kChannels = 12;
+
+Tensor flux2_of(const Group& ranks, int heads, std::int64_t channels, SharedModulation modulation) {
   const Flux2Config c{.in_channels = 8,
                       .out_channels = 8,
                       .num_double = 1,
                       .num_single = 1,
                       .num_heads = heads,
                       .head_width = 8,
-                      .mlp_hidden = 12 * heads,
+                      .mlp_hidden = channels,
                       .text_width = kTextWidth,
                       .guidance_embeds = false,
                       .axes = {2, 2, 2, 2}};
-  return Flux2(c, weights_of(ranks, flux2_sharding(c, ranks.size(), modulation)))(input(8, 4));
+  return Flux2(c, weights_of(ranks, flux2_sharding(c, modulation)))(input(8, 4));
+}
+
+Tensor flux2(const Group& ranks, int heads, SharedModulation modulation) {
+  return flux2_of(ranks, heads, kChannels * heads, modulation);
 }
 
 Tensor joy(const Group& ranks, int heads, SharedModulation modulation) {
@@ -82,7 +89,7 @@ Tensor joy(const Group& ranks, int heads, SharedModulation modulation) {
                     .num_layers = 2,
                     .text_width = kTextWidth,
                     .axes = {2, 2, 2}};
-  return Joy(c, weights_of(ranks, joy_sharding(c, ranks.size(), modulation)))(input(8, 3));
+  return Joy(c, weights_of(ranks, joy_sharding(c, modulation)))(input(8, 3));
 }
 
 Tensor zimage(const Group& ranks, int heads) {
@@ -93,7 +100,7 @@ Tensor zimage(const Group& ranks, int heads) {
                        .num_refiners = 1,
                        .text_width = kTextWidth,
                        .axes = {2, 2, 2}};
-  return ZImage(c, weights_of(ranks, zimage_sharding(c, ranks.size())))(input(8, 3));
+  return ZImage(c, weights_of(ranks, zimage_sharding(c)))(input(8, 3));
 }
 
 Tensor clip(const Group& ranks, int heads) {
@@ -104,7 +111,7 @@ Tensor clip(const Group& ranks, int heads) {
                      .num_layers = 2,
                      .num_heads = heads,
                      .eos_token = 7};
-  return Clip(c, weights_of(ranks, clip_sharding(c, ranks.size())))(prompt()).hidden_BLC;
+  return Clip(c, weights_of(ranks, clip_sharding(c)))(prompt()).hidden_BLC;
 }
 
 // Heads that are wider together than the residual stream.
@@ -115,7 +122,7 @@ Tensor t5(const Group& ranks, int heads) {
                    .num_layers = 2,
                    .num_heads = heads,
                    .head_width = 4};
-  return T5(c, weights_of(ranks, t5_sharding(c, ranks.size())))(prompt());
+  return T5(c, weights_of(ranks, t5_sharding(c)))(prompt());
 }
 
 // Two heads of queries to each of keys and values.
@@ -128,8 +135,7 @@ Tensor causal_lm(const Group& ranks, int heads) {
                          .num_kv_heads = heads,
                          .head_width = 4};
   const TextRun text{.begin = 0, .count = 4};
-  return CausalLm(c, {2}, weights_of(ranks, causal_lm_sharding(c, ranks.size())))(prompt(),
-                                                                                  {&text, 1});
+  return CausalLm(c, {2}, weights_of(ranks, causal_lm_sharding(c)))(prompt(), {&text, 1});
 }
 
 struct Network {
@@ -193,8 +199,21 @@ TEST_P(NetworksOfAnyShares, EqualOneRankInAnyProportion) {
 }
 
 TEST_P(NetworksOfAnyShares, RefuseRanksWithoutAHead) {
-  EXPECT_THAT(refusal(GetParam(), 2, 5), HasSubstr("over 5 devices cannot share the"));
+  EXPECT_THAT(refusal(GetParam(), 2, 5), HasSubstr("cannot be cut, and none for rank"));
   EXPECT_THAT(refusal(GetParam(), 3, {2, {1000, 1}}), HasSubstr("none for rank 1"));
+}
+
+// The cut keeps the proportion of attention and MLP, by which a block tells them apart: six heads
+// beside 40 channels are two pieces.
+TEST(NetworksOfFusedChannels, AreCutWhereHeadsAndChannelsAreBothWhole) {
+  const c10::InferenceMode no_autograd;
+  const auto output = [](const Group& ranks, int heads) {
+    return flux2_of(ranks, heads, 40, SharedModulation::kYes);
+  };
+  const Network network{"Flux2", output};
+  expect_equal_to_one_rank(network, 6, 2);
+  EXPECT_THAT(refusal(network, 6, 3), HasSubstr("there are 2 pieces that cannot be cut"));
+  EXPECT_THAT(refusal(network, 6, 5), HasSubstr("there are 2 pieces that cannot be cut"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, NetworksOfAnyShares, testing::ValuesIn(kNetworks),

@@ -167,7 +167,7 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
     part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));
     const auto source = source_of_part(*family, part, &files,
                                        {.adapters = files.adapters, .mode = options.adapter_mode});
-    const Weights w(source.tensors, load, part.sharding({.ranks = ranks}));
+    const Weights w(source.tensors, load, part.sharding(SharedModulation::kYes));
     std::vector<Matrix> matrices;
     for (const auto& a : asked)
       if (a.is_matrix())

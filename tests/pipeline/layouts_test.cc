@@ -279,15 +279,15 @@ std::string refusal(const Layout& layout, const Request& request) {
 }
 
 TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
-  EXPECT_THAT(refusal({.tp = 13}, kEven), HasSubstr("cannot share the 12 heads"));
+  EXPECT_THAT(refusal({.tp = 13}, kEven), HasSubstr("tp 13 leaves a rank without a head"));
   EXPECT_THAT(refusal({.ulysses = 20}, kEven), HasSubstr("needs at least as many"));
   EXPECT_THAT(refusal({.cfg = 3}, kEven), HasSubstr("over 3 ranks needs as many branches"));
   EXPECT_THAT(refusal({.cfg = 2}, {.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}),
               HasSubstr("give a negative prompt"));
   EXPECT_THAT(refusal({.pp = 9}, kEven),
-              HasSubstr("over 9 ranks leaves one without a block: the transformer has 8"));
+              HasSubstr("pipeline parallelism 9 leaves a rank without a block, there are 8"));
   EXPECT_THAT(refusal({.tp = 5, .text = TextRanks::kShared}, kEven),
-              HasSubstr("cannot share the 4 heads"));
+              HasSubstr("tp 5 leaves a rank without a head: CLIP has 4"));
   EXPECT_THAT(refusal({.ring = 0}, kEven), HasSubstr("between 1 and 1024"));
   EXPECT_THAT(refusal({.tp = 1024, .ring = 1024}, kEven), HasSubstr("more than 1024 ranks"));
 }

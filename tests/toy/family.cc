@@ -25,7 +25,7 @@ Part denoiser_part(const ToyConfig& toy, const std::string& folder, const Served
           .num_heads = toy.num_kv_heads,
           .lists = {"blocks"},
           .names = [](const Checkpoint&) { return toy_names(); },
-          .sharding = [=](const Sharing& s) { return toy_sharding(toy, s.ranks, s.modulation); },
+          .sharding = [=](SharedModulation modulation) { return toy_sharding(toy, modulation); },
           .adapters = {.prefixes = {folder + "."}, .tables = {toy_names()}},
           .make = [=](const Weights& w) { (void)Toy(toy, w); },
           .serves = serves};

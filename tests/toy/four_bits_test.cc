@@ -198,7 +198,7 @@ std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks
   run_ranks({.size = ranks}, [&](const Group& group) {
     const Weights w(tensors_of_part(part, files),
                     {.dtype = at::kFloat, .tensor_parallel = group, .packed = PackedWeights::kKept},
-                    part.sharding({.ranks = ranks, .modulation = SharedModulation::kYes}));
+                    part.sharding(SharedModulation::kYes));
     auto& sum = bytes[std::size_t(group.rank())];
     for (const auto& a : asked) {
       const auto layer = w / a.layer;

@@ -36,7 +36,7 @@ Part toy_text_part(const T5Config& t5) {
           .num_heads = t5.num_heads,
           .lists = {"encoder.block"},
           .names = [](const Checkpoint&) { return t5_names(); },
-          .sharding = [=](const Sharing& s) { return t5_sharding(t5, s.ranks); },
+          .sharding = [=](SharedModulation) { return t5_sharding(t5); },
           .make = [=](const Weights& w) { (void)T5(t5, w); },
           .live = [](std::int64_t tokens, int) { return 1000 * tokens; }};
 }

@@ -86,12 +86,11 @@ Tensor Toy::advance(const DenoiserInput& in, const Tensor& state) const {
 
 Names toy_names() { return {.spellings = {{"image_in", {"embed.image"}}}}; }
 
-ShardingTable toy_sharding(const ToyConfig& c, int size, SharedModulation modulation) {
-  require(c.num_kv_heads % size == 0, "tensor parallelism over ", size,
-          " devices cannot share the ", c.num_kv_heads, " heads of the transformer evenly");
+ShardingTable toy_sharding(const ToyConfig& c, SharedModulation modulation) {
+  const Pieces heads{c.num_kv_heads};
   ShardingTable table = {
-      {"blocks.*.qkv", column_parallel({c.hidden(), c.kv_width(), c.kv_width()})},
-      {"blocks.*.proj", row_parallel()},
+      {"blocks.*.qkv", column_parallel(heads, {c.hidden(), c.kv_width(), c.kv_width()})},
+      {"blocks.*.proj", row_parallel(heads)},
       {"blocks.*.up", column_parallel()},
       {"blocks.*.down", row_parallel()}};
   if (modulation == SharedModulation::kYes)

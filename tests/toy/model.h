@@ -66,7 +66,7 @@ class Toy {
 };
 
 Names toy_names();
-ShardingTable toy_sharding(const ToyConfig& config, int size, SharedModulation modulation);
+ShardingTable toy_sharding(const ToyConfig& config, SharedModulation modulation);
 DenoiserShape toy_shape(const ToyConfig& config);
 
 }  // namespace braid::toy

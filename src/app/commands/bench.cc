@@ -36,15 +36,28 @@ OrderedJson named(OrderedJson result, const BenchConfiguration& configuration) {
   return result;
 }
 
+OrderedJson measured(const Settled& all) {
+  return bench_json(bench(all.deployment, all.options), all.denoiser);
+}
+
+// Reports the exception that is being handled.
+OrderedJson failed(const BenchConfiguration& configuration, const DenoiserFlags& denoiser) {
+  return named(failure_json(current_failure("bench").sentence, denoiser), configuration);
+}
+
 // In a sweep, a configuration that is impossible or runs out of memory is a result, too.
 OrderedJson run_one(const BenchConfiguration& configuration) {
-  const auto all = settled(configuration);
-  const auto run = [&] { return bench_json(bench(all.deployment, all.options), all.denoiser); };
-  if (configuration.setting.empty()) return run();
+  if (configuration.setting.empty()) return measured(settled(configuration));
+  std::optional<Settled> all;
   try {
-    return named(run(), configuration);
+    all = settled(configuration);
+  } catch (const UnsuitableLayout&) {
+    return failed(configuration, configuration.denoiser);
+  }
+  try {
+    return named(measured(*all), configuration);
   } catch (...) {
-    return named(failure_json(current_failure("bench").sentence, all.denoiser), configuration);
+    return failed(configuration, all->denoiser);
   }
 }
 
@@ -55,8 +68,13 @@ std::vector<OrderedJson> earlier_results(const BenchFlags& flags) {
   std::error_code missing;
   require(flags.plot.empty() || !std::filesystem::equivalent(flags.plot, flags.against, missing),
           "--plot would overwrite ", flags.against.string(), ", which --against reads");
-  for (const auto& configuration : flags.configurations)
-    require_comparable(bench_settings(settled(configuration).denoiser), before);
+  for (const auto& configuration : flags.configurations) {
+    try {
+      require_comparable(bench_settings(settled(configuration).denoiser), before);
+    } catch (const UnsuitableLayout&) {
+      if (configuration.setting.empty()) throw;  // in a sweep it is a result
+    }
+  }
   return before;
 }
 

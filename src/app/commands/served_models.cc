@@ -20,26 +20,12 @@ namespace {
 
 using serve::Backend;
 
-// Assumes the most demanding request: a model that has two CFG branches gets a negative prompt, and
-// there are as many pictures as data parallel ranks.
-void require_runnable(const ServedModel& model) {
-  const auto& deployment = model.deployment;
-  auto job = job_of_family(deployment.family);
-  job.branches = most_branches(deployment.family->description().limits);
-  job.num_pictures = deployment.degrees().dp;
-  job.layout = deployment.options.layout;
-  const auto refused = refused_layout(job, deployment.degrees());
-  if (refused)
-    throw InputError(text_of("no request could run on ", model.name, ": ", refused->reason));
-}
-
 // Planned for requests without a size.
 ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model) {
   auto deployment = deployed(flags, model);
   ServedModel settled{.name = model_name(deployment.options.model),
                       .deployment = std::move(deployment),
                       .tiling = flags.vae_tiling};
-  require_runnable(settled);
   if (const auto& plan = settled.deployment.memory_plan) {
     settled.tiling = plan->tiling;
     settled.need = {.device = plan->device_peak, .host = plan->host_peak};

@@ -62,9 +62,7 @@ AdapterNames causal_lm_adapter_names() {
   return names;
 }
 
-ShardingTable causal_lm_sharding(const CausalLmConfig& c, int size) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the text encoder");
+ShardingTable causal_lm_sharding(const CausalLmConfig& c) {
   const auto keys = column_parallel_grouped({}, c.head_width, c.num_heads);
   const Pieces heads{c.num_heads}, channels = pieces_of_mlp(c.mlp_hidden, c.num_heads);
   return {

@@ -18,8 +18,7 @@ Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config
 // names.
 AdapterNames causal_lm_adapter_names();
 
-// Throws InputError if there are fewer heads of queries than devices. Heads of keys and values are
-// copied where there are fewer than devices.
-ShardingTable causal_lm_sharding(const CausalLmConfig& config, int size);
+// Heads of keys and values are copied where there are fewer than devices.
+ShardingTable causal_lm_sharding(const CausalLmConfig& config);
 
 }  // namespace braid

@@ -79,9 +79,7 @@ Clip::Output Clip::operator()(const Tensor& ids_BL) const {
   return {.hidden_BLC = x, .pooled_BC = x.index({rows_B, position_B})};
 }
 
-ShardingTable clip_sharding(const ClipConfig& c, int size) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the CLIP encoder");
+ShardingTable clip_sharding(const ClipConfig& c) {
   const Pieces heads{c.num_heads}, channels = pieces_of_mlp(c.mlp_hidden, c.num_heads);
   return {
       {"encoder.layers.*.self_attn.qkv", column_parallel(heads, {c.hidden, c.hidden, c.hidden})},

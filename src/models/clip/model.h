@@ -50,8 +50,7 @@ class Clip {
 Names clip_names(const Checkpoint& checkpoint);
 AdapterNames clip_adapter_names();
 
-// The encoder's sharding under tensor parallelism. Throws InputError if there are fewer heads than
-// devices.
-ShardingTable clip_sharding(const ClipConfig& config, int size);
+// How tensor parallelism divides the encoder.
+ShardingTable clip_sharding(const ClipConfig& config);
 
 }  // namespace braid

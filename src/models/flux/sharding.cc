@@ -1,12 +1,8 @@
 #include "models/flux/sharding.h"
 
-#include "base/error.h"
-
 namespace braid {
 
-ShardingTable flux_sharding(const FluxConfig& c, int size, SharedModulation modulation) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer");
+ShardingTable flux_sharding(const FluxConfig& c, SharedModulation modulation) {
   const auto h = c.hidden(), m = c.mlp_hidden();
   const Pieces heads{c.num_heads};
   ShardingTable shardings = {

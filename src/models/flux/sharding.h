@@ -6,9 +6,8 @@
 
 namespace braid {
 
-// Throws InputError if there are fewer heads than devices. The adaLN layers are a quarter of the
-// parameters. If they are shared, each device computes a run of their outputs, which are gathered
-// on all.
-ShardingTable flux_sharding(const FluxConfig& config, int size, SharedModulation modulation);
+// The adaLN layers are a quarter of the parameters. If they are shared, each device computes a run
+// of their outputs, which are gathered on all.
+ShardingTable flux_sharding(const FluxConfig& config, SharedModulation modulation);
 
 }  // namespace braid

@@ -1,16 +1,13 @@
 #include "models/flux2/sharding.h"
 
-#include "base/error.h"
+#include <numeric>
 
 namespace braid {
 
-ShardingTable flux2_sharding(const Flux2Config& c, int size, SharedModulation modulation) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer");
+ShardingTable flux2_sharding(const Flux2Config& c, SharedModulation modulation) {
   const auto h = c.hidden(), m = c.mlp_hidden;
-  // The blocks tell attention and MLP apart by their proportion, which a cut has to keep: channels
-  // that do not belong to whole heads have equal shares only.
-  const Pieces heads{m % c.num_heads == 0 ? c.num_heads : 0};
+  // The blocks tell attention and MLP apart by their proportion, which a cut has to keep.
+  const Pieces heads{std::gcd(c.num_heads, m)};
   ShardingTable shardings = {
       {"double_blocks.*.*.qkv", column_parallel(heads, {h, h, h})},
       {"double_blocks.*.*.proj", row_parallel(heads)},

@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Throws InputError if there are fewer heads than devices. All blocks share three modulation
-// layers. If these are split too, each needs one gather per evaluation.
-ShardingTable flux2_sharding(const Flux2Config& config, int size, SharedModulation modulation);
+// All blocks share three modulation layers. If these are split too, each needs one gather per
+// evaluation.
+ShardingTable flux2_sharding(const Flux2Config& config, SharedModulation modulation);
 
 }  // namespace braid

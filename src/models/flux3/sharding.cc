@@ -1,16 +1,13 @@
 #include "models/flux3/sharding.h"
 
-#include "base/error.h"
+#include <numeric>
 
 namespace braid {
 
-ShardingTable flux3_sharding(const Flux3Config& c, int size, SharedModulation modulation) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer");
+ShardingTable flux3_sharding(const Flux3Config& c, SharedModulation modulation) {
   const auto h = c.hidden(), m = c.mlp_hidden;
-  // The blocks tell attention and MLP apart by their proportion, which a cut has to keep: channels
-  // that do not belong to whole heads have equal shares only.
-  const Pieces heads{m % c.num_heads == 0 ? c.num_heads : 0};
+  // The blocks tell attention and MLP apart by their proportion, which a cut has to keep.
+  const Pieces heads{std::gcd(c.num_heads, m)};
   ShardingTable shardings;
   for (const std::string list : {"txt_mode_blocks.*", "content_mode_blocks.*.*", "single_blocks.*"})
     shardings.insert(shardings.end(), {{list + ".linear1", column_parallel(heads, {h, h, h, m, m})},

@@ -6,9 +6,8 @@
 
 namespace braid {
 
-// Throws InputError if there are fewer heads than devices. A block sums the products of attention
-// and MLP together: one reduction. Seven layers compute the modulations of all blocks; if these are
-// split too, each needs one gather per picture.
-ShardingTable flux3_sharding(const Flux3Config& config, int size, SharedModulation modulation);
+// A block sums the products of attention and MLP together: one reduction. Seven layers compute the
+// modulations of all blocks; if these are split too, each needs one gather per picture.
+ShardingTable flux3_sharding(const Flux3Config& config, SharedModulation modulation);
 
 }  // namespace braid

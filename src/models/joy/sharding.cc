@@ -1,12 +1,8 @@
 #include "models/joy/sharding.h"
 
-#include "base/error.h"
-
 namespace braid {
 
-ShardingTable joy_sharding(const JoyConfig& c, int size, SharedModulation modulation) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer");
+ShardingTable joy_sharding(const JoyConfig& c, SharedModulation modulation) {
   const auto h = c.hidden;
   const Pieces heads{c.num_heads}, channels = pieces_of_mlp(c.mlp_hidden, c.num_heads);
   ShardingTable shardings = {

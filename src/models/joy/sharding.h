@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Throws InputError if there are fewer heads than devices. One layer computes the modulations of
-// all blocks. If it is split too, it needs one gather per evaluation.
-ShardingTable joy_sharding(const JoyConfig& config, int size, SharedModulation modulation);
+// One layer computes the modulations of all blocks. If it is split too, it needs one gather per
+// evaluation.
+ShardingTable joy_sharding(const JoyConfig& config, SharedModulation modulation);
 
 }  // namespace braid

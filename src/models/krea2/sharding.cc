@@ -1,7 +1,5 @@
 #include "models/krea2/sharding.h"
 
-#include "base/error.h"
-
 namespace braid {
 namespace {
 
@@ -9,14 +7,9 @@ constexpr std::int64_t kMlpColumnsTogether = 16;  // products of other widths wa
 
 }  // namespace
 
-ShardingTable krea2_sharding(const Krea2Config& config, int size, SharedModulation modulation) {
+ShardingTable krea2_sharding(const Krea2Config& config, SharedModulation modulation) {
   const auto& c = config.image;
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer");
   const auto h = c.hidden, kv = c.kv_width(), m = c.mlp_hidden;
-  require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
-          " channels of the transformer's MLPs");
-  // Not a matter of `size`: plans survey a model once for all numbers of devices.
   const bool has_runs = m % kMlpColumnsTogether == 0 && m / kMlpColumnsTogether >= c.num_heads;
   const auto columns = has_runs ? kMlpColumnsTogether : 1;
   ShardingTable shardings = {

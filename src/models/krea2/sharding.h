@@ -6,10 +6,9 @@
 
 namespace braid {
 
-// Throws InputError if there are fewer heads of queries than devices. Each gets the heads of keys
-// and values that its queries need, so that devices may have copies. One layer computes the
-// modulations of all blocks; if it is split too, it needs one gather per picture. The blocks that
-// see only the text, a fortieth of the parameters, are whole everywhere.
-ShardingTable krea2_sharding(const Krea2Config& config, int size, SharedModulation modulation);
+// A device gets the heads of keys and values that its queries need, so that some are copied.
+// One layer computes the modulations of all blocks; if it is split too, it needs one gather per
+// picture. The blocks that see only the text, a fortieth of the parameters, are whole everywhere.
+ShardingTable krea2_sharding(const Krea2Config& config, SharedModulation modulation);
 
 }  // namespace braid

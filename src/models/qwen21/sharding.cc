@@ -1,7 +1,5 @@
 #include "models/qwen21/sharding.h"
 
-#include "base/error.h"
-
 namespace braid {
 namespace {
 
@@ -9,13 +7,8 @@ constexpr std::int64_t kTogether = 16;  // columns; products of other widths was
 
 }  // namespace
 
-ShardingTable qwen21_sharding(const Qwen21Config& c, int size, SharedModulation modulation) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer");
+ShardingTable qwen21_sharding(const Qwen21Config& c, SharedModulation modulation) {
   const auto h = c.hidden, m = c.mlp_hidden;
-  require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
-          " channels of the transformer's MLPs");
-  // Not a matter of `size`: plans survey a model once for all numbers of devices.
   const auto columns = m % kTogether == 0 && m / kTogether >= c.num_heads ? kTogether : 1;
   ShardingTable shardings = {
       {"transformer_blocks.*.attn.qkv", column_parallel(Pieces{c.num_heads}, {h, h, h})},

@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Throws InputError if there are fewer heads than devices. Two layers make the modulations of all
-// blocks; if they are split too, they need a gather each per picture.
-ShardingTable qwen21_sharding(const Qwen21Config& config, int size, SharedModulation modulation);
+// Two layers make the modulations of all blocks; if they are split too, they need a gather each per
+// picture.
+ShardingTable qwen21_sharding(const Qwen21Config& config, SharedModulation modulation);
 
 }  // namespace braid

@@ -29,8 +29,8 @@ AdapterNames qwen25_vl_adapter_names() {
           .tables = {{.prefix = "model."}, {}, published_qwen25_vl_names()}};
 }
 
-ShardingTable qwen25_vl_sharding(const Qwen25VlConfig& c, int size) {
-  auto shardings = causal_lm_sharding(c.text, size);
+ShardingTable qwen25_vl_sharding(const Qwen25VlConfig& c) {
+  auto shardings = causal_lm_sharding(c.text);
   for (auto& [layer, sharding] : shardings) layer = "language_model." + layer;
   return shardings;
 }

@@ -17,8 +17,7 @@ Names published_qwen25_vl_names();
 // Names adapters' layers, the vision tower's too.
 AdapterNames qwen25_vl_adapter_names();
 
-// Shards the language model's layers; the vision tower is whole on every device. Throws InputError
-// if there are fewer heads of queries than devices.
-ShardingTable qwen25_vl_sharding(const Qwen25VlConfig& config, int size);
+// Shards the language model's layers; the vision tower is whole on every device.
+ShardingTable qwen25_vl_sharding(const Qwen25VlConfig& config);
 
 }  // namespace braid

@@ -16,8 +16,8 @@ AdapterNames qwen3_vl_adapter_names() {
           .tables = {{.prefix = "model."}, {}}};
 }
 
-ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& c, int size) {
-  auto shardings = causal_lm_sharding(c.text, size);
+ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& c) {
+  auto shardings = causal_lm_sharding(c.text);
   for (auto& [layer, sharding] : shardings) layer = "language_model." + layer;
   return shardings;
 }

@@ -15,8 +15,7 @@ Names qwen3_vl_names(const Checkpoint& checkpoint);
 // Names adapters' layers, the vision tower's too.
 AdapterNames qwen3_vl_adapter_names();
 
-// Shards the language model's layers; the vision tower is whole on every device. Throws InputError
-// if there are fewer heads of queries than devices.
-ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& config, int size);
+// Shards the language model's layers; the vision tower is whole on every device.
+ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& config);
 
 }  // namespace braid

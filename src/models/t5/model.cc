@@ -115,9 +115,7 @@ Tensor T5::operator()(const Tensor& ids_BL) const {
   return final_norm_(x);
 }
 
-ShardingTable t5_sharding(const T5Config& c, int size) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the T5 encoder");
+ShardingTable t5_sharding(const T5Config& c) {
   const Pieces heads{c.num_heads}, channels = pieces_of_mlp(c.mlp_hidden, c.num_heads);
   const auto width = c.num_heads * c.head_width;
   return {

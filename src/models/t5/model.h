@@ -68,8 +68,7 @@ Tensor relative_position_buckets(std::int64_t length, const T5Config& config, at
 Names t5_names();
 AdapterNames t5_adapter_names();
 
-// The encoder's sharding under tensor parallelism. Throws InputError unless `size` devices can
-// share the heads evenly.
-ShardingTable t5_sharding(const T5Config& config, int size);
+// How tensor parallelism divides the encoder.
+ShardingTable t5_sharding(const T5Config& config);
 
 }  // namespace braid

@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "base/error.h"
-
 namespace braid {
 namespace {
 
@@ -11,9 +9,7 @@ constexpr std::int64_t kColumnsTogether = 16;  // products of other widths waste
 
 }  // namespace
 
-ShardingTable zimage_sharding(const ZImageConfig& c, int size) {
-  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer");
+ShardingTable zimage_sharding(const ZImageConfig& c) {
   const auto h = c.hidden, m = c.mlp_hidden();
   const auto head = c.head_width(), columns = std::gcd(m, kColumnsTogether);
   return {

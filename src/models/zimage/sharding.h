@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Some devices may have one head more than others. Throws InputError if there are fewer heads than
-// devices. The modulation layers, a fiftieth of the parameters, are whole on every device.
-ShardingTable zimage_sharding(const ZImageConfig& config, int size);
+// Some devices may have one head more than others. The modulation layers, a fiftieth of the
+// parameters, are whole on every device.
+ShardingTable zimage_sharding(const ZImageConfig& config);
 
 }  // namespace braid

@@ -252,7 +252,7 @@ ShardJob Conversion::job_of(const Part& part) {
       .asked = asked_of(part, load),
       .source = Weights(source_of_part(*family_, part, &files_, adapted_).tensors, load),
       .names = is_alone ? family_->single_file_names() : written_names(part),
-      .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
+      .shardings = part.sharding(SharedModulation::kYes),
       .folder = is_alone ? partial_ : partial_ / part.folder,
       .stem = is_alone ? part.folder : stem_of(part.folder),
       .recipe = recipe_of(o_, model_.options.components),

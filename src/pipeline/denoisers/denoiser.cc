@@ -7,11 +7,9 @@ namespace {
 
 std::string why_no_graph(const Loading& loading) {
   const auto& options = loading.asked();
-  if (options.graphs == Graphs::kOff) return "graphs are off";
-  if (loading.device().is_cpu()) return "a CPU records no graphs";
+  auto reason = why_not_recorded(options.graphs, options.memory, loading.device().is_cpu());
+  if (!reason.empty()) return reason;
   if (!make_device_graph(loading.device())) return "this build records no graphs";
-  if (options.memory.offload.transformer != OffloadMode::kNone)
-    return "weights are copied during a step";
   return loading.mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
 }
 

@@ -23,12 +23,6 @@
 
 namespace braid {
 
-// How tensor parallel ranks share a model, beyond splitting its heads.
-struct Sharing {
-  int ranks = 1;
-  SharedModulation modulation = SharedModulation::kYes;
-};
-
 // The evaluations that one of a model's denoisers serves: noise levels in [from, to), where 1 is
 // noise alone, and branches of guidance. What lies beyond 0 and 1, by a rounding, belongs to them.
 struct Served {
@@ -53,8 +47,8 @@ struct Part {
   bool is_large = true;                 // worth quantising
 
   std::function<Names(const Checkpoint&)> names = {};
-  std::function<ShardingTable(const Sharing&)> sharding = {};  // throws InputError
-  std::optional<WidenedLayer> widened = {};                    // by an adapter
+  std::function<ShardingTable(SharedModulation)> sharding = {};  // unset: whole on every rank
+  std::optional<WidenedLayer> widened = {};                      // by an adapter
   AdapterNames adapters = {};                     // no prefixes: adapters have no tensors for it
   std::function<void(const Weights&)> make = {};  // builds and drops the network: for surveys
   std::vector<BlockCost> costs = {};              // blocks of a ControlNet

@@ -56,7 +56,7 @@ Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
           .num_kv_heads = config.num_kv_heads,
           .lists = {"layers"},
           .names = [=](const Checkpoint& c) { return causal_lm_names(c, config); },
-          .sharding = [=](const Sharing& s) { return causal_lm_sharding(config, s.ranks); },
+          .sharding = [=](SharedModulation) { return causal_lm_sharding(config); },
           .adapters = causal_lm_adapter_names(),
           .make = [=](const Weights& w) { (void)CausalLm(config, states, w); },
           .live = live};
@@ -94,7 +94,7 @@ Part qwen3_vl_part(const Qwen3VlConfig& c) {
                                             .hidden = c.vision.hidden,
                                             .mlp_hidden = c.vision.mlp_hidden});
   part.names = qwen3_vl_names;
-  part.sharding = [=](const Sharing& s) { return qwen3_vl_sharding(c, s.ranks); };
+  part.sharding = [=](SharedModulation) { return qwen3_vl_sharding(c); };
   part.adapters = qwen3_vl_adapter_names();
   part.make = [=](const Weights& w) { (void)Qwen3Vl(c, w); };
   return part;
@@ -106,7 +106,7 @@ Part qwen25_vl_part(const Qwen25VlConfig& c) {
                                             .hidden = c.vision.hidden,
                                             .mlp_hidden = 2 * c.vision.mlp_hidden});
   part.names = qwen25_vl_names;
-  part.sharding = [=](const Sharing& s) { return qwen25_vl_sharding(c, s.ranks); };
+  part.sharding = [=](SharedModulation) { return qwen25_vl_sharding(c); };
   part.adapters = qwen25_vl_adapter_names();
   part.make = [=](const Weights& w) { (void)Qwen25Vl(c, w); };
   return part;

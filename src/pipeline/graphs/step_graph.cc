@@ -65,6 +65,12 @@ void free_what_is_cached(at::Device device) {
 
 }  // namespace
 
+std::string why_not_recorded(Graphs graphs, const Memory& memory, bool is_on_host) {
+  if (graphs == Graphs::kOff) return "graphs are off";
+  if (is_on_host) return "a CPU records no graphs";
+  return memory.offload.transformer == OffloadMode::kNone ? "" : "weights are copied during a step";
+}
+
 c10::Stream stream_to_record_on(at::Device device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
   return device.is_cpu() ? guard.getStream(device) : guard.getStreamFromGlobalPool(device);

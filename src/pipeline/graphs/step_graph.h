@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "braid/memory.h"
+#include "braid/numbers.h"
 #include "parallel/regions.h"
 #include "pipeline/graphs/device_graph.h"
 
@@ -18,6 +20,9 @@ struct GraphUse {
   std::string why_not = {};  // empty if graphs may be used
   std::string failure = {};  // if one could not be recorded
 };
+
+// Why a model with these settings records no step on any GPU; empty: one that can record does.
+std::string why_not_recorded(Graphs graphs, const Memory& memory, bool is_on_host);
 
 // A stream to record on: not the default one; on the CPU, in tests, the only one.
 c10::Stream stream_to_record_on(at::Device device);

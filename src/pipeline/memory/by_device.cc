@@ -84,20 +84,9 @@ const Preset* preset_of(const std::string& name, const std::string& device,
 
 Memory with_preset(const Preset& preset, const Memory& asked, const StatedMemory& stated) {
   auto memory = asked;
-  const auto take = [](bool is_stated, auto& field, const auto& value) {
-    if (!is_stated) field = value;
-  };
-  const auto& offload = preset.memory.offload;
-  take(stated.quantize, memory.quantize, preset.memory.quantize);
-  take(stated.quantize_text, memory.quantize_text, preset.memory.quantize_text);
-  take(stated.transformer, memory.offload.transformer, offload.transformer);
-  take(stated.text, memory.offload.text, offload.text);
-  take(stated.vae, memory.offload.vae, offload.vae);
-  take(stated.blocks, memory.offload.blocks, offload.blocks);
-  take(stated.prefetch, memory.offload.prefetch, offload.prefetch);
-  take(stated.resident, memory.offload.resident, offload.resident);
-  take(stated.residency, memory.offload.residency, offload.residency);
-  take(stated.pin, memory.offload.pin, offload.pin);
+  visit_stated(stated, [&](bool is_stated, auto setting) {
+    if (!is_stated) setting(memory) = setting(preset.memory);
+  });
   return memory;
 }
 

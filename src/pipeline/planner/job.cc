@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipeline/graphs/step_graph.h"
 #include "pipeline/settings.h"
 
 namespace braid {
@@ -34,6 +35,8 @@ std::int64_t TokenCounts::of(const BlockCost& kind) const {
   }
   return all();
 }
+
+bool PlanJob::records_steps() const { return why_not_recorded(graphs, memory, is_on_host).empty(); }
 
 PlanJob job_of_family(std::shared_ptr<const Family> family) {
   const auto& limits = family->description().limits;

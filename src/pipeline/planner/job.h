@@ -40,11 +40,7 @@ struct PlanJob {
   }
   // Whether the denoiser's prefix is evaluated before the first step.
   bool keeps_prefix() const { return family->keeps_prefix(pictures.cache); }
-  // Decides as why_no_graph() does, on a GPU that can record.
-  bool records_steps() const {
-    return !is_on_host && graphs != Graphs::kOff &&
-           memory.offload.transformer == OffloadMode::kNone;
-  }
+  bool records_steps() const;  // on a GPU that can record
   // Counts evaluations of the denoiser for each branch of a picture.
   int evaluations() const { return (steps - 1) * evaluations_per_step(sampler) + 1; }
   // Noise levels of these: Heun evaluates most of them twice.

@@ -144,13 +144,12 @@ std::vector<Share> column_runs(const PlannedTensor& t, const Shares& ranks, int 
 
 PartTensors survey_part(const Family& family, const Part& part, const SurveyOptions& o,
                         const ModelFiles* files) {
-  const Sharing sharing{.ranks = 1, .modulation = o.modulation};
   auto own = o;
   own.keep_dense = part.dense_layers(o.keep_dense);
   const auto adapters =
       adapters_of_part(family, part, files ? files->adapters : std::vector<AppliedAdapter>());
   return planned(asked_by(part, o, files), part, adapters,
-                 part.sharding ? part.sharding(sharing) : ShardingTable(), own);
+                 part.sharding ? part.sharding(o.modulation) : ShardingTable(), own);
 }
 
 }  // namespace

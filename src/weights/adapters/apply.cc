@@ -40,8 +40,7 @@ void apply_column_norms(const ColumnLengths& lengths, const Shard& shard, const 
 
 void apply(const Change& change, const Shard& shard, const Tensor& numbers) {
   const auto rows_of = change.delta.open(numbers.device());
-  const auto at_once = std::max<std::int64_t>(
-      1, kNumbersChangedAtOnce / std::max<std::int64_t>(1, change.delta.columns));
+  const auto at_once = rows_at_once(kNumbersChangedAtOnce, change.delta.columns);
   const auto end = change.rows.begin + change.rows.count;
   std::int64_t local = 0;  // the shard's row where the run begins
   for (const auto& run : shard.rows) {

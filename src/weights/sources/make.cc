@@ -31,7 +31,7 @@ Assembled numbers_read(const TensorPlan& plan, const Shard& shard, at::ScalarTyp
 // Drawing spreads all values each time, so that it draws more at once than is quantised.
 void quantize_drawn(const TensorPlan& plan, const Target& target, QuantizedRows& rows) {
   constexpr std::int64_t kNumbersDrawnAtOnce = std::int64_t(1) << 22;
-  const auto at_once = std::max<std::int64_t>(1, kNumbersDrawnAtOnce / plan.shape[1]);
+  const auto at_once = rows_at_once(kNumbersDrawnAtOnce, plan.shape[1]);
   for (const auto& run : plan.shard.rows)
     for (std::int64_t row = 0; row < run.count; row += at_once) {
       const Share some{.begin = run.begin + row, .count = std::min(at_once, run.count - row)};
@@ -72,8 +72,8 @@ LoadedMatrix changed(const TensorPlan& plan, const Target& target) {
   if (plan.form == Quantize::kNone)
     return {.matrix = {.values_NC = taken(numbers, 1, cut.columns).to(plan.dtype)}, .read = read};
   auto rows = codes_of(plan, target);
-  const auto at_once = numbers_quantized_at_once(target.device) / numbers.size(1);
-  for (const auto& run : numbers.split(std::max<std::int64_t>(1, at_once))) rows.add(run);
+  const auto at_once = rows_at_once(numbers_quantized_at_once(target.device), numbers.size(1));
+  for (const auto& run : numbers.split(at_once)) rows.add(run);
   return {.matrix = rows.codes(), .read = read};
 }
 

@@ -142,12 +142,16 @@ Assembled assemble(const RowRanges& ranges, const std::vector<Share>& columns, a
   return {.tensor = is_scalar ? whole.squeeze(0) : whole, .read = read};
 }
 
+std::int64_t rows_at_once(std::int64_t numbers, std::int64_t width) {
+  return std::max<std::int64_t>(1, numbers / std::max<std::int64_t>(1, width));
+}
+
 RowRanges cut(const RowRanges& ranges, std::int64_t numbers) {
   RowRanges runs;
   for (const auto& range : ranges) {
     const at::IntArrayRef shape(range.stored->entry.shape);
     const auto width = shape.size() < 2 ? 1 : c10::multiply_integers(shape.slice(1));
-    const auto at_once = std::max<std::int64_t>(1, numbers / std::max<std::int64_t>(1, width));
+    const auto at_once = rows_at_once(numbers, width);
     for (std::int64_t row = 0; row < range.rows.count; row += at_once)
       runs.push_back(
           {range.stored,

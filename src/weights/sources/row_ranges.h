@@ -36,6 +36,9 @@ RowRanges ranges_of(const StoredRows& from, const std::vector<Share>& rows);
 // The total number of rows or columns in the shares.
 std::int64_t total_count(const std::vector<Share>& shares);
 
+// As many rows of a width as hold so many numbers; at least one.
+std::int64_t rows_at_once(std::int64_t numbers, std::int64_t width);
+
 // The ranges cut into shorter ones, each of about so many numbers: by default, a few megabytes.
 RowRanges cut(const RowRanges& ranges, std::int64_t numbers = 1 << 19);
 

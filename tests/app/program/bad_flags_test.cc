@@ -85,10 +85,11 @@ TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
 
 TEST_F(BadFlags, LayoutsThatOnlyTheModelRefuses) {
   const std::string demo = BRAID_SOURCE_DIR "/models/demo";
-  expect_refused({"-m", demo, "--layer-split", "9"}, "the transformer has 8");
+  expect_refused({"-m", demo, "--layer-split", "9"}, "leaves a rank without a block, there are 8");
   expect_refused({"-m", demo, "--tp", "5", "--text-encoder", "tp"},
-                 "there are 4 pieces that cannot be cut");
-  expect_refused({"-m", demo, "--tp", "2", "--shares", "tp=99:1"}, "none for rank 1");
+                 "tp 5 leaves a rank without a head: CLIP has 4");
+  expect_refused({"-m", demo, "--tp", "2", "--shares", "tp=99:1"},
+                 "leaves a rank without a head: the transformer has 12");
   expect_refused({"-m", demo, "--guidance-rescale", "1.5"},
                  "the guidance rescale should lie between 0 and 1, it is 1.5");
   expect_refused({"-m", demo, "--cfg-norm-cap", "-1"}, "should be at least 0, it is -1");

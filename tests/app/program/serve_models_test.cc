@@ -150,7 +150,7 @@ TEST_F(ServeModels, AreRefusedIfNoRequestCouldRun) {
   expect_no_start({"-m", demo, "-m", "missing"}, "missing");
   expect_no_start({"-m", klein, "--cfg-parallel", "2"}, "cfg 2 needs as many branches");
   expect_no_start({"-m", demo, "-m", klein, "--cfg-parallel", "2"},
-                  "no request could run on model");
+                  "no request could run on " + klein);
   expect_no_start({"-m", demo, "--tp", "13"}, "tp 13 leaves a rank without a head");
   expect_no_start({"-m", demo, "--layer-split", "100"},
                   "pipeline parallelism 100 leaves a rank without a block");

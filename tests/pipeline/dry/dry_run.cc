@@ -32,7 +32,7 @@ class DryModel {
   DryRank held() const;
 
  private:
-  Weights weights_of(const Part& part, const LoadOptions& load, int ranks);
+  Weights weights_of(const Part& part, const LoadOptions& load);
   void load_decoder();
   void load_text();
   void load_denoisers();
@@ -86,19 +86,18 @@ LoadOptions DryModel::load_options() {
           .packed = PackedWeights::kKept};
 }
 
-Weights DryModel::weights_of(const Part& part, const LoadOptions& load, int ranks) {
+Weights DryModel::weights_of(const Part& part, const LoadOptions& load) {
   if (load.paging.pages) pages_.insert(load.paging.pages);
   auto tensors = source_of_part(*job_.family, part, files_, {}).tensors;
-  const Sharing sharing{.ranks = ranks, .modulation = job_.layout.modulation};
-  return {std::move(tensors), load, part.sharding ? part.sharding(sharing) : ShardingTable()};
+  return {std::move(tensors), load,
+          part.sharding ? part.sharding(job_.layout.modulation) : ShardingTable()};
 }
 
 void DryModel::load_decoder() {
   auto load = load_options();
   load.paging = offloaded_->vae();
   decoder_.emplace(job_.family->description().vae,
-                   weights_of(job_.family->part(Part::Role::kDecoder), load, /*ranks=*/1),
-                   Vae::Parts::kDecoder);
+                   weights_of(job_.family->part(Part::Role::kDecoder), load), Vae::Parts::kDecoder);
 }
 
 // Named models have no tokenizers: their encoders are built, counted and dropped.
@@ -111,7 +110,7 @@ void DryModel::load_text() {
   const auto weights = [&](const Part& part) {
     auto own = load;
     if (part.is_large) own.quantize = job_.memory.quantize_text;
-    return weights_of(part, own, sharers);
+    return weights_of(part, own);
   };
   if (files_) {
     text_ = job_.family->load_text(files_->folder, at::kMeta, weights, {});

@@ -299,7 +299,7 @@ TEST(Krea2Family, RefusesRequestsThatItCannotDraw) {
   EXPECT_THAT(message_of([&] { drawn_krea2(krea2_with(), request); }),
               HasSubstr("no true guidance beside its own"));
   EXPECT_THAT(message_of([&] { drawn_krea2(krea2_with({.tp = 25})); }),
-              HasSubstr("cannot share the 24 heads"));
+              HasSubstr("tp 25 leaves a rank without a head"));
 }
 
 }  // namespace braid::krea2_test

@@ -240,7 +240,7 @@ TEST(Qwen21Family, RefusesRequestsThatItCannotDraw) {
   EXPECT_THAT(message_of([&] { drawn_qwen21(qwen21_with(), request); }),
               HasSubstr("no true guidance beside its own"));
   EXPECT_THAT(message_of([&] { drawn_qwen21(qwen21_with({.tp = 5})); }),
-              HasSubstr("cannot share the 4 heads"));
+              HasSubstr("tp 5 leaves a rank without a head"));
   request = kQwen21Request;
   request.pictures.references.assign(11, qwen21_reference(32, 32, 1, false));
   EXPECT_THAT(message_of([&] { drawn_qwen21(qwen21_with(), request); }),

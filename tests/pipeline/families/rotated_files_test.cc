@@ -195,7 +195,7 @@ std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks
     load.tensor_parallel = group;
     std::vector<SurveyedTensor> asked;
     part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));
-    const Weights w(tensors_of_part(part, files), load, part.sharding({.ranks = ranks}));
+    const Weights w(tensors_of_part(part, files), load, part.sharding(SharedModulation::kYes));
     for (const auto& a : asked) {
       const auto matrix = a.is_matrix()
                               ? (w / a.layer).matrix(a.name, a.shape)

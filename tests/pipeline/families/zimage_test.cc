@@ -226,7 +226,8 @@ TEST(ZImageFamily, RefusesRequestsThatItsTablesOrPartsForbid) {
   request = kZImageRequest;
   request.true_cfg = 4;
   EXPECT_THAT(zimage_refusal(zimage_with(), request), HasSubstr("no true guidance beside its own"));
-  EXPECT_THAT(zimage_refusal(zimage_with({.tp = 7})), HasSubstr("cannot share the 6 heads"));
+  EXPECT_THAT(zimage_refusal(zimage_with({.tp = 7})),
+              HasSubstr("tp 7 leaves a rank without a head"));
 }
 
 // The error for the model with other values in one of its JSON files.

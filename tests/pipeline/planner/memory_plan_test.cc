@@ -134,7 +134,7 @@ TEST_P(PredictedPages, AreThoseOfALoad) {
     const auto paging = parts.transformer();
     const auto w = Weights::synthetic(
         {.dtype = at::kFloat, .tensor_parallel = world, .quantize = k.quantize, .paging = paging},
-        flux_sharding(config, k.tp, SharedModulation::kYes));
+        flux_sharding(config, SharedModulation::kYes));
     const Flux flux(config, w, ops::attention, BlockRange{k.run.begin, k.run.count});
     parts.finish();
     const auto stage = stage_of(job.shape(), {.begin = k.run.begin, .count = k.run.count});

@@ -6,7 +6,6 @@
 #include <regex>
 
 #include "base/error.h"
-#include "models/causal_lm/names.h"
 #include "pipeline/families/flux2/flux2.h"
 #include "pipeline/planner/memory_plan.h"
 #include "pipeline/planner/planned.h"
@@ -14,6 +13,7 @@
 namespace braid::planner_edges_test {
 
 using testing::HasSubstr;
+using testing::Optional;
 
 // -------------------------------------------------------------------------------------- memory
 
@@ -162,9 +162,24 @@ TEST(Layouts, OfSharedTextEncodersMayCutAcrossHeadsOfKeys) {
   PlanJob job{.family = make_flux2_family(configs, {}, {})};
   EXPECT_EQ(refusal(job, {.tp = 4}), "") << "the first rank encodes alone";
   job.layout.text = TextRanks::kShared;
-  for (const int tp : {2, 3, 4, 6, 8, 12, 24}) {
-    EXPECT_EQ(refusal(job, {.tp = tp}), "") << tp;
-    EXPECT_NO_THROW(causal_lm_sharding(configs.text, tp)) << tp;
+  for (const int tp : {2, 3, 4, 6, 8, 12, 24}) EXPECT_EQ(refusal(job, {.tp = tp}), "") << tp;
+}
+
+// A rank without a head is refused by the tables, too, whoever loads a part.
+TEST(Shardings, ServeAsManyRanksAsThereAreHeads) {
+  for (const auto name : {"flux1-dev", "flux2-dev", "z-image", "joyai-image-edit", "qwen-image",
+                          "qwen-image-2.1", "flux3-klein", "krea-2-turbo"}) {
+    const auto job = surveyed(*named_job(name));
+    for (const auto& part : job.family->description().parts) {
+      if (!part.sharding || part.num_heads == 0) continue;
+      const auto& tensors = job.tensors->of(part);
+      const auto heads = int(part.num_heads);
+      for (const int ranks : {2, 3, heads})
+        EXPECT_EQ(why_not_shared(tensors, ranks), std::nullopt) << name << ", " << part.label;
+      EXPECT_THAT(why_not_shared(tensors, heads + 1),
+                  Optional(HasSubstr(text_of("none for rank ", heads))))
+          << name << ", " << part.label;
+    }
   }
 }
 

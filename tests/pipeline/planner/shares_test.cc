@@ -37,7 +37,7 @@ std::vector<std::int64_t> bytes_of_transformer(const Degrees& degrees) {
     auto checkpoint = files().open("transformer");
     const auto config = read_flux_config(read_json_object(files().config_of("transformer")));
     auto names = flux_names(checkpoint);
-    const auto shardings = flux_sharding(config, mesh.tp.size(), SharedModulation::kYes);
+    const auto shardings = flux_sharding(config, SharedModulation::kYes);
     const Flux flux(config, Weights(std::move(checkpoint), std::move(names), load, shardings),
                     ops::attention,
                     blocks_of_rank(*make_flux_family({.flux = config}), mesh, at::kCPU, 1));
@@ -88,7 +88,7 @@ TEST(Shares, TensorParallelRanksReadTheirPartsOfTheTextEncoders) {
         auto checkpoint = files().open(part.folder);
         auto names = part.names(checkpoint);
         return Weights(std::move(checkpoint), std::move(names), load,
-                       part.sharding({.ranks = load.tensor_parallel.size()}));
+                       part.sharding(SharedModulation::kYes));
       };
       (void)open_family(files())->load_text(files().folder, at::kCPU, weights, {});
     });

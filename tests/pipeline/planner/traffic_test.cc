@@ -68,7 +68,7 @@ std::vector<Counted> run(const PlanJob& job, const FluxConfig& config, const Deg
                 {.dtype = job.dtype,
                  .on_read = [&](const BytesRead& read) { counted.read += read; },
                  .tensor_parallel = mesh.tp},
-                flux_sharding(config, mesh.tp.size(), job.layout.modulation)),
+                flux_sharding(config, job.layout.modulation)),
         attend_over(mesh, job.layout.ring_form), blocks_of_rank(*job.family, mesh, at::kCPU, 1)));
     auto in = made_input(job);
     const auto at_first = traffic_of(mesh);

@@ -24,7 +24,7 @@ std::vector<Part> film_parts(const FilmConfigs& c) {
        .num_heads = c.film.num_heads,
        .lists = {"blocks"},
        .names = [](const Checkpoint&) { return Names(); },
-       .sharding = [=](const Sharing& s) { return film_sharding(c.film, s.ranks, s.modulation); },
+       .sharding = [=](SharedModulation modulation) { return film_sharding(c.film, modulation); },
        .make = [=](const Weights& w) { (void)Film(c.film, w); }},
       autoencoder_part(c.vae)};
 }

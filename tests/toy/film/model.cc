@@ -95,14 +95,14 @@ Tensor Film::advance(const DenoiserInput& in, const Tensor& state) const {
   return output_ ? (*output_)(x) : at::cat({x, vec_BC.unsqueeze(1)}, 1);
 }
 
-ShardingTable film_sharding(const FilmConfig& c, int size, SharedModulation modulation) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer evenly");
-  ShardingTable table = {{"blocks.*.qkv", column_parallel({c.hidden(), c.hidden(), c.hidden()})},
-                         {"blocks.*.proj", row_parallel()},
-                         {"blocks.*.text_q", column_parallel()},
-                         {"blocks.*.text_kv", column_parallel({c.hidden(), c.hidden()})},
-                         {"blocks.*.text_proj", row_parallel()},
+ShardingTable film_sharding(const FilmConfig& c, SharedModulation modulation) {
+  const auto h = c.hidden();
+  const Pieces heads{c.num_heads};
+  ShardingTable table = {{"blocks.*.qkv", column_parallel(heads, {h, h, h})},
+                         {"blocks.*.proj", row_parallel(heads)},
+                         {"blocks.*.text_q", column_parallel(heads)},
+                         {"blocks.*.text_kv", column_parallel(heads, {h, h})},
+                         {"blocks.*.text_proj", row_parallel(heads)},
                          {"blocks.*.up", column_parallel()},
                          {"blocks.*.down", row_parallel()}};
   if (modulation == SharedModulation::kYes)

@@ -69,7 +69,7 @@ class Film {
   std::optional<Linear> output_;  // of the last part
 };
 
-ShardingTable film_sharding(const FilmConfig& config, int size, SharedModulation modulation);
+ShardingTable film_sharding(const FilmConfig& config, SharedModulation modulation);
 DenoiserShape film_shape(const FilmConfig& config);
 
 }  // namespace braid::toy

@@ -24,7 +24,7 @@ std::vector<Part> sticker_parts(const StickerConfigs& c) {
            .num_heads = c.sticker.num_kv_heads,
            .lists = {"blocks"},
            .names = [](const Checkpoint&) { return Names(); },
-           .sharding = [=](const Sharing& s) { return sticker_sharding(c.sticker, s.ranks); },
+           .sharding = [=](SharedModulation) { return sticker_sharding(c.sticker); },
            .make = [=](const Weights& w) { (void)Sticker(c.sticker, w); }},
           autoencoder_part(c.vae)};
 }

@@ -129,11 +129,10 @@ Tensor Sticker::advance(const DenoiserInput& in, const Tensor& state) const {
 }
 
 // Modulations are whole on every rank: text and image have vectors of their own.
-ShardingTable sticker_sharding(const StickerConfig& c, int size) {
-  require(c.num_kv_heads % size == 0, "tensor parallelism over ", size,
-          " devices cannot share the ", c.num_kv_heads, " heads of the transformer evenly");
-  return {{"blocks.*.qkv", column_parallel({c.hidden(), c.kv_width(), c.kv_width()})},
-          {"blocks.*.proj", row_parallel()},
+ShardingTable sticker_sharding(const StickerConfig& c) {
+  const Pieces heads{c.num_kv_heads};
+  return {{"blocks.*.qkv", column_parallel(heads, {c.hidden(), c.kv_width(), c.kv_width()})},
+          {"blocks.*.proj", row_parallel(heads)},
           {"blocks.*.up", column_parallel()},
           {"blocks.*.down", row_parallel()}};
 }

@@ -73,7 +73,7 @@ class Sticker {
   std::optional<Linear> output_;  // of the last part
 };
 
-ShardingTable sticker_sharding(const StickerConfig& config, int size);
+ShardingTable sticker_sharding(const StickerConfig& config);
 DenoiserShape sticker_shape(const StickerConfig& config);
 
 }  // namespace braid::toy

@@ -71,7 +71,7 @@ std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& conf
          .num_heads = c.flux.num_heads,
          .lists = {"double_blocks", "single_blocks"},
          .names = [](const Checkpoint&) { return flux_controlnet_names(); },
-         .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
+         .sharding = [=](SharedModulation modulation) { return flux_sharding(c.flux, modulation); },
          .make = [=](const Weights& w) { (void)FluxControlNet(c, w); },
          .costs = flux_shape(c.flux).blocks});
   }

@@ -37,7 +37,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
                   .lists = {"encoder.layers"},
                   .is_large = false,
                   .names = clip_names,
-                  .sharding = [=](const Sharing& s) { return clip_sharding(c.clip, s.ranks); },
+                  .sharding = [=](SharedModulation) { return clip_sharding(c.clip); },
                   .adapters = clip_adapter_names(),
                   .make = [=](const Weights& w) { (void)Clip(c.clip, w); },
                   .live = [](std::int64_t, int) { return std::int64_t(0); }};  // far below T5's
@@ -48,7 +48,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .num_heads = c.t5.num_heads,
       .lists = {"encoder.block"},
       .names = [](const Checkpoint&) { return t5_names(); },
-      .sharding = [=](const Sharing& s) { return t5_sharding(c.t5, s.ranks); },
+      .sharding = [=](SharedModulation) { return t5_sharding(c.t5); },
       .adapters = t5_adapter_names(),
       .make = [=](const Weights& w) { (void)T5(c.t5, w); },
       .live = [=](std::int64_t tokens, int ranks) { return live_in_t5(c.t5, tokens, ranks); }};
@@ -60,7 +60,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .num_heads = c.flux.num_heads,
       .lists = {"double_blocks", "single_blocks"},
       .names = flux_names,
-      .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
+      .sharding = [=](SharedModulation modulation) { return flux_sharding(c.flux, modulation); },
       .widened = widened_input(c),
       .adapters = adapter_names(c.flux),
       .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};

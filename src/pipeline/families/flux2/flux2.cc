@@ -35,7 +35,7 @@ std::vector<Part> parts_of(const Flux2Configs& c) {
       .num_heads = c.flux.num_heads,
       .lists = {"double_blocks", "single_blocks"},
       .names = flux2_names,
-      .sharding = [=](const Sharing& s) { return flux2_sharding(c.flux, s.ranks, s.modulation); },
+      .sharding = [=](SharedModulation modulation) { return flux2_sharding(c.flux, modulation); },
       .adapters = flux2_adapter_names(),
       .make = [=](const Weights& w) { (void)Flux2(c.flux, w); }};
   return {causal_lm_part(c.text, flux2_states(c.kind)), flux, autoencoder_part(c.vae)};

@@ -21,7 +21,7 @@ std::vector<Part> parts_of(const Flux3Configs& c) {
       .lists = {"content_mode_blocks.image", "txt_mode_blocks", "content_mode_blocks.image_cond",
                 "single_blocks"},
       .names = flux3_names,
-      .sharding = [=](const Sharing& s) { return flux3_sharding(c.flux, s.ranks, s.modulation); },
+      .sharding = [=](SharedModulation modulation) { return flux3_sharding(c.flux, modulation); },
       .adapters = flux3_adapter_names(),
       .make = [=](const Weights& w) { (void)Flux3(c.flux, w); }};
   return {causal_lm_part(c.text, flux3_states()), flux, autoencoder_part(c.vae)};

@@ -23,7 +23,7 @@ std::vector<Part> parts_of(const JoyConfigs& c) {
       .num_heads = c.joy.num_heads,
       .lists = {"double_blocks"},
       .names = [](const Checkpoint&) { return Names{}; },
-      .sharding = [=](const Sharing& s) { return joy_sharding(c.joy, s.ranks, s.modulation); },
+      .sharding = [=](SharedModulation modulation) { return joy_sharding(c.joy, modulation); },
       .adapters = joy_adapter_names(),
       .make = [=](const Weights& w) { (void)Joy(c.joy, w); }};
   return {qwen3_vl_part(c.text), joy, autoencoder_part(c.vae)};

@@ -17,7 +17,7 @@ std::vector<Part> parts_of(const Krea2Configs& c) {
       .num_heads = c.krea.image.num_heads,
       .lists = {"transformer_blocks", "text_fusion"},
       .names = krea2_names,
-      .sharding = [=](const Sharing& s) { return krea2_sharding(c.krea, s.ranks, s.modulation); },
+      .sharding = [=](SharedModulation modulation) { return krea2_sharding(c.krea, modulation); },
       .adapters = krea2_adapter_names(),
       .make = [=](const Weights& w) { (void)Krea2(c.krea, w); }};
   return {causal_lm_part(c.text, c.taps), krea, autoencoder_part(c.vae)};

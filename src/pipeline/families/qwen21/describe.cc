@@ -23,7 +23,7 @@ std::vector<Part> parts_of(const Qwen21Configs& c) {
       .num_heads = c.qwen.num_heads,
       .lists = {"transformer_blocks"},
       .names = qwen21_names,
-      .sharding = [=](const Sharing& s) { return qwen21_sharding(c.qwen, s.ranks, s.modulation); },
+      .sharding = [=](SharedModulation modulation) { return qwen21_sharding(c.qwen, modulation); },
       .adapters = qwen21_adapter_names(),
       .make = [=](const Weights& w) { (void)Qwen21(c.qwen, w); }};
   return {qwen3_vl_part(c.text), qwen, autoencoder_part(c.vae)};

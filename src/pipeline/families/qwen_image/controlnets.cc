@@ -46,8 +46,8 @@ std::vector<Part> qwen_image_controlnet_parts(const QwenImageNets& nets) {
   for (const auto& c : nets) {
     const auto number = parts.size();
     const auto which = nets.size() == 1 ? "" : " " + std::to_string(number + 1);
-    const auto sharding = [=](const Sharing& s) {
-      return flux_sharding(blocks_of(c.qwen), s.ranks, s.modulation);
+    const auto sharding = [=](SharedModulation modulation) {
+      return flux_sharding(blocks_of(c.qwen), modulation);
     };
     parts.push_back({.role = Part::Role::kControl,
                      .folder = controlnet_part(number),

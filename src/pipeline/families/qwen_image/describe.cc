@@ -31,8 +31,8 @@ Part text_part(const QwenImageConfigs& c) {
 }
 
 std::vector<Part> parts_of(const QwenImageConfigs& c) {
-  const auto sharding = [=](const Sharing& s) {
-    return flux_sharding(blocks_of(c.qwen), s.ranks, s.modulation);
+  const auto sharding = [=](SharedModulation modulation) {
+    return flux_sharding(blocks_of(c.qwen), modulation);
   };
   const Part qwen{.role = Part::Role::kDenoiser,
                   .folder = "transformer",
