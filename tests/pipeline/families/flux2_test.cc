@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,16 +12,14 @@
 #include "base/json.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
-#include "pipeline/planner/planner.h"
-#include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/verify.h"
+#include "predicted.h"
+#include "small_model.h"
 
 namespace braid::flux2_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
 
 // 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
 const Request kUneven{.prompts = {"a small red circle"},
@@ -34,7 +31,7 @@ const Request kUneven{.prompts = {"a small red circle"},
 
 PipelineOptions options_of(const std::string& model, const Layout& layout = {},
                            const Memory& memory = {}) {
-  return {.model = kFixtures / model / "model",
+  return {.model = small_pipeline(model),
           .dtype = Dtype::kFloat32,
           .threads = degrees_of(layout).product(),  // the bits of sums depend on it
           .layout = layout,
@@ -50,10 +47,6 @@ const Tensor& plain_latents(const std::string& model) {
   static std::map<std::string, Tensor> latents;
   if (!latents.contains(model)) latents[model] = run(options_of(model)).at("latents_final");
   return latents.at(model);
-}
-
-double relative_error(const Tensor& got, const Tensor& want) {
-  return ((got - want).abs().max() / want.abs().max()).item<double>();
 }
 
 struct NamedLayout {
@@ -122,30 +115,15 @@ TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
   const auto facts = engine.generate(request, {}).facts;
   const auto job = job_of(deploy(options), request);
   const auto degrees = degrees_of(GetParam().layout);
-  const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(),
-                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
-  };
-  EXPECT_EQ(text_of_traffic(facts.step_traffic),
-            text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
+  expect_predicted_traffic(job, degrees, facts);
   const auto files = find_model(options);
-  const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
-    const auto& tensors = job.tensors->of(part);
-    std::int64_t numbers = 0;
-    for (const auto& t : tensors.tensors)
-      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks);
-    return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
-  };
-  const int last = degrees.product() - 1;
-  const auto& family = *job.family;
-  auto want = stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
-              stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
+  auto want = stored_bytes_of_last_rank(job, files, degrees);
   if (job.layout.text == TextRanks::kShared) {  // the needed tensors and the token table
-    const auto& text = family.part(Part::Role::kText);
+    const auto& text = job.family->part(Part::Role::kText);
     const auto stored = files.open(text.folder);
     const auto* const table = stored.find("language_model.model.embed_tokens.weight");
     const Stage all{.num_blocks = 30, .is_first = true, .is_last = true};
-    want += stored_bytes(text, all, degrees.tp) + std::int64_t(table->view().nbytes());
+    want += stored_bytes(job, files, text, all, degrees.tp) + std::int64_t(table->view().nbytes());
   }
   EXPECT_EQ(facts.load.bytes_read.back().all, want);
 }
@@ -163,14 +141,8 @@ TEST(Flux2, KeepsItsBitsWhereverItsWeightsAre) {
 
 class Flux2Files : public testing::Test {
  protected:
-  Flux2Files() {
-    auto name = (fs::temp_directory_path() / "braid_flux2_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~Flux2Files() override { fs::remove_all(folder_); }
-
   fs::path copy_of(const std::string& model) const {
-    fs::copy(kFixtures / model / "model", folder_ / "copy", fs::copy_options::recursive);
+    fs::copy(small_pipeline(model), folder_ / "copy", fs::copy_options::recursive);
     return folder_ / "copy";
   }
   static void change(const fs::path& file, const char* key, const Json& value) {
@@ -190,7 +162,7 @@ class Flux2Files : public testing::Test {
     return "accepted";
   }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Flux2Files, AreConvertedToTheWeightsThatQuantisationHas) {

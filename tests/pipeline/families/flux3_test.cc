@@ -1,78 +1,64 @@
-// FLUX.3 through the Family interface: every budget and command on random pipelines of its shapes.
-// parity_test.cc checks the numbers against diffusers.
+// FLUX.3 through the Family interface: what it does as no other family. every_family_test.cc has
+// what all do; parity_test.cc checks the numbers against diffusers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "flux3_model.h"
 #include "message_of.h"
-#include "pipeline/conversion/convert.h"
 #include "pipeline/families/flux3/references.h"
 #include "pipeline/files/model_folder.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/planner/planner.h"
-#include "pipeline/proofs/bench.h"
-#include "temporary_folder.h"
+#include "predicted.h"
+#include "small_models.h"
 
 namespace braid::flux3_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-TEST(Flux3Family, DrawsPromptsOfAnyLengthsAsIfTheyWereAlone) {
-  auto request = kFlux3Request;
-  request.guidance = 2;
-  request.prompts = {"a star", "", *guided_flux3().negative_prompt, "猫と 🎨"};
-  request.batch_size = 3;
-  const auto together = drawn_flux3(flux3_with(), request);
-  for (std::size_t i = 0; i < request.prompts.size(); ++i) {
-    auto alone = request;
-    alone.prompts = {request.prompts[i]};
-    alone.seed = request.seed + i;
-    const auto want = drawn_flux3(flux3_with(), alone)["latents_final"];
-    EXPECT_LT(flux3_error(together["latents_final"].narrow(0, std::int64_t(i), 1), want), 1e-5)
-        << "prompt " << i;
-  }
-}
+// A flow map of 3 heads, 1 and 3 blocks.
+const SmallModel kFlux3Map = [] {
+  auto map = kFlux3;
+  map.folder = small_pipeline("flux3-map");
+  return map;
+}();
 
 TEST(Flux3Family, IsGuidedAgainstAnEmptyPrompt) {
-  auto request = kFlux3Request;
+  auto request = kFlux3.plain;
   request.guidance.reset();  // 3.5
   auto spelled = request;
   spelled.guidance = 3.5;
   spelled.negative_prompt = "";
-  const auto got = drawn_flux3(flux3_with(), request);
-  EXPECT_TRUE(at::equal(got["latents_final"], drawn_flux3(flux3_with(), spelled)["latents_final"]));
-  EXPECT_GT(flux3_error(got["latents_final"], drawn_flux3(flux3_with())["latents_final"]), 1e-3);
+  const auto got = kFlux3.drawn(kFlux3.with(), request);
+  EXPECT_TRUE(
+      at::equal(got["latents_final"], kFlux3.drawn(kFlux3.with(), spelled)["latents_final"]));
+  EXPECT_GT(relative_error(got["latents_final"], kFlux3.drawn(kFlux3.with())["latents_final"]),
+            1e-3);
 }
 
 // The prompts have one length, but other pads.
 TEST(Flux3Family, LetsThePadsOfAPromptBeSeen) {
-  auto request = kFlux3Request;
-  const auto padded = drawn_flux3(flux3_with(), request);
+  auto request = kFlux3.plain;
+  const auto padded = kFlux3.drawn(kFlux3.with(), request);
   EXPECT_EQ(padded["prompt_embeds"].size(1), 80);
   request.max_sequence_length = 50;
-  const auto fewer = drawn_flux3(flux3_with(), request);
+  const auto fewer = kFlux3.drawn(kFlux3.with(), request);
   EXPECT_EQ(fewer["prompt_embeds"].size(1), 50);
-  EXPECT_GT(flux3_error(fewer["velocity_first"], padded["velocity_first"]), 1e-3);
+  EXPECT_GT(relative_error(fewer["velocity_first"], padded["velocity_first"]), 1e-3);
 }
 
 TEST(Flux3Family, DrawsWhatIsLeftOfTheCanvasOfOneReference) {
-  auto request = kFlux3Request;
+  auto request = kFlux3.plain;
   request.width = request.height = std::nullopt;
   request.pictures.references = {some_picture(75, 90)};
-  const auto picture = drawn_flux3(flux3_with(), request).pictures.front();
+  const auto picture = kFlux3.drawn(kFlux3.with(), request).pictures.front();
   EXPECT_EQ(std::pair(picture.width, picture.height), std::pair(75, 90));
   request.height = 64;  // the other side is the canvas's
-  const auto sized = drawn_flux3(flux3_with(), request).pictures.front();
+  const auto sized = kFlux3.drawn(kFlux3.with(), request).pictures.front();
   EXPECT_EQ(std::pair(sized.width, sized.height), std::pair(80, 64));
   request.pictures.references.push_back(some_picture(40, 50));
   request.height = std::nullopt;
-  const auto of_two = drawn_flux3(flux3_with(), request).pictures.front();
+  const auto of_two = kFlux3.drawn(kFlux3.with(), request).pictures.front();
   EXPECT_EQ(std::pair(of_two.width, of_two.height), std::pair(64, 80));
 }
 
@@ -110,111 +96,30 @@ TEST(Flux3Family, FitsReferencesToTheProcessorsGrid) {
   EXPECT_EQ(std::pair(cropped.width, cropped.height), std::pair(96, 144));
 }
 
-TEST(Flux3Family, RunsEveryLayoutInBfloat16) {
-  const auto exact = drawn_flux3(flux3_with(), guided_flux3());
-  auto one = flux3_with();
-  one.dtype = Dtype::kBfloat16;
-  const auto from = drawn_flux3(one, guided_flux3());
-  for (const Layout& layout : {Layout{.tp = 2, .text = TextRanks::kShared}, Layout{.tp = 4},
-                               Layout{.ring = 2}, Layout{.pp = 2}, Layout{.cfg = 2}}) {
-    auto options = flux3_with(layout);
-    options.dtype = Dtype::kBfloat16;
-    const auto got = drawn_flux3(options, guided_flux3());
-    EXPECT_TRUE(at::equal(got["latents_initial"], from["latents_initial"]));
-    const auto error = (got["velocity_first"] - from["velocity_first"]).norm();
-    EXPECT_LT((error / from["velocity_first"].norm()).item<double>(), 0.05);
-  }
-  // drawn in float32, then rounded
-  EXPECT_TRUE(at::equal(from["latents_initial"],
-                        exact["latents_initial"].to(at::kBFloat16).to(at::kFloat)));
-}
-
-TEST(Flux3Family, KeepsItsBitsWhereverItsWeightsAre) {
-  const auto resident = drawn_flux3(flux3_with(), guided_flux3());
-  const auto alone = drawn_flux3(flux3_with());
-  for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
-    const Memory memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
-    const Engine engine(flux3_with({}, memory), {});
-    const auto latents = [&](const Request& request) {
-      return engine.generate(request, {}, {.record = RecordTensors::kYes})
-          .facts.recording.at("latents_final");
-    };
-    const auto with = latents(guided_flux3());  // then its references' blocks are not used
-    const auto without = latents(kFlux3Request);
-    EXPECT_TRUE(at::equal(with, resident["latents_final"])) << int(mode);
-    EXPECT_TRUE(at::equal(without, alone["latents_final"])) << int(mode);
-  }
-}
-
-// The first block tells whether the others may be left out. It is one of the image: the text's do
-// the same in every step.
-TEST(Flux3Family, LeavesOutBlocksThatWouldRepeatThemselves) {
-  auto options = flux3_with();
-  auto request = guided_flux3();
+// Each stage knows where a step leads.
+TEST(Flux3Family, DrawsAFlowMapOnSeveralRanks) {
+  auto request = kFlux3.plain;
+  request.guidance.reset();
   request.steps = 4;
-  const auto plain = drawn_flux3(flux3_with(), request);
-  options.cache = {.mode = CacheMode::kFirstBlock, .threshold = 1e9};
-  const auto cached = drawn_flux3(options, request);
-  EXPECT_TRUE(at::equal(cached["velocity_first"], plain["velocity_first"]));
-  EXPECT_GT(flux3_error(cached["latents_final"], plain["latents_final"]), 1e-4);
-  options.cache.threshold = 1e-6;
-  EXPECT_LT(flux3_error(drawn_flux3(options, request)["latents_final"], plain["latents_final"]),
-            1e-6);
+  request.pictures.references = {some_picture(75, 90)};
+  const auto one = kFlux3Map.drawn(kFlux3Map.with(), request);
+  for (const Layout& layout : {Layout{.tp = 3}, Layout{.ring = 2}, Layout{.pp = 4}})
+    expect_as_drawn(kFlux3Map.drawn(kFlux3Map.with(layout), request), one, 1);
 }
 
-TEST(Flux3Family, IsConvertedToTheWeightsThatItsQuantisationHas) {
-  const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
-  const auto quantised = drawn_flux3(flux3_with({}, int8));
-  EXPECT_GT(flux3_error(quantised["latents_final"], drawn_flux3(flux3_with())["latents_final"]), 0);
-  const TemporaryFolder scratch;
-  convert(
-      {.model = kFlux3Model, .out = scratch / "int8", .dtype = Dtype::kFloat32, .memory = int8});
-  EXPECT_TRUE(is_there(scratch / "int8" / kModularIndex));
-  auto converted = flux3_with();
-  converted.model = scratch / "int8";
-  EXPECT_TRUE(at::equal(quantised["latents_final"], drawn_flux3(converted)["latents_final"]));
-}
-
-TEST(Flux3Family, SharesQuantisedWeightsToTheSameCodes) {
-  const Memory int8{.quantize = Quantize::kInt8};
-  const auto one = drawn_flux3(flux3_with({}, int8));
-  const auto got = drawn_flux3(flux3_with({.tp = 2}, int8));
-  EXPECT_LT(flux3_error(got["velocity_first"], one["velocity_first"]), 1e-5);
-}
-
-TEST(Flux3Family, IsConvertedToOneFileAndBack) {
-  const TemporaryFolder scratch;
-  convert({.model = kFlux3Model,
-           .out = scratch / "one.safetensors",
-           .form = ConvertOptions::Form::kSingleFile});
-  auto in_one_file = flux3_with();
-  in_one_file.model = scratch / "one.safetensors";
-  in_one_file.components = kFlux3Model;
-  const auto want = drawn_flux3(flux3_with());
-  EXPECT_TRUE(at::equal(drawn_flux3(in_one_file)["latents_final"], want["latents_final"]));
-  convert({.model = in_one_file.model, .components = kFlux3Model, .out = scratch / "back"});
-  auto back = flux3_with();
-  back.model = scratch / "back";
-  EXPECT_TRUE(at::equal(drawn_flux3(back)["latents_final"], want["latents_final"]));
-}
-
-TEST(Flux3Family, IsTimed) {
-  const auto timed =
-      bench(deploy(flux3_with({.tp = 2})),
-            {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}, .runs = 1});
-  EXPECT_EQ(timed.tokens, 35 + 40);
+TEST(Flux3Family, DrawsNoiseInFloat32AndRoundsIt) {
+  auto options = kFlux3.with();
+  options.dtype = Dtype::kBfloat16;
+  const auto exact = kFlux3.drawn(kFlux3.with())["latents_initial"];
+  EXPECT_TRUE(
+      at::equal(kFlux3.drawn(options)["latents_initial"], exact.to(at::kBFloat16).to(at::kFloat)));
 }
 
 // As published. Layers of the text encoder after the last state are not needed.
 TEST(Flux3Family, IsPlannedByName) {
   const auto job = surveyed(*named_job("flux3-klein-base"));
-  const auto parameters = [&](Part::Role role) {
-    std::int64_t sum = 0;
-    for (const auto& tensor : job.tensors->of(role).tensors) sum += numbers_of(tensor, 1);
-    return sum;
-  };
-  EXPECT_EQ(parameters(Part::Role::kDenoiser), 5'538'458'368);
-  EXPECT_EQ(parameters(Part::Role::kText), std::int64_t(32) * 100'930'816);
+  EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 5'538'458'368);
+  EXPECT_EQ(numbers_of_part(job, Part::Role::kText), std::int64_t(32) * 100'930'816);
   EXPECT_EQ(job.branches, 2);
   EXPECT_EQ(job.steps, 50);
   EXPECT_EQ(job.text_tokens, 560);
@@ -234,72 +139,59 @@ TEST(Flux3Family, HasItsSchedule) {
   EXPECT_THAT(sigmas, testing::Pointwise(testing::FloatNear(6e-5F), want));
 }
 
-// The error for a model with other values in one of its JSON files.
-std::string refusal_of_changed_flux3(const fs::path& from, const char* file, const Json& values) {
-  const TemporaryFolder scratch;
-  const auto model = scratch / "model";
-  fs::copy(from, model, fs::copy_options::recursive);
-  auto json = read_json(model / file);
-  json.merge_patch(values);
-  write_file(model / file, json.dump());
-  auto options = flux3_with();
-  options.model = model;
-  return message_of([&] { drawn_flux3(options); });
-}
-
 TEST(Flux3Family, RefusesConfigsThatDoNotFitOrAreNotImplemented) {
   const char* const transformer = "transformer/config.json";
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, transformer, {{"joint_attention_dim", 96}}),
+  EXPECT_THAT(kFlux3.refusal_with(transformer, {{"joint_attention_dim", 96}}),
               HasSubstr("takes embedded text of width 96, the text encoder makes 8 x 16"));
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, transformer, {{"cond_in_channels", 16}}),
+  EXPECT_THAT(kFlux3.refusal_with(transformer, {{"cond_in_channels", 16}}),
               HasSubstr("32 channels of the picture and 16 of references"));
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, "text_encoder/config.json",
-                                       {{"text_config", {{"num_hidden_layers", 31}}}}),
+  EXPECT_THAT(kFlux3.refusal_with("text_encoder/config.json",
+                                  {{"text_config", {{"num_hidden_layers", 31}}}}),
               HasSubstr("the text encoder has 31 layers: there is no hidden state 32"));
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Map, "model_index.json",
-                                       {{"_class_name", "Flux3DistilledModularPipeline"}}),
+  EXPECT_THAT(kFlux3Map.refusal_with("model_index.json",
+                                     {{"_class_name", "Flux3DistilledModularPipeline"}}),
               "");
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, kModularIndex,
-                                       {{"_class_name", "Flux3DistilledModularPipeline"}}),
-              HasSubstr("should be a flow map"));
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, kModularIndex, {{"vae", nullptr}}),
-              HasSubstr("has no 'vae'"));
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, kModularIndex, {{"vae", {"diffusers"}}}),
+  EXPECT_THAT(
+      kFlux3.refusal_with(kModularIndex, {{"_class_name", "Flux3DistilledModularPipeline"}}),
+      HasSubstr("should be a flow map"));
+  EXPECT_THAT(kFlux3.refusal_with(kModularIndex, {{"vae", nullptr}}), HasSubstr("has no 'vae'"));
+  EXPECT_THAT(kFlux3.refusal_with(kModularIndex, {{"vae", {"diffusers"}}}),
               HasSubstr("should name the class of 'vae'"));
-  EXPECT_THAT(refusal_of_changed_flux3(kFlux3Model, kModularIndex, {{"_class_name", "Flux4"}}),
+  EXPECT_THAT(kFlux3.refusal_with(kModularIndex, {{"_class_name", "Flux4"}}),
               HasSubstr("it describes a Flux4"));
 }
 
 TEST(Flux3Family, ReadsBoxesBehindThePrompt) {
-  auto request = kFlux3Request;
+  auto request = kFlux3.plain;
   request.prompts = {"a <cat>"};
   request.boxes = R"([{"id":"cat","bbox":[0,0,500,500],"desc":"grey"}])";
-  const auto got = drawn_flux3(flux3_with(), request);
-  auto spelled = kFlux3Request;
+  const auto got = kFlux3.drawn(kFlux3.with(), request);
+  auto spelled = kFlux3.plain;
   spelled.prompts = {R"(a <cat> [{"id": "cat", "bbox": [0, 0, 500, 500], "desc": "grey"}])"};
-  EXPECT_TRUE(at::equal(got["latents_final"], drawn_flux3(flux3_with(), spelled)["latents_final"]));
+  EXPECT_TRUE(
+      at::equal(got["latents_final"], kFlux3.drawn(kFlux3.with(), spelled)["latents_final"]));
   EXPECT_EQ(got.pictures.front().prompt, spelled.prompts.front());
   request.prompts.push_back("a <dog>");
-  EXPECT_THAT(message_of([&] { drawn_flux3(flux3_with(), request); }), HasSubstr("cites <dog>"));
+  EXPECT_THAT(message_of([&] { kFlux3.drawn(kFlux3.with(), request); }), HasSubstr("cites <dog>"));
 }
 
 TEST(Flux3Family, RefusesRequestsThatItCannotDraw) {
-  const auto refusal = [](const Request& request, const fs::path& model = kFlux3Model) {
-    return message_of([&] { drawn_flux3(flux3_with({}, {}, model), request); });
+  const auto refusal = [](const Request& request, const SmallModel& model = kFlux3) {
+    return message_of([&] { model.drawn(model.with(), request); });
   };
-  auto request = kFlux3Request;
+  auto request = kFlux3.plain;
   request.width = 100;
   EXPECT_THAT(refusal(request), HasSubstr("the width should be a multiple of 16, it is 100"));
-  request = kFlux3Request;
+  request = kFlux3.plain;
   request.true_cfg = 4;
   EXPECT_THAT(refusal(request), HasSubstr("no true guidance beside its own"));
-  request = kFlux3Request;
+  request = kFlux3.plain;
   request.negative_prompt = "blurry";
   EXPECT_THAT(refusal(request, kFlux3Map), HasSubstr("no negative prompt"));
-  request = kFlux3Request;
+  request = kFlux3.plain;
   request.max_sequence_length = 8193;
   EXPECT_THAT(refusal(request), HasSubstr("maximum sequence length"));
-  request = kFlux3Request;
+  request = kFlux3.plain;
   request.pictures.references = {some_picture(15, 90), some_picture(64, 64)};
   EXPECT_THAT(refusal(request), HasSubstr("at least 16 pixels per side, one has 15x90"));
 }

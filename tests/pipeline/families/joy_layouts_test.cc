@@ -6,9 +6,8 @@
 
 #include "base/json.h"
 #include "joy_model.h"
-#include "pipeline/planner/planner.h"
-#include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/verify.h"
+#include "predicted.h"
 #include "temporary_folder.h"
 
 namespace braid::joy_layouts_test {
@@ -66,12 +65,10 @@ TEST_P(JoyLayouts, AreProven) {
 
 TEST_P(JoyLayouts, MoveWhatIsPredicted) {
   const auto options = this->options();
-  const auto step = denoised(options, kPlain).step_traffic;
+  const auto facts = denoised(options, kPlain);
   const auto job = job_of(deploy(options), kPlain);
   const auto degrees = degrees_of(GetParam().layout);
-  const auto blocks = share_of(job.shape().num_blocks(), 0, degrees.pp);
-  EXPECT_EQ(text_of_traffic(step),
-            text_of_traffic(predict_traffic(job, degrees, 0, stage_of(job.shape(), blocks))));
+  expect_predicted_traffic(job, degrees, facts);
 }
 
 // With stochastic steps the reference draws noise for all items, references among them.

@@ -14,7 +14,7 @@
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/verify.h"
 #include "pipeline/settings.h"
-#include "qwen_image_model.h"
+#include "small_models.h"
 #include "temporary_folder.h"
 
 namespace braid::qwen_image_inpaint_test {
@@ -22,13 +22,11 @@ namespace braid::qwen_image_inpaint_test {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const fs::path kFilledModel =
-    kQwenImageModel.parent_path().parent_path() / "qwen-image-inpaint/model";
-const fs::path kFollowingNet =
-    kQwenImageModel.parent_path().parent_path() / "qwen-image-control/model/controlnet_1";
+const fs::path kFilledModel = small_pipeline("qwen-image-inpaint");
+const fs::path kFollowingNet = small_pipeline("qwen-image-control") / "controlnet_1";
 
 PipelineOptions filling_with(const Layout& layout = {}, const Memory& memory = {}) {
-  auto options = qwen_image_with(layout, memory);
+  auto options = kQwenImage.with(layout, memory);
   options.model = kFilledModel;
   options.controlnets = {kFilledModel / "controlnet_1"};
   return options;
@@ -36,7 +34,7 @@ PipelineOptions filling_with(const Layout& layout = {}, const Memory& memory = {
 
 // 20 tokens, of which the right half is drawn.
 Request filled_request() {
-  auto request = guided_qwen_image();
+  auto request = kQwenImage.guided;
   request.width = 80;
   request.height = 64;
   request.pictures = {.init = waves(80, 64), .mask = half(80, 64)};
@@ -62,11 +60,11 @@ INSTANTIATE_TEST_SUITE_P(All, QwenImageFilledLayouts,
                          [](const auto& info) { return "Nr" + std::to_string(info.index); });
 
 TEST_P(QwenImageFilledLayouts, DrawWhatOneRankDraws) {
-  static const auto one = drawn_qwen_image(filling_with(), filled_request());
-  const auto got = drawn_qwen_image(filling_with(GetParam()), filled_request());
+  static const auto one = kQwenImage.drawn(filling_with(), filled_request());
+  const auto got = kQwenImage.drawn(filling_with(GetParam()), filled_request());
   EXPECT_TRUE(at::equal(got["latents_initial"], one["latents_initial"]));
-  EXPECT_LT(qwen_image_error(got["velocity_first"], one["velocity_first"]), 1e-5);
-  EXPECT_LT(qwen_image_error(got["latents_final"], one["latents_final"]), 5e-5);
+  EXPECT_LT(relative_error(got["velocity_first"], one["velocity_first"]), 1e-5);
+  EXPECT_LT(relative_error(got["latents_final"], one["latents_final"]), 5e-5);
 }
 
 TEST_P(QwenImageFilledLayouts, AreProven) {
@@ -95,10 +93,10 @@ TEST_P(QwenImageFilledLayouts, MoveWhatIsPredicted) {
 }
 
 TEST(QwenImageFilled, KeepsItsBitsWhereverItsWeightsAre) {
-  const auto resident = drawn_qwen_image(filling_with(), filled_request());
+  const auto resident = kQwenImage.drawn(filling_with(), filled_request());
   for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
     const Memory memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
-    const auto got = drawn_qwen_image(filling_with({}, memory), filled_request());
+    const auto got = kQwenImage.drawn(filling_with({}, memory), filled_request());
     EXPECT_TRUE(at::equal(got["latents_final"], resident["latents_final"])) << int(mode);
   }
 }
@@ -108,7 +106,7 @@ TEST(QwenImageFilled, SeesOnlyWhatTheMaskKeeps) {
   const auto drawn = [](int column) {
     auto request = filled_request();
     if (column >= 0) request.pictures.init->rgb[std::size_t(3 * column)] ^= 0x80;
-    return drawn_qwen_image(filling_with(), request)["latents_final"];
+    return kQwenImage.drawn(filling_with(), request)["latents_final"];
   };
   const auto usual = drawn(-1);
   EXPECT_TRUE(at::equal(drawn(79), usual));
@@ -118,12 +116,12 @@ TEST(QwenImageFilled, SeesOnlyWhatTheMaskKeeps) {
 // As in the reference, whose generator draws the noise alone: the same as without a picture.
 TEST(QwenImageFilled, StartsFromTheNoiseOfItsSeed) {
   auto request = filled_request();
-  const auto filled = drawn_qwen_image(filling_with(), request);
+  const auto filled = kQwenImage.drawn(filling_with(), request);
   request.pictures.strength = 1;
-  const auto spelled = drawn_qwen_image(filling_with(), request);
+  const auto spelled = kQwenImage.drawn(filling_with(), request);
   EXPECT_TRUE(at::equal(spelled["latents_final"], filled["latents_final"]));
   request.pictures = {};
-  const auto alone = drawn_qwen_image(filling_with(), request);
+  const auto alone = kQwenImage.drawn(filling_with(), request);
   EXPECT_TRUE(at::equal(alone["latents_initial"], filled["latents_initial"]));
   EXPECT_FALSE(at::equal(alone["velocity_first"], filled["velocity_first"]));
 }
@@ -133,12 +131,12 @@ TEST(QwenImageFilled, FollowsAsItsControlSays) {
   auto request = filled_request();
   const auto drawn = [&](std::vector<ControlPicture> controls) {
     request.pictures.controls = std::move(controls);
-    return drawn_qwen_image(filling_with(), request)["latents_final"];
+    return kQwenImage.drawn(filling_with(), request)["latents_final"];
   };
   const auto usual = drawn({});
   EXPECT_TRUE(at::equal(drawn({{.scale = 1}}), usual));
-  EXPECT_GT(qwen_image_error(drawn({{.scale = 0.5}}), usual), 1e-3);
-  EXPECT_GT(qwen_image_error(drawn({{.to = 0.5}}), usual), 1e-3);
+  EXPECT_GT(relative_error(drawn({{.scale = 0.5}}), usual), 1e-3);
+  EXPECT_GT(relative_error(drawn({{.to = 0.5}}), usual), 1e-3);
   const auto unfollowed = drawn({{.scale = 0}});
   request.pictures = {};
   EXPECT_TRUE(at::equal(drawn({}), unfollowed));
@@ -151,21 +149,21 @@ TEST(QwenImageFilled, StartsFromThePictureBelowAStrengthOfOne) {
   const auto settings = settle(request, filled_limits(), {});
   EXPECT_EQ(settings.first_step, 2);
   ASSERT_EQ(settings.followed.size(), 1u);
-  const auto begun = drawn_qwen_image(filling_with(), request);
+  const auto begun = kQwenImage.drawn(filling_with(), request);
   request.pictures.strength.reset();
   const auto settled = settle(request, filled_limits(), {});
   EXPECT_EQ(settled.first_step, 0);
   EXPECT_EQ(settled.strength, std::nullopt);
-  const auto anew = drawn_qwen_image(filling_with(), request);
-  EXPECT_GT(qwen_image_error(begun["latents_initial"], anew["latents_initial"]), 0.1);
+  const auto anew = kQwenImage.drawn(filling_with(), request);
+  EXPECT_GT(relative_error(begun["latents_initial"], anew["latents_initial"]), 0.1);
 }
 
 TEST(QwenImageFilled, TakesLatentsOfItsOwn) {
   auto request = filled_request();
-  const auto noise = drawn_qwen_image(filling_with(), request)["latents_initial"].contiguous();
+  const auto noise = kQwenImage.drawn(filling_with(), request)["latents_initial"].contiguous();
   const auto* const begin = noise.const_data_ptr<float>();
   request.latents = Latents{.shape = noise.sizes().vec(), .values = {begin, begin + noise.numel()}};
-  const auto got = drawn_qwen_image(filling_with(), request);
+  const auto got = kQwenImage.drawn(filling_with(), request);
   EXPECT_TRUE(at::equal(got["latents_initial"], noise));
   request.pictures.strength = 0.9;
   EXPECT_THAT(message_of([&] { settle(request, filled_limits(), {}); }),
@@ -176,7 +174,7 @@ TEST(QwenImageFilled, TakesLatentsOfItsOwn) {
 TEST(QwenImageFilled, FillsARegionIn) {
   auto request = filled_request();
   request.pictures = {.init = waves(160, 128), .mask = half(160, 128), .padding_crop = 4};
-  const auto drawn = drawn_qwen_image(filling_with(), request);
+  const auto drawn = kQwenImage.drawn(filling_with(), request);
   ASSERT_EQ(drawn.pictures.size(), 1u);
   EXPECT_EQ(drawn.pictures.front().width, 160);
   const auto& rgb = drawn.pictures.front().rgb;

@@ -16,7 +16,7 @@
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
 #include "pipeline/settings.h"
-#include "qwen_image_model.h"
+#include "small_models.h"
 #include "temporary_folder.h"
 
 namespace braid::qwen_image_layered_test {
@@ -24,10 +24,10 @@ namespace braid::qwen_image_layered_test {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const fs::path kLayeredFolder = kQwenImageModel.parent_path().parent_path() / "qwen-image-layered";
+const fs::path kLayeredFolder = small_pipeline("qwen-image-layered").parent_path();
 
 PipelineOptions layered_with(const Layout& layout = {}, const Memory& memory = {}) {
-  auto options = qwen_image_with(layout, memory);
+  auto options = kQwenImage.with(layout, memory);
   options.model = kLayeredFolder / "model";
   return options;
 }
@@ -35,7 +35,7 @@ PipelineOptions layered_with(const Layout& layout = {}, const Memory& memory = {
 // A transparent reference of 60x44 pixels; two layers, of 24 tokens each.
 Request layered_request() {
   const auto path = kLayeredFolder / "reference0.png";
-  auto request = guided_qwen_image();
+  auto request = kQwenImage.guided;
   request.width = 96;
   request.height = 64;
   request.layers = 2;
@@ -176,14 +176,14 @@ TEST(QwenImageLayered, RefusesRequestsThatItCannotDraw) {
 }
 
 TEST(QwenImageLayered, IsTheOnlyOneThatTakesLayersAndResolutions) {
-  const auto limits = open_family(find_model(qwen_image_with()))->description().limits;
+  const auto limits = open_family(find_model(kQwenImage.with()))->description().limits;
   const auto refusal = [&](const Request& request) {
     return message_of([&] { settle(request, limits, {}); });
   };
-  auto request = kQwenImageRequest;
+  auto request = kQwenImage.plain;
   request.layers = 1;
   EXPECT_THAT(refusal(request), HasSubstr("this model draws no layers"));
-  request = kQwenImageRequest;
+  request = kQwenImage.plain;
   request.width = request.height = std::nullopt;
   request.pictures.resolution = 640;
   EXPECT_THAT(refusal(request), HasSubstr("it takes a width and height, not a resolution"));
@@ -195,8 +195,8 @@ TEST(QwenImageLayered, KeepsLengthsOfGuidedTokensIfAsked) {
   EXPECT_EQ(settle(request, layered_limits(), {}).true_guidance.kept_channels, 0);
   request.cfg_normalize = true;
   EXPECT_EQ(settle(request, layered_limits(), {}).true_guidance.kept_channels, 12);
-  const auto plain = open_family(find_model(qwen_image_with()))->description().limits;
-  request = guided_qwen_image();
+  const auto plain = open_family(find_model(kQwenImage.with()))->description().limits;
+  request = kQwenImage.guided;
   EXPECT_EQ(settle(request, plain, {}).true_guidance.kept_channels, 16);
   request.cfg_normalize = false;
   EXPECT_EQ(settle(request, plain, {}).true_guidance.kept_channels, 0);
@@ -227,11 +227,11 @@ INSTANTIATE_TEST_SUITE_P(Slow, QwenImageLayeredLayouts, testing::ValuesIn(kMoreL
 
 TEST_P(QwenImageLayeredLayouts, EqualOneRank) {
   const auto request = layered_request();
-  static const auto one = drawn_qwen_image(layered_with(), request);
-  const auto got = drawn_qwen_image(layered_with(GetParam().layout), request);
+  static const auto one = kQwenImage.drawn(layered_with(), request);
+  const auto got = kQwenImage.drawn(layered_with(GetParam().layout), request);
   EXPECT_TRUE(at::equal(got["latents_initial"], one["latents_initial"]));
-  EXPECT_LT(qwen_image_error(got["velocity_first"], one["velocity_first"]), 1e-5);
-  EXPECT_LT(qwen_image_error(got["latents_final"], one["latents_final"]), 5e-5);
+  EXPECT_LT(relative_error(got["velocity_first"], one["velocity_first"]), 1e-5);
+  EXPECT_LT(relative_error(got["latents_final"], one["latents_final"]), 5e-5);
   EXPECT_EQ(got.pictures.size(), 2u);
 }
 
@@ -260,7 +260,7 @@ TEST(QwenImageLayered, IsProvenAndTimedWithAnyNumberOfLayers) {
   const ProbeOptions probe{.width = 96, .height = 64, .max_sequence_length = 40, .layers = 7};
   EXPECT_EQ(verify(deployment, {.probe = probe}).first_divergent(), nullptr);
   EXPECT_EQ(bench(deployment, {.probe = probe, .runs = 1}).tokens, 8 * 24 + 40);
-  EXPECT_THAT(message_of([&] { (void)probe_of(probe, deploy(qwen_image_with())); }),
+  EXPECT_THAT(message_of([&] { (void)probe_of(probe, deploy(kQwenImage.with())); }),
               HasSubstr("this model draws no layers of a picture"));
 }
 
@@ -284,20 +284,20 @@ TEST_P(QwenImageLayeredLayouts, MoveWhatIsPredicted) {
 TEST(QwenImageLayered, SharesBranchesAndPictures) {
   auto request = layered_request();
   request.num_images = request.batch_size = 2;
-  const auto one = drawn_qwen_image(layered_with(), request);
+  const auto one = kQwenImage.drawn(layered_with(), request);
   for (const Layout& layout : {Layout{.cfg = 2}, Layout{.dp = 2}}) {
-    const auto got = drawn_qwen_image(layered_with(layout), request);
-    EXPECT_LT(qwen_image_error(got["latents_final"], one["latents_final"]), 1e-5);
+    const auto got = kQwenImage.drawn(layered_with(layout), request);
+    EXPECT_LT(relative_error(got["latents_final"], one["latents_final"]), 1e-5);
     ASSERT_EQ(got.pictures.size(), 4u);
     EXPECT_EQ(got.pictures[3].frame, 1);
   }
 }
 
 TEST(QwenImageLayered, KeepsItsBitsWhereverItsWeightsAre) {
-  const auto resident = drawn_qwen_image(layered_with(), layered_request());
+  const auto resident = kQwenImage.drawn(layered_with(), layered_request());
   for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
     const Memory memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
-    const auto got = drawn_qwen_image(layered_with({}, memory), layered_request());
+    const auto got = kQwenImage.drawn(layered_with({}, memory), layered_request());
     EXPECT_TRUE(at::equal(got["latents_final"], resident["latents_final"])) << int(mode);
     EXPECT_EQ(got.pictures[1].alpha, resident.pictures[1].alpha) << int(mode);
   }
@@ -306,7 +306,7 @@ TEST(QwenImageLayered, KeepsItsBitsWhereverItsWeightsAre) {
 TEST(QwenImageLayered, IsConvertedWithEightBitsAndToOneFile) {
   const TemporaryFolder scratch;
   const Memory int8{.quantize = Quantize::kInt8};
-  const auto quantised = drawn_qwen_image(layered_with({}, int8), layered_request());
+  const auto quantised = kQwenImage.drawn(layered_with({}, int8), layered_request());
   convert({.model = kLayeredFolder / "model",
            .out = scratch / "int8",
            .dtype = Dtype::kFloat32,
@@ -314,7 +314,7 @@ TEST(QwenImageLayered, IsConvertedWithEightBitsAndToOneFile) {
   auto converted = layered_with();
   converted.model = scratch / "int8";
   EXPECT_TRUE(at::equal(quantised["latents_final"],
-                        drawn_qwen_image(converted, layered_request())["latents_final"]));
+                        kQwenImage.drawn(converted, layered_request())["latents_final"]));
   EXPECT_TRUE(fs::exists(scratch / "int8/processor/preprocessor_config.json"));
   convert({.model = kLayeredFolder / "model",
            .out = scratch / "one.safetensors",
@@ -322,11 +322,11 @@ TEST(QwenImageLayered, IsConvertedWithEightBitsAndToOneFile) {
   auto in_one_file = layered_with();
   in_one_file.model = scratch / "one.safetensors";
   in_one_file.components = kLayeredFolder / "model";
-  const auto want = drawn_qwen_image(layered_with(), layered_request());
-  EXPECT_TRUE(at::equal(drawn_qwen_image(in_one_file, layered_request())["latents_final"],
+  const auto want = kQwenImage.drawn(layered_with(), layered_request());
+  EXPECT_TRUE(at::equal(kQwenImage.drawn(in_one_file, layered_request())["latents_final"],
                         want["latents_final"]));
-  in_one_file.components = kQwenImageModel;
-  EXPECT_THAT(message_of([&] { drawn_qwen_image(in_one_file, kQwenImageRequest); }),
+  in_one_file.components = kQwenImage.folder;
+  EXPECT_THAT(message_of([&] { kQwenImage.drawn(in_one_file, kQwenImage.plain); }),
               HasSubstr("draws no layers, the transformer does"));
 }
 
@@ -369,7 +369,7 @@ std::string refusal_of_changed(const char* file, const Json& values) {
   write_file(model / file, json.dump());
   auto options = layered_with();
   options.model = model;
-  return message_of([&] { drawn_qwen_image(options, layered_request()); });
+  return message_of([&] { kQwenImage.drawn(options, layered_request()); });
 }
 
 TEST(QwenImageLayered, RefusesConfigsThatDoNotFit) {
