@@ -115,7 +115,7 @@ class Events:
             try:
                 self.read_stream()
                 return
-            except (Failed, OSError, ValueError, http.client.HTTPException) as error:
+            except Exception as error:  # of any kind: next() waits for this thread
                 lost = str(error) or type(error).__name__
                 time.sleep(0.2 * attempt)
         self.found.put(("lost", {"message": f"the connection to {self.server.address} was lost: {lost}"}))

@@ -1,12 +1,14 @@
 """Braid's process as ComfyUI's sees it: started, asked, and ended without fail."""
 
 import itertools
+import logging
 import os
 import select
 import socket
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -16,6 +18,7 @@ FOLDER = Path(__file__).resolve().parent
 SETTING = FOLDER / "python.txt"
 GLANCE = 0.05  # seconds between two looks at whether the user has interrupted
 END = 5.0      # seconds that a process may take to end
+ANSWER = 60.0  # seconds that it may take to answer what was cancelled
 
 
 class Refused(ValueError):
@@ -118,12 +121,16 @@ class Worker:
         return answer, made
 
     def wait(self, number, interrupted):
-        """Returns when there is something to receive. What was interrupted is cancelled, and its answer awaited."""
-        is_cancelled = False
+        """Returns when there is something to receive. What was interrupted is cancelled, and its answer awaited; without
+        one, this raises Interrupted, and whoever asked closes the process."""
+        until = None
         while not select.select([self.connection], [], [], GLANCE)[0]:
-            if not is_cancelled and interrupted():
+            if until is None and interrupted():
                 send(self.connection, {"do": "cancel", "number": number})
-                is_cancelled = True
+                until = time.monotonic() + ANSWER
+            if until is not None and time.monotonic() > until:
+                logging.warning("Braid's process did not stop within %g s: it is ended, the next run starts another", ANSWER)
+                raise Interrupted
 
     def obituary(self):
         self.close()

@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 
 from channel import Closed, receive, send
 from forecast import forecast
@@ -33,18 +34,23 @@ class Inbox:
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        while True:
-            try:
-                message, arrays = receive(self.connection)
-            except (Closed, ValueError, KeyError):
-                os._exit(0)  # nobody is left to answer, and the work may take long
-            if message["do"] != "cancel":
-                self.messages.put((message, arrays))
-                continue
-            with self.lock:
-                self.cancelled = message["number"]
-                if self.running == self.cancelled:
-                    _thread.interrupt_main()
+        try:
+            while True:
+                self.take(*receive(self.connection))
+        except Closed:
+            os._exit(0)  # nobody is left to answer, and the work may take long
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)  # nobody would read what comes, and ComfyUI would wait for ever
+
+    def take(self, message, arrays):
+        if message["do"] != "cancel":
+            self.messages.put((message, arrays))
+            return
+        with self.lock:
+            self.cancelled = message["number"]
+            if self.running == self.cancelled:
+                _thread.interrupt_main()
 
     def interrupt(self, *_):
         """SIGINT's handler, on the main thread: an interrupt that comes late, after the work, is none."""
@@ -126,9 +132,9 @@ def main():
     inbox = Inbox(connection)
     denoiser = None
     while True:
+        message, arrays = inbox.messages.get()
+        number = message["number"]
         try:
-            message, arrays = inbox.messages.get()
-            number = message["number"]
             try:
                 if denoiser is None:
                     denoiser = Denoiser()
@@ -136,13 +142,12 @@ def main():
                     raise ValueError(f"Braid's process has no {message['do']!r}: its files are of another version")
                 answer, arrays = inbox.work(message, arrays, getattr(denoiser, message["do"]))
                 send(connection, {"number": number, "state": "done", **answer}, arrays)
-            except Cancelled:
+            except (Cancelled, KeyboardInterrupt):  # the latter if it came just before the work, or just after
+                inbox.running = None
                 send(connection, {"number": number, "state": "cancelled"})
             except (Exception, SystemExit) as error:
                 kind = "input" if isinstance(error, (ValueError, ImportError)) else "failure"
                 send(connection, {"number": number, "state": kind, "sentence": sentence_of(error)})
-        except KeyboardInterrupt:
-            continue  # it came when the work had just ended
         except Closed:
             os._exit(0)
 

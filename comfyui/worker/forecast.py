@@ -40,11 +40,12 @@ def check_devices(devices, there):
 
 
 def expanded(devices):
-    """["cuda:0-1"] -> ["cuda:0", "cuda:1"]"""
+    """["cuda:0-1"] -> ["cuda:0", "cuda:1"]; what is no range stays, to be refused by name."""
     result = []
     for device in devices:
-        found = re.fullmatch(r"cuda:(\d+)-(\d+)", device)
-        result += [f"cuda:{i}" for i in range(int(found[1]), int(found[2]) + 1)] if found else [device]
+        found = re.fullmatch(r"cuda:(\d{1,3})-(\d{1,3})", device)
+        numbers = range(int(found[1]), int(found[2]) + 1) if found else ()
+        result += [f"cuda:{i}" for i in numbers] or [device]
     return result
 
 

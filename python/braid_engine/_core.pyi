@@ -303,6 +303,12 @@ class Offload:
     @reads.setter
     def reads(self, arg: DiskReads, /) -> None: ...
 
+    @property
+    def checks_order(self) -> bool: ...
+
+    @checks_order.setter
+    def checks_order(self, arg: bool, /) -> None: ...
+
 class Quantize(enum.Enum):
     none = 0
 
@@ -448,6 +454,8 @@ class Adapter:
 
 class PipelineOptions:
     def __init__(self) -> None: ...
+
+    def copy(self) -> PipelineOptions: ...
 
     @property
     def model(self) -> pathlib.Path: ...
@@ -966,12 +974,18 @@ class Progress:
     @property
     def first_picture(self) -> int: ...
 
+    @first_picture.setter
+    def first_picture(self, arg: int, /) -> None: ...
+
     @property
     def num_pictures(self) -> int: ...
 
 class Preview:
     @property
     def picture(self) -> int: ...
+
+    @picture.setter
+    def picture(self, arg: int, /) -> None: ...
 
     @property
     def step(self) -> int: ...

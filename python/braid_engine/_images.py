@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from . import _core
 
@@ -53,22 +53,42 @@ def array_in(image: Any) -> Any:
     array = image.detach().cpu().float().numpy() if is_tensor else np.asarray(image)
     if is_tensor and array.ndim == 3:
         array = array.transpose(1, 2, 0)
-    if array.dtype == np.uint8:
-        return array
-    if not np.issubdtype(array.dtype, np.floating) or array.ndim not in (2, 3):
+    is_picture = array.ndim == 2 or (array.ndim == 3 and 1 <= array.shape[2] <= 4)
+    if not is_picture or not (array.dtype == np.uint8 or np.issubdtype(array.dtype, np.floating)):
         raise ValueError(
             "a picture should be a PIL image, an array [height, width, 3] in 8 bits or of floats from 0 to 1, or a "
             f"tensor [3, height, width] of floats from 0 to 1; it is {array.dtype} of shape {list(array.shape)}"
         )
-    if array.size and (array.min() < 0 or array.max() > 1):
+    if array.dtype == np.uint8:
+        return array
+    if array.size and not (array.min() >= 0 and array.max() <= 1):  # a NaN is neither
         raise ValueError(f"a picture's floats should lie between 0 and 1, they go from {array.min()} to {array.max()}")
     return (array * 255).round().astype(np.uint8)
 
 
+def in_8_bits(picture: Any, file_format: str | None) -> Any:
+    """16 bits are rounded as Braid does; Pillow's own conversions would make most of them white."""
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and file_format == "PNG"):
+        wide = np.asarray(picture).astype(np.uint32)
+        grey = Image.fromarray(((wide * 255 + 32895) >> 16).astype(np.uint8))
+        if (clear := picture.info.get("transparency")) is not None:
+            grey.putalpha(Image.fromarray(np.where(wide == clear, 0, 255).astype(np.uint8)))
+        return grey
+    if picture.mode[0] in "IF":
+        raise ValueError(
+            f"a picture should have 8 or 16 bits, it has Pillow's mode {picture.mode!r}, whose white is not known: convert "
+            'it to "L"'
+        )
+    return picture
+
+
 def opened(image: object) -> Any:
     if isinstance(image, str | os.PathLike):
-        return Image.open(image)
-    return image if isinstance(image, Image.Image) else Image.fromarray(np.ascontiguousarray(squeezed(array_in(image))))
+        with Image.open(image) as file:
+            return in_8_bits(ImageOps.exif_transpose(file), file.format)
+    if isinstance(image, Image.Image):
+        return in_8_bits(image, image.format)
+    return Image.fromarray(np.ascontiguousarray(squeezed(array_in(image))))
 
 
 def squeezed(array: Any) -> Any:
@@ -79,6 +99,10 @@ def is_transparent(picture: Any) -> bool:
     return "A" in picture.getbands() or "transparency" in picture.info
 
 
+def pixels_as(mode: str, picture: Any) -> _core.Pixels:
+    return _core.Pixels(np.ascontiguousarray(np.asarray(picture.convert(mode))))
+
+
 def pixels_of(image: object) -> _core.Pixels:
     """RGB in 8 bits; what is transparent lies over white."""
     picture = opened(image)
@@ -86,17 +110,18 @@ def pixels_of(image: object) -> _core.Pixels:
         over = picture.convert("RGBA")
         picture = Image.new("RGBA", over.size, "white")
         picture.alpha_composite(over)
-    return _core.Pixels(np.ascontiguousarray(np.asarray(picture.convert("RGB"))))
+    return pixels_as("RGB", picture)
 
 
 def reference_of(image: object) -> _core.Pixels:
     """With alpha, if it has any: some models look at that."""
     picture = opened(image)
-    return _core.Pixels(np.ascontiguousarray(np.asarray(picture.convert("RGBA" if is_transparent(picture) else "RGB"))))
+    return pixels_as("RGBA" if is_transparent(picture) else "RGB", picture)
 
 
-def mask_of(image: object) -> _core.Pixels:
-    return _core.Pixels(np.ascontiguousarray(np.asarray(opened(image).convert("L").convert("RGB"))))
+def meaning_of(image: object) -> _core.Pixels:
+    """The colours alone, of a mask or a control picture: they mean the same where they are transparent."""
+    return pixels_as("RGB", opened(image))
 
 
 def latents_array(latents: Any) -> Any:

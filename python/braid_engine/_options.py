@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,17 +47,23 @@ def dtype_of(value: object) -> _core.Dtype:
 
 def device_name(device: object) -> str:
     """A name, an index of a GPU, or a torch.device."""
-    return f"cuda:{device}" if isinstance(device, int) else str(device)
+    return f"cuda:{device}" if isinstance(device, Integral) else str(device).strip()
+
+
+def names_in(text: str) -> list[str]:
+    """ "cuda:0-1" -> "cuda:0", "cuda:1". Braid refuses what is no range."""
+    found = re.fullmatch(r"(.+:)(\d{1,3})-(\d{1,3})", text)
+    return [f"{found[1]}{i}" for i in range(int(found[2]), int(found[3]) + 1)] or [text] if found else [text]
 
 
 def devices_of(devices: object) -> list[str]:
+    """One for each rank, or one for all."""
     if devices is None:
         return []
     if isinstance(devices, str):
-        return devices.split(",")
-    if isinstance(devices, Sequence):
-        return [device_name(device) for device in devices]
-    return [device_name(devices)]
+        devices = devices.split(",")
+    listed = devices if isinstance(devices, Sequence) else [devices]
+    return [name for device in listed for name in names_in(device_name(device))]
 
 
 def degrees_in(text: str) -> dict[str, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error, InputError
+from ._options import device_name
 
 PROGRAM = Path(__file__).resolve().parent / "bin" / "braid"
 BAD_INPUT = 2
@@ -29,7 +30,7 @@ def arguments_of(options: Mapping[str, object]) -> list[str]:
         elif name == "size" and isinstance(value, Sequence) and not isinstance(value, str):
             arguments += [flag, "x".join(str(side) for side in value)]
         elif name == "devices" and not isinstance(value, str) and isinstance(value, Sequence):
-            arguments += [flag, ",".join(f"cuda:{d}" if isinstance(d, int) else str(d) for d in value)]
+            arguments += [flag, ",".join(map(device_name, value))]
         elif name == "shares" and isinstance(value, Mapping):
             arguments += [flag, ",".join(f"{axis}={':'.join(map(str, of))}" for axis, of in value.items())]
         elif isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,12 +1,13 @@
 """From the arguments of a call, named as diffusers names them, to requests."""
 
+import operator
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import _core
-from ._images import images_in, latents_array, mask_of, output_of, pixels_of, reference_of
+from ._images import images_in, latents_array, meaning_of, output_of, pixels_of, reference_of
 
 # Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
 REFUSED = {
@@ -87,16 +88,20 @@ def one_text(name: str, texts: Any) -> str | None:
 
 
 def seed_of(generator: Any) -> int:
-    if isinstance(generator, int):
-        return generator
-    if hasattr(generator, "initial_seed"):
-        return int(generator.initial_seed())
-    raise TypeError(f"generator should be a seed, a torch.Generator or a list of these, it is {generator!r}")
+    try:
+        seed = int(generator.initial_seed()) if hasattr(generator, "initial_seed") else operator.index(generator)
+    except TypeError:
+        raise TypeError(
+            f"generator should be a seed, a torch.Generator or a list of these, it is {generator!r}"
+        ) from None
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"a seed should lie between 0 and 2^64 - 1, it is {seed}")
+    return seed
 
 
 def seeds_of(generator: Any, count: int, *, is_launched: bool) -> list[int]:
     """One seed per picture. Unset: drawn; then counted up from the first, as Braid does."""
-    if isinstance(generator, Sequence):
+    if isinstance(generator, Sequence) and not isinstance(generator, str):
         seeds = [seed_of(one) for one in generator]
         if len(seeds) != count:
             raise ValueError(f"there are {len(seeds)} generators for {count} pictures")
@@ -104,8 +109,6 @@ def seeds_of(generator: Any, count: int, *, is_launched: bool) -> list[int]:
     if generator is None and is_launched:
         raise ValueError("generator should be a seed where ranks are processes: each would draw its own")
     first = secrets.randbits(32) if generator is None else seed_of(generator)
-    if not 0 <= first < 1 << 64:
-        raise ValueError(f"a seed should lie between 0 and 2^64 - 1, it is {first}")
     return [(first + i) % (1 << 64) for i in range(count)]
 
 
@@ -119,7 +122,7 @@ def each(value: Any, count: int) -> list[Any]:
 def controls_of(call: Call) -> list[_core.ControlPicture]:
     images = images_in(call.control_image)
     count = len(images)
-    controls = [_core.ControlPicture(pixels_of(image)) for image in images]
+    controls = [_core.ControlPicture(meaning_of(image)) for image in images]
     for control, scale, begin, end, mode in zip(
         controls,
         each(call.controlnet_conditioning_scale, count),
@@ -173,13 +176,29 @@ def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
     pictures.reference_scales = list(call.reference_scales)
     pictures.strength = call.strength
     if call.mask_image is not None:
-        pictures.mask = mask_of(call.mask_image)
+        pictures.mask = meaning_of(call.mask_image)
     pictures.mask_blur = call.mask_blur
     pictures.padding_crop = call.padding_mask_crop
     is_filled = info.pictures.net_fills_in and pictures.init is not None
     pictures.controls = controls_said_once(call) if is_filled else controls_of(call)
     pictures.resolution = call.resolution
     return pictures
+
+
+def scale_of(joint_attention_kwargs: Mapping[str, Any] | None) -> float:
+    """Of all LoRAs."""
+    given = dict(joint_attention_kwargs or {})
+    scale = float(given.pop("scale", 1))
+    for name in given:
+        raise TypeError(f"joint_attention_kwargs should have no more than a scale, it has {name!r}")
+    return scale
+
+
+def sigmas_of(sigmas: Any) -> list[float]:
+    listed = [float(sigma) for sigma in sigmas]
+    if not listed:
+        raise ValueError("sigmas should be one number per step, the list is empty: leave it out for the model's")
+    return listed
 
 
 def refuse_unknown(extra: Mapping[str, Any]) -> None:
@@ -216,7 +235,7 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     request.height = call.height
     request.steps = call.num_inference_steps
     if call.sigmas is not None:
-        request.base_sigmas = [float(sigma) for sigma in call.sigmas]
+        request.base_sigmas = sigmas_of(call.sigmas)
         request.steps = None
     request.max_sequence_length = call.max_sequence_length
     request.num_images = call.num_images_per_prompt

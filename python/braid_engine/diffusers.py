@@ -5,26 +5,56 @@
     braid_engine.diffusers.accelerate(pipe, devices=[0, 1], layout="tp=2")
 """
 
+import json
 import os
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 from . import _core, _options
 from ._diffusers_autoencoders import KINDS as AUTOENCODERS
 from ._diffusers_autoencoders import AcceleratedAutoencoder
 from ._diffusers_transformers import KINDS, Accelerated
-from .pipeline import warn
+from ._reports import warn
 
 __all__ = ["Accelerated", "AcceleratedAutoencoder", "accelerate"]
 
 
-def folder_of(pipe: Any) -> str:
-    """Where the pipeline was loaded from."""
-    name = getattr(pipe.config, "_name_or_path", "") or getattr(pipe, "name_or_path", "")
-    name = name or getattr(pipe, "_pretrained_model_name_or_path", "")  # of a modular pipeline
+INDEXES = ("model_index.json", "modular_model_index.json")
+GIVE_MODEL = "give accelerate() model=, the folder or the name of a model that has it"
+
+
+def is_model(folder: Path) -> bool:
+    return any((folder / index).is_file() for index in INDEXES)
+
+
+def parts_of(folder: Path, kind: str) -> list[str]:
+    """The folder's parts of a class."""
+    configs = sorted(folder.glob("*/config.json"))
+    return [file.parent.name for file in configs if json.loads(file.read_text("utf-8")).get("_class_name") == kind]
+
+
+def source_of(pipe: Any, part: str, warning: Callable[[str], Any]) -> str:
+    """The model whose `part` the pipeline's was loaded as. What replaced it need not be the pipeline's own."""
+    if not (getattr(pipe.config, "_name_or_path", "") or getattr(pipe, "_pretrained_model_name_or_path", "")):
+        raise ValueError(f"where the pipeline's files are is not known, and so its {part}: {GIVE_MODEL}")
+    original = getattr(pipe, part)
+    name = str(getattr(original.config, "_name_or_path", None) or "")
     if not name:
-        raise ValueError("where the pipeline's files are is not known: give accelerate() model=, the folder or its name")
-    return str(name)
+        raise ValueError(f"the {part} should come from files, it was made without: save it and {GIVE_MODEL}")
+    own = Path(name)
+    if own.name == part and is_model(own.parent):
+        return str(own.parent)
+    # Loaded as a subfolder. Only what loaded it knows which one, unless there is one of this class.
+    if is_model(own) and parts_of(own, type(original).__name__) == [part]:
+        return name
+    loaded, subfolder, _, revision = (str(getattr(original, "_diffusers_load_id", "")).split("|") + [""] * 4)[:4]
+    if (loaded, subfolder) == (name, part) and not own.exists():
+        return name if revision in ("", "null") else f"{name}@{revision}"
+    if not own.exists() and name.count("/") == 1:  # by its own name: only what loaded it knows the revision
+        warning(f"the {part} was loaded from {name}, whose main revision is read: give model={name}@REVISION for another")
+        return name
+    raise ValueError(f"the {part} was loaded from {name!r}, which does not say what else belongs to it: {GIVE_MODEL}")
 
 
 def check_unchanged(pipe: Any) -> None:
@@ -33,6 +63,12 @@ def check_unchanged(pipe: Any) -> None:
         raise ValueError(
             f"the transformer has adapters ({', '.join(adapters)}), which Braid reads from files: unload them, and give "
             "accelerate() loras={file: scale}"
+        )
+    if fused := getattr(pipe, "num_fused_loras", 0):
+        loras = "1 LoRA is" if fused == 1 else f"{fused} LoRAs are"
+        raise ValueError(
+            f"the transformer should have the weights of its files, {loras} fused into it: load the pipeline without, and "
+            "give accelerate() loras={file: scale}"
         )
 
 
@@ -57,11 +93,11 @@ def accelerate(
     loras: dict[str, float] | None = None,
     warning: Callable[[str], Any] = warn,
 ) -> Any:
-    """Replaces the pipeline's transformer by Braid's, read from the pipeline's files; returns the pipeline.
+    """Replaces the pipeline's transformer by Braid's, read from the files that it was loaded from; returns the pipeline.
 
     devices, layout, shares, dtype (None: the pipeline's), quantization, memory, offload, threads: as
-    Pipeline.from_pretrained(). model: the folder or name, if the pipeline was not loaded from one. loras: files and
-    their scales. autoencoder: replaces the autoencoder as well, by one on the first of the devices.
+    Pipeline.from_pretrained(). model: the folder or name, if the pipeline or its transformer was not loaded from
+    one. loras: files and their scales. autoencoder: replaces the autoencoder as well, by one on the first of the devices.
 
     Raises ValueError for a model that Braid does not have, and InputError with Braid's sentence.
     """
@@ -71,7 +107,8 @@ def accelerate(
         check_known(pipe.vae, AUTOENCODERS)
     check_unchanged(pipe)
     options = _core.PipelineOptions()
-    options.model = os.fspath(model) if model is not None else folder_of(pipe)
+    options.model = os.fspath(model) if model is not None else source_of(pipe, "transformer", warning)
+    vae_model = os.fspath(model) if model is not None else source_of(pipe, "vae", warning) if autoencoder else ""
     options.published = _options.MODELS / "published"
     options.dtype = _options.dtype_of(dtype if dtype is not None else original.dtype)
     options.devices = _options.devices_of(devices)
@@ -80,9 +117,11 @@ def accelerate(
     options.layout = _options.layout_of(layout, len(options.devices), shares)
     options.memory = _options.memory_of(memory, None, quantization, None, offload)
     engine = _core.Transformer(options, warning)
+    transformer = KINDS[type(original).__name__](original, engine, getattr(pipe, "vae_scale_factor", 8))
     if autoencoder:
+        options.model = vae_model
         options.adapters = []
         options.dtype = _options.dtype_of(dtype if dtype is not None else pipe.vae.dtype)
         pipe.vae = AcceleratedAutoencoder(pipe.vae, _core.PictureAutoencoder(options, warning))
-    pipe.transformer = KINDS[type(original).__name__](original, engine, getattr(pipe, "vae_scale_factor", 8))
+    pipe.transformer = transformer
     return pipe

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-import warnings
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import TracebackType
@@ -13,9 +13,11 @@ from . import _core, _options
 from ._adapters import Adapters, adapter_path
 from ._images import latents_array, outputs_of, tensor_of
 from ._launch import is_launched
-from ._requests import Call, request_of, seeds_of
+from ._reports import counted_from, warn
+from ._requests import Call, request_of, scale_of, seeds_of
 
 StepCallback = Callable[["Pipeline", int, float, dict[str, Any]], Any]
+Change = Callable[[_core.PipelineOptions], Any]
 CALL_FIELDS = {field.name for field in fields(Call)} - {"extra"}
 # Arguments of from_pretrained() that say how diffusers reads files, which Braid finds out by itself.
 HOW_TO_READ = {"use_safetensors", "low_cpu_mem_usage", "local_files_only", "variant"}
@@ -28,10 +30,6 @@ class PipelineOutput:
     images: Any
 
 
-def warn(sentence: str) -> None:
-    warnings.warn(sentence, UserWarning, stacklevel=4)  # the line of the call
-
-
 class Pipeline:
     """A loaded model. Any number of threads may share one; its calls run one at a time.
 
@@ -39,12 +37,14 @@ class Pipeline:
     """
 
     def __init__(self, options: _core.PipelineOptions, *, progress: Callable[[_core.Progress], Any] | None = None) -> None:
-        self._options = options
+        self._options = options  # of the engine; replaced, never changed
         self._progress = progress
         self._adapters = Adapters()
         self._tiling = _core.VaeTiling.auto
-        self._engine: _core.Pipeline | None = None
-        self._load()
+        self._engine: _core.Pipeline | None = None  # None also after a change that failed
+        self._is_closed = self._is_loading = False
+        self._lock = threading.RLock()  # while it loads; not while it draws
+        self._load(options)
 
     @classmethod
     def from_pretrained(
@@ -122,19 +122,40 @@ class Pipeline:
             raise ValueError(f"{os.fspath(file)} should be a file")
         return cls.from_pretrained(file, **kwargs)
 
-    def _load(self) -> None:
+    def _load(self, options: _core.PipelineOptions) -> _core.Pipeline:
+        if self._is_loading:
+            raise _core.Error("a callback of this pipeline cannot call it: it is loading")
         self._engine = None  # its memory is free before other weights come
-        self._engine = _core.Pipeline(self._options, self._progress, warn)
+        self._is_loading = True
+        try:
+            engine = _core.Pipeline(options, self._progress, warn)
+        finally:
+            self._is_loading = False
+        self._options = options
+        self._engine = None if self._is_closed else engine  # a callback may close it
+        return engine
 
-    def _engine_or_fail(self) -> _core.Pipeline:
-        if self._engine is None:
+    def _change(self, change: Change) -> None:
+        """Loads the model again with other options. If that fails, the next call loads it as it was."""
+        with self._lock:
+            self._check_open()
+            options = self._options.copy()
+            change(options)
+            self._load(options)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
             raise ValueError("the pipeline is closed")
-        return self._engine
+
+    def _loaded(self) -> _core.Pipeline:
+        with self._lock:
+            self._check_open()
+            return self._engine or self._load(self._options)
 
     @property
     def info(self) -> _core.ModelInfo:
         """Defaults and limits: info.family, info.steps, info.pictures.takes_mask, ..."""
-        return self._engine_or_fail().info()
+        return self._loaded().info()
 
     def __call__(self, prompt: Any = None, **kwargs: Any) -> Any:
         """Draws pictures: one call of diffusers' pipelines, with their arguments' names.
@@ -150,22 +171,28 @@ class Pipeline:
         Unset arguments take the model's defaults. Raises InputError (a ValueError); an exception of a callback and
         Ctrl-C end the call within a step.
         """
-        return self._run(None, prompt, kwargs)
+        return self._run(prompt, kwargs)
 
     async def generate(self, prompt: Any = None, **kwargs: Any) -> Any:
         """The same for asyncio: callbacks run on another thread, and cancelling the task ends the call."""
-        stop = _core.Stop()
-        task = asyncio.create_task(asyncio.to_thread(self._run, stop, prompt, kwargs))
+        stop, begun = _core.Stop(), threading.Event()
+        task = asyncio.create_task(asyncio.to_thread(self._run, prompt, kwargs, stop, begun))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             stop.request()
-            with contextlib.suppress(Exception):
+            if not begun.is_set():
+                task.cancel()  # it waits for a thread or for weights, and will draw nothing
+            with contextlib.suppress(Exception, asyncio.CancelledError):
                 await task
             raise
 
-    def _run(self, stop: _core.Stop | None, prompt: Any, kwargs: dict[str, Any]) -> Any:
-        engine = self._engine_or_fail()
+    def _run(
+        self, prompt: Any, kwargs: dict[str, Any], stop: _core.Stop | None = None, begun: threading.Event | None = None
+    ) -> Any:
+        engine = self._loaded()
+        if begun:
+            begun.set()
         asked = dict(kwargs)
         return_dict = asked.pop("return_dict", True)
         step_end = self._step_end(
@@ -176,11 +203,16 @@ class Pipeline:
         call = Call(prompt=prompt, **known, extra=asked)
         request = request_of(call, engine.info())
         request.vae_tiling = self._tiling
+        scale = scale_of(call.joint_attention_kwargs)
         if self._adapters.files:
-            request.adapters = self._adapters.active(float((call.joint_attention_kwargs or {}).get("scale", 1)))
+            request.adapters = self._adapters.active(scale)
+        parts = self._with_seeds(request, call.generator)
+        if len(parts) > 1 and request.batch_size > 1:
+            warn(f"the batch size {request.batch_size} is not used: with generators of their own, pictures are drawn one by one")
         pictures: list[_core.Picture] = []
-        for one in self._with_seeds(request, call.generator):
-            pictures += engine.generate(one, self._progress, step_end, preview, warn, stop)
+        for i, one in enumerate(parts):
+            progress = counted_from(i, "first_picture", self._progress)
+            pictures += engine.generate(one, progress, step_end, counted_from(i, "picture", preview), warn, stop)
         images = outputs_of(pictures, call.output_type)
         return PipelineOutput(images=images) if return_dict else (images,)
 
@@ -205,11 +237,11 @@ class Pipeline:
         return apart
 
     def _step_end(self, callback: StepCallback | None, inputs: Sequence[str]) -> Callable[[_core.StepEnd], None] | None:
-        if callback is None:
-            return None
         for name in inputs:
             if name != "latents":
                 raise ValueError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")
+        if callback is None:
+            return None
 
         def step_end(end: _core.StepEnd) -> None:
             brought = {"latents": tensor_of(end.latents)} if inputs else {}
@@ -227,17 +259,16 @@ class Pipeline:
         """Adds a LoRA and its kin: a file, or a folder with `weight_name`. It stays unmerged; the weights are
         loaded again the first time unless adapter_mode="unmerged" was asked for."""
         file = adapter_path(source, weight_name)
-        name = self._adapters.add(file, adapter_name)
-        before = self._options.adapter_mode
-        try:
-            self._check_adapters()
-            if before != _core.AdapterMode.unmerged:
-                self._options.adapter_mode = _core.AdapterMode.unmerged
-                self._load()
-        except BaseException:
-            self._adapters.remove([name])
-            self._options.adapter_mode = before
-            raise
+        unmerged = _core.AdapterMode.unmerged
+        with self._lock:
+            name = self._adapters.add(file, adapter_name)
+            try:
+                self._check_adapters()
+                if self._options.adapter_mode != unmerged:
+                    self._change(lambda options: setattr(options, "adapter_mode", unmerged))
+            except BaseException:
+                self._adapters.remove([name])
+                raise
 
     def _check_adapters(self) -> None:
         for name, file in self._adapters.files.items():
@@ -268,22 +299,23 @@ class Pipeline:
 
     # Where weights live: what the planner does by itself, asked for by diffusers' names.
 
-    def _offload(self, mode: _core.OffloadMode, **changes: Any) -> None:
-        memory = self._options.memory
-        offload = memory.offload
-        offload.transformer = offload.text = offload.vae = mode
-        _options.set_fields(offload, "offload", changes)
-        self._load()
+    def _offload(self, mode: _core.OffloadMode, device: Any, **changes: Any) -> None:
+        def change(options: _core.PipelineOptions) -> None:
+            if device is not None:
+                options.devices = _options.devices_of(device)
+            offload = options.memory.offload
+            offload.transformer = offload.text = offload.vae = mode
+            _options.set_fields(offload, "offload", changes)
+
+        self._change(change)
 
     def enable_model_cpu_offload(self, gpu_id: int | None = None, device: Any = None) -> None:
         """One part at a time on the device. Loads the model again: offload="model" in from_pretrained() saves that."""
-        self._place(gpu_id, device)
-        self._offload(_core.OffloadMode.model)
+        self._offload(_core.OffloadMode.model, gpu_id if device is None else device)
 
     def enable_sequential_cpu_offload(self, gpu_id: int | None = None, device: Any = None) -> None:
         """One layer at a time on the device. Loads the model again, as enable_model_cpu_offload()."""
-        self._place(gpu_id, device)
-        self._offload(_core.OffloadMode.sequential)
+        self._offload(_core.OffloadMode.sequential, gpu_id if device is None else device)
 
     def enable_group_offload(
         self,
@@ -301,34 +333,28 @@ class Pipeline:
         modes = {"block_level": _core.OffloadMode.block, "leaf_level": _core.OffloadMode.leaf}
         if offload_type not in modes:
             raise ValueError(f"offload_type should be 'block_level' or 'leaf_level', it is {offload_type!r}")
-        self._place(None, onload_device)
         changes: dict[str, Any] = {"blocks": num_blocks_per_group}
         if offload_to_disk_path is not None:
             changes["folder"] = os.fspath(offload_to_disk_path)
         if low_cpu_mem_usage:
             changes["pin"] = _core.Pin.on_the_fly
-        self._offload(modes[offload_type], **changes)
-
-    def _place(self, gpu_id: int | None, device: Any) -> None:
-        if device is not None:
-            self._options.devices = _options.devices_of(device)
-        elif gpu_id is not None:
-            self._options.devices = [f"cuda:{gpu_id}"]
+        self._offload(modes[offload_type], onload_device, **changes)
 
     def to(self, device: Any = None, dtype: Any = None) -> Self:
         """Loads the model again, unless it is there already."""
         is_dtype = str(device).rpartition(".")[2] in _core.Dtype.__members__
         if is_dtype:
             device, dtype = None, device
-        devices = _options.devices_of(device)
-        moves = bool(devices) and devices != (self._options.devices or [self._options.device])
-        casts = dtype is not None and _options.dtype_of(dtype) != self._options.dtype
-        if moves:
-            self._options.devices = devices
-        if casts:
-            self._options.dtype = _options.dtype_of(dtype)
-        if moves or casts:
-            self._load()
+        with self._lock:
+            now = self._options
+            devices = _options.devices_of(device) or now.devices
+            wanted = now.dtype if dtype is None else _options.dtype_of(dtype)
+
+            def change(options: _core.PipelineOptions) -> None:
+                options.devices, options.dtype = devices, wanted
+
+            if wanted != now.dtype or (devices or [now.device]) != (now.devices or [now.device]):
+                self._change(change)
         return self
 
     def enable_vae_tiling(self) -> None:
@@ -351,7 +377,9 @@ class Pipeline:
 
     def close(self) -> None:
         """Gives the memory back. Later calls raise."""
-        self._engine = None
+        with self._lock:
+            self._is_closed = True
+            self._engine = None
 
     def __enter__(self) -> Self:
         return self

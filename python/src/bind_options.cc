@@ -103,7 +103,8 @@ void bind_offload(nb::module_& m) {
       .def_rw("residency", &Offload::residency)
       .def_rw("pin", &Offload::pin)
       .def_rw("folder", &Offload::folder)
-      .def_rw("reads", &Offload::reads);
+      .def_rw("reads", &Offload::reads)
+      .def_rw("checks_order", &Offload::checks_order);
 }
 
 void bind_memory(nb::module_& m) {
@@ -166,6 +167,7 @@ void bind_options(nb::module_& m) {
       .def_rw("scale", &Adapter::scale);
   nb::class_<PipelineOptions>(m, "PipelineOptions")
       .def(nb::init<>())
+      .def("copy", [](const PipelineOptions& self) { return self; })
       .def_rw("model", &PipelineOptions::model)
       .def_rw("components", &PipelineOptions::components)
       .def_rw("published", &PipelineOptions::published)

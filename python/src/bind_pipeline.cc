@@ -7,6 +7,7 @@
 
 #include "bind.h"
 #include "braid/braid.h"
+#include "sentence.h"
 #include "worker.h"
 
 namespace nb = nanobind;
@@ -39,23 +40,31 @@ std::function<void(const Report&)> told_copy(Caller& caller, const nb::object& f
   };
 }
 
+std::function<void(const std::string&)> told_sentence(Caller& caller, const nb::object& function) {
+  if (function.is_none()) return {};
+  return [&caller, &function](const std::string& sentence) {
+    caller.call([&] { function(string_of(sentence)); });
+  };
+}
+
 class PipelineOnThread {
  public:
   PipelineOnThread(const PipelineOptions& options, const nb::object& progress,
                    const nb::object& warning, const Stop* stop) {
     Caller caller(source_of(stop));
     const Hooks hooks{.progress = told_copy<Progress>(caller, progress),
-                      .warning = told_copy<std::string>(caller, warning),
+                      .warning = [this](const std::string& sentence) { warn(sentence); },
                       .stop = caller.token()};
-    worker_.run(caller, [&] { pipeline_ = std::make_unique<const Pipeline>(options, hooks); });
+    worker_.run(caller, [&] {
+      warn_ = told_sentence(caller, warning);
+      pipeline_ = std::make_unique<const Pipeline>(options, hooks);
+    });
   }
   ~PipelineOnThread() {
-    Caller caller;
-    const auto drop = [&] { pipeline_.reset(); };
-    try {
-      worker_.run(caller, drop);
-    } catch (...) {  // Ctrl-C meanwhile: the work is done all the same
-    }
+    worker_.run_to_the_end([&] {
+      warn_ = {};
+      pipeline_.reset();
+    });
   }
   PipelineOnThread(const PipelineOnThread&) = delete;
   PipelineOnThread& operator=(const PipelineOnThread&) = delete;
@@ -67,17 +76,27 @@ class PipelineOnThread {
     const Hooks hooks{.progress = told_copy<Progress>(caller, progress),
                       .preview = told_copy<Preview>(caller, preview),
                       .step_end = told<StepEnd>(caller, step_end),
-                      .warning = told_copy<std::string>(caller, warning),
+                      .warning = told_sentence(caller, warning),
                       .stop = caller.token()};
     std::vector<Picture> pictures;
-    worker_.run(caller, [&] { pictures = pipeline_->generate(request, hooks); });
+    worker_.run(caller, [&] {
+      warn_ = hooks.warning;
+      pictures = pipeline_->generate(request, hooks);
+    });
     return pictures;
   }
 
   ModelInfo info() const { return pipeline_->info(); }
 
  private:
+  void warn(const std::string& sentence) const {
+    if (warn_) warn_(sentence);
+  }
+
   Worker worker_;
+  // Of the call that runs. The pipeline keeps the hook that it was loaded with, for warnings of
+  // adapters, which later calls bring.
+  std::function<void(const std::string&)> warn_;
   std::unique_ptr<const Pipeline> pipeline_;
 };
 

@@ -150,10 +150,10 @@ void bind_reports(nb::module_& m) {
       .def_ro("phase", &Progress::phase)
       .def_ro("done", &Progress::done)
       .def_ro("total", &Progress::total)
-      .def_ro("first_picture", &Progress::first_picture)
+      .def_rw("first_picture", &Progress::first_picture)
       .def_ro("num_pictures", &Progress::num_pictures);
   nb::class_<Preview>(m, "Preview")
-      .def_ro("picture", &Preview::picture)
+      .def_rw("picture", &Preview::picture)
       .def_ro("step", &Preview::step)
       .def_prop_ro(
           "rgb", [](const Preview& p) { return array_of(p.rgb, p.width, p.height); },

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "braid/braid.h"
+
 namespace nb = nanobind;
 
 namespace braid::python {
@@ -13,6 +15,7 @@ constexpr auto kGlance = std::chrono::milliseconds(50);  // how long Ctrl-C may 
 
 void Caller::call(const std::function<void()>& callback) {
   std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return asked_ == nullptr; });  // another thread's of the work
   if (has_raised_) throw CallbackRaised();
   asked_ = &callback;
   changed_.notify_all();
@@ -44,7 +47,7 @@ void Caller::notice_signals() {
 }
 
 // The two locks are never waited for at the same time.
-void Caller::wait() {
+void Caller::wait(const std::function<bool()>& withdraw) {
   for (bool is_finished = false; !is_finished;) {
     const std::function<void()>* asked = nullptr;
     {
@@ -56,6 +59,10 @@ void Caller::wait() {
     }
     if (asked) answer(*asked);
     notice_signals();
+    if (!is_finished && !asked && stop_.stop_requested() && withdraw()) {
+      failure_ = std::make_exception_ptr(Cancelled("stopped as asked, before it began"));
+      break;
+    }
     if (!asked) continue;
     const nb::gil_scoped_release released;
     const std::scoped_lock lock(mutex_);
@@ -65,6 +72,12 @@ void Caller::wait() {
   }
   if (raised_) std::rethrow_exception(raised_);
   if (failure_) std::rethrow_exception(failure_);
+}
+
+void Caller::wait_to_the_end() {
+  const nb::gil_scoped_release released;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return is_finished_; });
 }
 
 }  // namespace braid::python

@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <stop_token>
+#include <thread>
 
 namespace braid::python {
 
@@ -23,6 +24,7 @@ class Caller {
   // `stop` ends the work; so does Ctrl-C.
   explicit Caller(std::stop_source stop = {}) : stop_(std::move(stop)) {}
   std::stop_token token() const { return stop_.get_token(); }
+  std::thread::id thread() const { return thread_; }  // the one that waits
 
   // For the work: runs `callback` on the waiting thread, with the interpreter's lock. Throws
   // CallbackRaised if that raises.
@@ -31,14 +33,19 @@ class Caller {
   void finish(std::exception_ptr failure);
 
   // For the Python thread, which holds the interpreter's lock: returns when the work is finished.
-  // Throws what a callback raised, KeyboardInterrupt, or what ended the work, in this order.
-  void wait();
+  // `withdraw` takes back work that has not begun, and says whether it could: it is asked once the
+  // work should end. Throws what a callback raised, KeyboardInterrupt, or what ended the work, in
+  // this order.
+  void wait(const std::function<bool()>& withdraw);
+  // The same for work that calls nothing and always ends: signals stay pending.
+  void wait_to_the_end();
 
  private:
   void answer(const std::function<void()>& callback);
   void notice_signals();
 
   std::stop_source stop_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   std::mutex mutex_;
   std::condition_variable changed_;
   const std::function<void()>* asked_ = nullptr;

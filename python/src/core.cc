@@ -2,21 +2,32 @@
 // diffusers' names.
 #include <nanobind/stl/string.h>
 
-#include <cstring>
 #include <exception>
 #include <new>
-#include <string>
+#include <stdexcept>
+#include <string_view>
 
 #include "bind.h"
 #include "braid/braid.h"
+#include "sentence.h"
 
 namespace nb = nanobind;
 
 namespace braid::python {
 namespace {
 
-// LibTorch's messages go on with lines for its own developers.
-void translate_first_line(const std::exception_ptr& failure, void*) {
+// The classes of Braid's errors, once the module is loaded.
+struct Classes {
+  PyObject *error, *input_error, *cancelled;
+};
+
+void set_exception(PyObject* kind, std::string_view sentence) {
+  PyErr_SetObject(kind, string_of(sentence).ptr());
+}
+
+// nanobind would demand UTF-8 of the sentences. LibTorch's go on with lines for its own developers.
+void translate(const std::exception_ptr& failure, void* classes) {
+  const auto& known = *static_cast<const Classes*>(classes);
   try {
     std::rethrow_exception(failure);
   } catch (const nb::python_error&) {
@@ -25,20 +36,28 @@ void translate_first_line(const std::exception_ptr& failure, void*) {
     throw;
   } catch (const std::bad_alloc&) {
     throw;
+  } catch (const std::logic_error&) {  // of nanobind, as IndexError and its kin
+    throw;
+  } catch (const InputError& e) {
+    set_exception(known.input_error, e.what());
+  } catch (const Cancelled& e) {
+    set_exception(known.cancelled, e.what());
+  } catch (const Error& e) {
+    set_exception(known.error, e.what());
   } catch (const std::exception& e) {
-    const char* const end = std::strchr(e.what(), '\n');
-    if (!end) throw;
-    PyErr_SetString(PyExc_RuntimeError, std::string(e.what(), end).c_str());
+    const std::string_view what = e.what();
+    set_exception(PyExc_RuntimeError, what.substr(0, what.find('\n')));
   }
 }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
-  nb::register_exception_translator(translate_first_line);
   const nb::exception<Error> error(m, "Error", PyExc_RuntimeError);
   const nb::exception<InputError> input_error(m, "InputError", PyExc_ValueError);
   const nb::exception<Cancelled> cancelled(m, "Cancelled", PyExc_RuntimeError);
+  static const Classes classes{error.ptr(), input_error.ptr(), cancelled.ptr()};
+  nb::register_exception_translator(translate, const_cast<Classes*>(&classes));
   bind_options(m);
   bind_requests(m);
   bind_pipeline(m);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "braid/braid.h"
+#include "sentence.h"
 #include "worker.h"
 
 namespace braid::python {
@@ -16,17 +17,21 @@ class OnThread {
  public:
   OnThread(const PipelineOptions& options, const nanobind::object& warning) {
     Caller caller;
-    const auto warn = [&](const std::string& sentence) { caller.call([&] { warning(sentence); }); };
-    const Hooks hooks{.warning = warn, .stop = caller.token()};
-    worker_.run(caller, [&] { part_ = std::make_unique<const Part>(options, hooks); });
+    const Hooks hooks{.warning =
+                          [this](const std::string& sentence) {
+                            if (warn_) warn_(sentence);
+                          },
+                      .stop = caller.token()};
+    worker_.run(caller, [&] {
+      warn_ = [&](const std::string& sentence) {
+        caller.call([&] { warning(string_of(sentence)); });
+      };
+      part_ = std::make_unique<const Part>(options, hooks);
+      warn_ = {};
+    });
   }
   ~OnThread() {
-    Caller caller;
-    const auto drop = [&] { part_.reset(); };
-    try {
-      worker_.run(caller, drop);
-    } catch (...) {  // Ctrl-C meanwhile: the work is done all the same
-    }
+    worker_.run_to_the_end([&] { part_.reset(); });
   }
   OnThread(const OnThread&) = delete;
   OnThread& operator=(const OnThread&) = delete;
@@ -42,6 +47,7 @@ class OnThread {
 
  private:
   Worker worker_;
+  std::function<void(const std::string&)> warn_;  // while it loads; the part keeps the hook
   std::unique_ptr<const Part> part_;
 };
 

@@ -6,6 +6,7 @@ within 1/255 on 99.9 % of the values.
 """
 
 import contextlib
+import shutil
 import sys
 import tempfile
 import unittest
@@ -26,7 +27,12 @@ import random_families  # noqa: E402
 import random_joy  # noqa: E402
 import random_pipeline  # noqa: E402
 from diffusers import (  # noqa: E402
+    AutoencoderKL,
     DiffusionPipeline,
+    Flux3Transformer2DModel,
+    FluxPipeline,
+    FluxTransformer2DModel,
+    ModularPipeline,
     QwenImageControlNetModel,
     QwenImageControlNetPipeline,
     UniPCMultistepScheduler,
@@ -346,6 +352,108 @@ class Accelerated(unittest.TestCase):
                 fast.vae.decode(torch.zeros(1, 3, 4, 4))
             with self.assertRaisesRegex(ValueError, "takes no joint_attention_kwargs"):
                 fast(PROMPT, joint_attention_kwargs={"ip_adapter_image_embeds": []}, max_sequence_length=32, **RUN)
+
+
+class Sources(unittest.TestCase):
+    """Braid reads the weights that the pipeline holds, wherever they came from, or says what it cannot know."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        for name, seed in (("one", 41), ("other", 42)):
+            random_pipeline.make(self.folder / name, random_pipeline.Shape(seed=seed))
+
+    def drawn(self, pipe: Any) -> np.ndarray:
+        pipe.set_progress_bar_config(disable=True)
+        generator = torch.Generator().manual_seed(4)
+        return np.asarray(pipe(PROMPT, generator=generator, max_sequence_length=32, **RUN).images, np.float32)
+
+    def check(self, load: Callable[[], Any], **options: Any) -> Any:
+        plain, fast = self.drawn(load()), self.drawn(braid.accelerate(load(), **options))
+        self.assertGreaterEqual(float((np.abs(fast - plain) <= PICTURE).mean()), MOST)
+        return plain
+
+    def refusal(self, pipe: Any, **options: Any) -> str:
+        with self.assertRaises(ValueError) as caught:
+            braid.accelerate(pipe, **options)
+        return str(caught.exception)
+
+    def transformer(self, *place: Any, **options: Any) -> Any:
+        return FluxTransformer2DModel.from_pretrained(*place, torch_dtype=torch.float32, **options)
+
+    def test_of_replaced_parts_are_their_own(self) -> None:
+        one, other = self.folder / "one", self.folder / "other"
+        usual = self.check(lambda: DiffusionPipeline.from_pretrained(one))
+        for load in (
+            lambda: DiffusionPipeline.from_pretrained(one, transformer=self.transformer(other / "transformer")),
+            lambda: DiffusionPipeline.from_pretrained(one, transformer=self.transformer(other, subfolder="transformer")),
+        ):
+            self.assertGreater(float(np.abs(self.check(load) - usual).max()), PICTURE)
+        vae = AutoencoderKL.from_pretrained(other / "vae")
+        replaced = self.check(lambda: DiffusionPipeline.from_pretrained(one, vae=vae), autoencoder=True)
+        self.assertGreater(float(np.abs(replaced - usual).max()), PICTURE)
+
+    def test_of_a_revision_are_that_revisions(self) -> None:
+        """Hugging Face's cache, where a name stands for its main branch."""
+        cached = self.folder / "hub" / "models--tests--random"
+        for name, revision in (("one", "a" * 40), ("other", "b" * 40)):
+            shutil.copytree(self.folder / name, cached / "snapshots" / revision)
+        for ref, revision in (("main", "a" * 40), ("tuned", "b" * 40)):
+            (cached / "refs" / ref).parent.mkdir(exist_ok=True)
+            (cached / "refs" / ref).write_text(revision)
+
+        def load(revision: str | None) -> Any:
+            given = {"cache_dir": self.folder / "hub", "local_files_only": True, "revision": revision}
+            return FluxPipeline.from_pretrained("tests/random", **given)
+
+        usual, tuned = (self.check(lambda revision=revision: load(revision)) for revision in (None, "tuned"))
+        self.assertGreater(float(np.abs(usual - tuned).max()), PICTURE)
+
+    def test_that_are_not_known_are_asked_for(self) -> None:
+        one = self.folder / "one"
+        alone = self.folder / "tuned"
+        self.transformer(self.folder / "other" / "transformer").save_pretrained(alone)
+        pipe = DiffusionPipeline.from_pretrained(one, transformer=self.transformer(alone))
+        self.assertIn(f"the transformer was loaded from '{alone}', which", self.refusal(pipe))
+        self.assertIn("give accelerate() model=", self.refusal(pipe))
+        shutil.copytree(self.folder / "other" / "transformer", one / "transformer_tuned")
+        pipe = DiffusionPipeline.from_pretrained(one, transformer=self.transformer(one, subfolder="transformer_tuned"))
+        self.assertIn(f"the transformer was loaded from '{one}', which", self.refusal(pipe))
+        AutoencoderKL.from_pretrained(self.folder / "other" / "vae").save_pretrained(alone)
+        pipe = DiffusionPipeline.from_pretrained(one, vae=AutoencoderKL.from_pretrained(alone))
+        self.assertIn(f"the vae was loaded from '{alone}', which", self.refusal(pipe, autoencoder=True))
+        made = FluxTransformer2DModel(**{k: v for k, v in pipe.transformer.config.items() if not k.startswith("_")})
+        pipe = DiffusionPipeline.from_pretrained(one, transformer=made)
+        self.assertIn("the transformer should come from files", self.refusal(pipe))
+        self.assertIsInstance(braid.accelerate(pipe, model=one).transformer, braid.Accelerated)
+        self.assertIn("is not known", self.refusal(FluxPipeline(**DiffusionPipeline.from_pretrained(one).components)))
+
+    def test_that_loras_are_fused_into_are_refused(self) -> None:
+        pipe = DiffusionPipeline.from_pretrained(self.folder / "one")
+        hidden = pipe.transformer.inner_dim
+        name = "transformer.transformer_blocks.0.attn.to_q"
+        lora = {f"{name}.lora_A.weight": torch.ones(2, hidden), f"{name}.lora_B.weight": torch.ones(hidden, 2)}
+        pipe.load_lora_weights(lora)
+        pipe.fuse_lora()
+        pipe.unload_lora_weights()
+        self.assertIn("1 LoRA is fused into it", self.refusal(pipe))
+
+    def test_of_modular_pipelines_are_those_they_load(self) -> None:
+        for seed, name in ((43, "modular"), (44, "replaced")):
+            random_families.make(self.folder / name, Flux3Shape(seed=seed))
+        pipe = ModularPipeline.from_pretrained(str(self.folder / "modular"))
+        pipe.load_components(names=["transformer"], torch_dtype=torch.float32)
+        self.assertEqual(braid.source_of(pipe, "transformer", self.fail), str(self.folder / "modular"))
+        place = self.folder / "replaced" / "transformer"
+        pipe.update_components(transformer=Flux3Transformer2DModel.from_pretrained(place))
+        self.assertEqual(braid.source_of(pipe, "transformer", self.fail), str(self.folder / "replaced"))
+        pipe.transformer.register_to_config(_name_or_path="org/name")  # as from the hub
+        said: list[str] = []
+        self.assertEqual(braid.source_of(pipe, "transformer", said.append), "org/name")
+        self.assertIn("loaded from org/name, whose main revision is read", said[0])
+        pipe.transformer._diffusers_load_id = "org/name|transformer|null|tuned"
+        self.assertEqual(braid.source_of(pipe, "transformer", self.fail), "org/name@tuned")
 
 
 class Tensors(unittest.TestCase):

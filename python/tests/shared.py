@@ -1,6 +1,7 @@
 """What the tests share: pipelines of the bundled model, each loaded once."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ def pipeline(**options: Any) -> Pipeline:
     return LOADED[key]
 
 
-def written_lora(path: Path, seed: int) -> Path:
+def written_lora(path: Path, seed: int, layers: Sequence[str] = ("to_q", "to_out.0")) -> Path:
     """Rank 2, in diffusers' names, for two layers of the bundled model's transformer."""
     draw = np.random.default_rng(seed)
     header: dict[str, Any] = {}
     data = b""
     config = json.loads((MODELS / "demo/transformer/config.json").read_text())
     hidden = config["num_attention_heads"] * config["attention_head_dim"]
-    for layer in ("to_q", "to_out.0"):
+    for layer in layers:
         for side, shape in {"A": (2, hidden), "B": (hidden, 2)}.items():
             values = (draw.normal(size=shape) * 0.2).astype("<f4").tobytes()
             name = f"transformer.transformer_blocks.0.attn.{layer}.lora_{side}.weight"

@@ -1,12 +1,14 @@
 """LoRAs by name equal those that the program computes beside the weights."""
 
+import os
 import subprocess
 import tempfile
 import unittest
+import warnings
 from pathlib import Path
 
 import numpy as np
-from braid_engine import Pipeline
+from braid_engine import InputError, Pipeline
 from braid_engine._program import PROGRAM
 from PIL import Image
 from shared import PROMPT, RUN, written_lora
@@ -56,6 +58,32 @@ class Loras(unittest.TestCase):
         self.assertEqual(self.pipe.get_active_adapters(), ["b"])
         self.pipe.unload_lora_weights()
         np.testing.assert_array_equal(self.drawn(), plain)
+
+    def test_that_the_model_has_no_use_for_are_warned_of_by_the_call(self) -> None:
+        pipe = Pipeline.from_pretrained(dtype="float32", adapter_mode="unmerged")
+        pipe.load_lora_weights(written_lora(Path(self.folder.name) / "c.safetensors", 3, ("to_q", "to_nothing")))
+        with self.assertWarnsRegex(UserWarning, "no use for: .*to_nothing"):
+            pipe(PROMPT, generator=7, **RUN)
+        pipe.load_lora_weights(written_lora(Path(self.folder.name) / "d.safetensors", 4, ("to_q", "to_less")))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with self.assertRaisesRegex(UserWarning, "no use for"):
+                pipe(PROMPT, generator=7, **RUN)
+        with self.assertWarnsRegex(UserWarning, "no use for: .*to_less"):
+            pipe(PROMPT, generator=7, **RUN)
+
+    def test_in_files_whose_names_are_no_utf_8_are_named(self) -> None:
+        folder = Path(os.fsdecode(os.fsencode(self.folder.name) + b"/na\xffme"))
+        folder.mkdir()
+        self.pipe.load_lora_weights(written_lora(folder / "a.safetensors", 1, ("to_q", "to_nothing")))
+        with self.assertWarnsRegex(UserWarning, r"na\\xffme/a.safetensors holds .* no use for: .*to_nothing"):
+            self.drawn()
+        (folder / "b.safetensors").write_bytes(b"rubbish")
+        self.pipe.load_lora_weights(folder / "b.safetensors")
+        with self.assertRaisesRegex(InputError, r"na\\xffme/b.safetensors"):
+            self.drawn()
+        with self.assertRaisesRegex(InputError, r"there is no model at .*na\\xffme/c"):
+            Pipeline.from_pretrained(folder / "c")
 
     def test_that_are_not_there_are_named(self) -> None:
         for call in (

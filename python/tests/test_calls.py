@@ -10,12 +10,13 @@ import threading
 import time
 import unittest
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from braid_engine import Cancelled
 from shared import PROMPT, RUN, pipeline
 
-LONG = {"width": 256, "height": 256, "num_inference_steps": 500}
+LONG = {"width": 256, "height": 256, "num_inference_steps": 5000}
 
 INTERRUPTED = """
 import os, signal, threading, time
@@ -29,6 +30,61 @@ except KeyboardInterrupt:
     print("interrupted after", round(time.monotonic() - began, 1))
 image = pipe("a red circle", width=64, height=64, num_inference_steps=1).images[0]
 print("went on")
+"""
+
+# Ctrl-C in a call that waits for another thread's.
+INTERRUPTED_WAITING = """
+import os, signal, threading, time
+from braid_engine import Pipeline
+pipe = Pipeline.from_pretrained()
+run = {"width": 256, "height": 256}
+threading.Thread(target=lambda: pipe("a red circle", num_inference_steps=5000, **run), daemon=True).start()
+time.sleep(0.5)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+began = time.monotonic()
+try:
+    pipe("a red circle", num_inference_steps=1, **run)
+except KeyboardInterrupt:
+    print("interrupted after", round(time.monotonic() - began, 1), flush=True)
+os._exit(0)
+"""
+
+# A signal that comes while a pipeline is released: the other thread runs as soon as that lets go of the interpreter.
+INTERRUPTED_RELEASING = """
+import os, signal, sys, threading, time
+from braid_engine import Pipeline
+pipe = Pipeline.from_pretrained()
+waits = threading.Lock()
+waits.acquire()
+def interrupt():
+    waits.acquire()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+time.sleep(0.5)
+sys.setswitchinterval(60)
+try:
+    waits.release()
+    pipe.close()
+    time.sleep(5)
+    print("swallowed")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+CALLING_ITSELF = """
+from braid_engine import Pipeline
+reported = False
+def draw(*_):
+    pipe("a red circle", **run)
+run = {"width": 64, "height": 64, "num_inference_steps": 2, "generator": 3}
+pipe = Pipeline.from_pretrained(progress=lambda told: reported and draw())
+for reported, callbacks in ((False, {"callback_on_step_end": draw}), (False, {"preview": draw}), (True, {})):
+    try:
+        pipe("a red circle", **callbacks, **run)
+    except RuntimeError as error:
+        print(type(error).__name__, error, flush=True)
+reported = False
+print(len(pipe("a red circle", **run).images))
 """
 
 # As torchrun starts it.
@@ -118,6 +174,12 @@ class Callbacks(unittest.TestCase):
             self.assertEqual(len(pipe(PROMPT, **RUN).images), 1)
         self.assertEqual(steps, [0, 0])
 
+    def test_that_call_their_pipeline_are_refused(self) -> None:
+        line = [sys.executable, "-c", CALLING_ITSELF]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        refused = "Error a callback of this pipeline cannot call it: it is drawing"
+        self.assertEqual(done.stdout.splitlines(), [refused] * 3 + ["1"], done.stderr)
+
     def test_of_previews_get_pictures(self) -> None:
         shapes = []
         pipeline()(PROMPT, preview=lambda preview: shapes.append(preview.rgb.shape), **RUN)
@@ -143,6 +205,37 @@ class Interruptions(unittest.TestCase):
         self.assertIn("interrupted after", done.stdout, done.stderr)
         self.assertIn("went on", done.stdout)
         self.assertLess(float(done.stdout.split()[2]), 5)
+
+    def test_end_a_call_that_waits_for_another(self) -> None:
+        line = [sys.executable, "-c", INTERRUPTED_WAITING]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn("interrupted after", done.stdout, done.stderr)
+        self.assertLess(float(done.stdout.split()[2]), 3)
+
+    def test_that_come_while_a_pipeline_is_released_come_afterwards(self) -> None:
+        done = subprocess.run([sys.executable, "-c", INTERRUPTED_RELEASING], capture_output=True, text=True, check=False)
+        self.assertEqual(done.stdout.split(), ["interrupted"], done.stderr)
+
+    def test_of_tasks_end_a_call_that_waits_for_another(self) -> None:
+        pipe = pipeline()
+
+        async def cancelled(num_threads: int) -> None:
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(num_threads))
+            first = asyncio.create_task(pipe.generate(PROMPT, **LONG))
+            await asyncio.sleep(0.3)
+            second = asyncio.create_task(pipe.generate(PROMPT, **RUN))
+            await asyncio.sleep(0.3)
+            second.cancel()
+            await asyncio.wait([second], timeout=3)
+            ended = second.cancelled(), first.done()
+            first.cancel()
+            await asyncio.wait([first, second])
+            self.assertEqual(ended, (True, False))
+
+        for num_threads in (2, 1):  # it waits for the pipeline, or for a thread
+            with self.subTest(num_threads):
+                asyncio.run(cancelled(num_threads))
+        self.assertEqual(len(pipe(PROMPT, **RUN).images), 1)
 
     def test_of_tasks_end_a_call(self) -> None:
         pipe = pipeline()

@@ -79,6 +79,19 @@ class Pictures(unittest.TestCase):
         alone = pipe("a blue star", generator=4, **RUN).images[0]
         np.testing.assert_array_equal(np.asarray(both[1]), np.asarray(alone))
 
+    def test_with_seeds_of_their_own_are_counted_through(self) -> None:
+        shown, covered = [], []
+        pipe = Pipeline.from_pretrained(progress=lambda told: covered.append((str(told.phase), told.first_picture)))
+        covered.clear()
+        arguments = {"preview": lambda preview: shown.append(preview.picture), "num_images_per_prompt": 2, **RUN}
+        with self.assertWarnsRegex(UserWarning, "batch size 2 is not used: with generators") as caught:
+            apart = pipe(PROMPT, generator=[5, 9], batch_size=2, **arguments).images
+        self.assertEqual(caught.filename, __file__)
+        self.assertEqual(shown, [0] * 3 + [1] * 3)
+        self.assertEqual([first for phase, first in covered if phase == "Phase.decode"], [0, 0, 1, 1])
+        self.assertEqual([first for phase, first in covered if phase == "Phase.denoise"], [0] * 4 + [1] * 4)
+        np.testing.assert_array_equal(np.asarray(apart[1]), np.asarray(pipe(PROMPT, generator=9, **RUN).images[0]))
+
     def test_of_drawn_seeds_differ(self) -> None:
         pipe = pipeline()
         one, other = (np.asarray(pipe(PROMPT, **RUN).images[0]) for _ in range(2))
@@ -112,6 +125,24 @@ class Refusals(unittest.TestCase):
         self.assertIn("generator should be a seed", self.refusal(TypeError, generator="7"))
         self.assertIn("2 generators for 1", self.refusal(ValueError, generator=[1, 2]))
         self.assertIn("floats should lie between 0 and 1", self.refusal(ValueError, image=np.full((8, 8, 3), 7.0)))
+
+    def test_name_seeds_scales_and_noise_levels_that_are_none(self) -> None:
+        two = {"num_images_per_prompt": 2}
+        self.assertIn("2^64 - 1, it is -1", self.refusal(ValueError, generator=[3, -1], **two))
+        self.assertIn(f"2^64 - 1, it is {1 << 64}", self.refusal(ValueError, generator=[1 << 64, 3], **two))
+        self.assertIn("it is 1.5", self.refusal(TypeError, generator=[3, 1.5], **two))
+        self.assertIn("it has 'bogus'", self.refusal(TypeError, joint_attention_kwargs={"scale": 1, "bogus": 1}))
+        self.assertIn("the list is empty", self.refusal(ValueError, sigmas=[]))
+        self.assertIn("it has 'timestep'", self.refusal(ValueError, callback_on_step_end_tensor_inputs=["timestep"]))
+
+    def test_take_seeds_and_sizes_of_numpy(self) -> None:
+        pipe = pipeline()
+        wanted = np.asarray(pipe(PROMPT, generator=9, **RUN).images[0])
+        run = {**RUN, "width": np.int64(64), "generator": np.uint64(9)}
+        np.testing.assert_array_equal(np.asarray(pipe(PROMPT, **run).images[0]), wanted)
+        run["generator"] = list(np.array([4, 9]))
+        drawn = pipe(PROMPT, num_images_per_prompt=2, **run).images
+        np.testing.assert_array_equal(np.asarray(drawn[1]), wanted)
 
     def test_name_models_devices_and_options_that_are_not_there(self) -> None:
         load = Pipeline.from_pretrained

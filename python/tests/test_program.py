@@ -5,6 +5,7 @@ import unittest
 from pathlib import Path
 
 import braid_engine
+import numpy as np
 from braid_engine import _core, _options
 from shared import PROMPT, RUN, pipeline
 
@@ -69,8 +70,17 @@ class Words(unittest.TestCase):
 
     def test_of_devices(self) -> None:
         self.assertEqual(_options.devices_of([0, 1]), ["cuda:0", "cuda:1"])
-        self.assertEqual(_options.devices_of("cuda:0-3,cpu"), ["cuda:0-3", "cpu"])
+        four = ["cuda:0", "cuda:1", "cuda:2", "cuda:3"]
+        for given in ("cuda:0-3,cpu", " cuda:0-1, cuda:2,cuda:3 ,cpu", ["cuda:0-3", "cpu"], [np.int64(0), "cuda:1-3", "cpu"]):
+            self.assertEqual(_options.devices_of(given), [*four, "cpu"])
+        for none in ("cuda:3-1", "cuda:0-", "cuda:1-2-3", "cuda:0-1000000"):
+            self.assertEqual(_options.devices_of(none), [none])
         self.assertEqual(_options.devices_of(None), [])
+
+    def test_of_several_devices_imply_a_layout(self) -> None:
+        self.assertEqual(_options.layout_of(None, len(_options.devices_of("cuda:0-1"))).fit, _core.Fit.auto)
+        pipe = braid_engine.Pipeline.from_pretrained(devices="cpu, cpu")
+        self.assertEqual(len(pipe(PROMPT, **RUN).images), 1)
 
     def test_of_memory(self) -> None:
         memory = _options.memory_of("8GB", None, "int8-dynamic", "auto", {"transformer": "block", "blocks": 2})
