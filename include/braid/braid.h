@@ -78,8 +78,9 @@ class BRAID_API Pipeline {
   ~Pipeline();
 
   // Pictures in seed order, prompt by prompt. When ranks are processes, all must make the same
-  // calls; the first returns the pictures and runs the hooks, the others return none. After a call
-  // that throws, the pipeline serves the next one, unless a rank is lost.
+  // calls; the first returns the pictures and runs the hooks, the others return none. No hook is
+  // kept beyond the call that it was given to. After a call that throws, the pipeline serves the
+  // next one, unless a rank is lost.
   std::vector<Picture> generate(const Request& request, const Hooks& hooks = {}) const;
 
   // The request as it would run, without running it: defaults filled in, sizes rounded, unused

@@ -53,18 +53,12 @@ class PipelineOnThread {
                    const nb::object& warning, const Stop* stop) {
     Caller caller(source_of(stop));
     const Hooks hooks{.progress = told_copy<Progress>(caller, progress),
-                      .warning = [this](const std::string& sentence) { warn(sentence); },
+                      .warning = told_sentence(caller, warning),
                       .stop = caller.token()};
-    worker_.run(caller, [&] {
-      warn_ = told_sentence(caller, warning);
-      pipeline_ = std::make_unique<const Pipeline>(options, hooks);
-    });
+    worker_.run(caller, [&] { pipeline_ = std::make_unique<const Pipeline>(options, hooks); });
   }
   ~PipelineOnThread() {
-    worker_.run_to_the_end([&] {
-      warn_ = {};
-      pipeline_.reset();
-    });
+    worker_.run_to_the_end([&] { pipeline_.reset(); });
   }
   PipelineOnThread(const PipelineOnThread&) = delete;
   PipelineOnThread& operator=(const PipelineOnThread&) = delete;
@@ -79,24 +73,14 @@ class PipelineOnThread {
                       .warning = told_sentence(caller, warning),
                       .stop = caller.token()};
     std::vector<Picture> pictures;
-    worker_.run(caller, [&] {
-      warn_ = hooks.warning;
-      pictures = pipeline_->generate(request, hooks);
-    });
+    worker_.run(caller, [&] { pictures = pipeline_->generate(request, hooks); });
     return pictures;
   }
 
   ModelInfo info() const { return pipeline_->info(); }
 
  private:
-  void warn(const std::string& sentence) const {
-    if (warn_) warn_(sentence);
-  }
-
   Worker worker_;
-  // Of the call that runs. The pipeline keeps the hook that it was loaded with, for warnings of
-  // adapters, which later calls bring.
-  std::function<void(const std::string&)> warn_;
   std::unique_ptr<const Pipeline> pipeline_;
 };
 

@@ -33,7 +33,9 @@ class Model {
               const std::function<void(const Tensor&)>& on_picture) const;
 
   // Does what ModelWeights::adapt() does.
-  void adapt(const std::vector<AppliedAdapter>& adapters) { weights_->adapt(adapters); }
+  void adapt(const std::vector<AppliedAdapter>& adapters, const Warn& warn) {
+    weights_->adapt(adapters, warn);
+  }
   // Gives back recorded steps: their memory, and the links to other devices that they keep. Call on
   // all ranks or on none.
   void forget_graphs() const;

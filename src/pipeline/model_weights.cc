@@ -25,12 +25,12 @@ Weights ModelWeights::of(const Part& part, const LoadOptions& load,
   return {std::move(source.tensors), load, std::move(shardings)};
 }
 
-void ModelWeights::adapt(const std::vector<AppliedAdapter>& adapters) {
+void ModelWeights::adapt(const std::vector<AppliedAdapter>& adapters, const Warn& warn) {
   if (adapters == adapted_.adapters) return;
   require(adapted_.mode == AdapterMode::kUnmerged, "a request can bring its own adapters only ",
           "where adapters stay beside the weights, but here they are fused");
   try {
-    for (const auto& part : unmerged_) part->switch_to(adapters);
+    for (const auto& part : unmerged_) part->switch_to(adapters, warn);
   } catch (...) {
     for (const auto& part : unmerged_) part->apply(adapted_.adapters);
     throw;

@@ -232,6 +232,29 @@ TEST_F(AdaptedModels, ArePlannedAsTheyAreFusedIntoBlocks) {
   EXPECT_GT(planned(), in_blocks);
 }
 
+// A hook of loading may be gone by the time that a request brings its adapters.
+TEST_F(AdaptedModels, ThatRequestsBringAreWarnedOfByTheirOwnHooks) {
+  const auto path = folder_ / "more.safetensors";
+  const std::string known = "lora_te1_text_model_encoder_layers_0_self_attn_k_proj",
+                    unknown = "lora_te1_text_model_encoder_layers_99_self_attn_k_proj";
+  std::map<std::string, Tensor> tensors;
+  for (const auto& module : {known, unknown}) {
+    tensors[module + ".lora_down.weight"] = at::randn({2, 32});
+    tensors[module + ".lora_up.weight"] = at::randn({32, 2});
+  }
+  write_file(path, write_safetensors(tensors));
+  auto beside = options({});
+  beside.adapter_mode = AdapterMode::kUnmerged;
+  int told_while_loaded = 0;
+  std::vector<std::string> told;
+  const Engine engine(beside, {.warning = [&](const std::string&) { ++told_while_loaded; }});
+  auto with = request();
+  with.adapters = {{.file = path}};
+  (void)engine.generate(with, {.warning = [&](const std::string& one) { told.push_back(one); }});
+  EXPECT_EQ(told_while_loaded, 0);
+  EXPECT_THAT(told, testing::Contains(HasSubstr("2 tensors that the model has no use for")));
+}
+
 TEST_F(AdaptedModels, StandBesideStoredCodes) {
   const auto out = folder_ / "codes";
   convert({.model = kModel, .out = out, .memory = {.quantize = Quantize::kInt8}});

@@ -8,7 +8,8 @@
 namespace braid {
 namespace {
 
-void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std::string>& used) {
+void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std::string>& used,
+            const std::function<void(const std::string&)>& warn) {
   std::vector<std::string> left;
   bool is_for_others = false;
   for (const auto& [name, module] : file.modules()) {
@@ -22,11 +23,11 @@ void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std
   require(!used.empty() || is_for_others, file.source(),
           " changes nothing of this model: ", "it has no layer that any of the ", left.size(),
           " tensors names, '", left.front(), "' is the first");
-  if (!part.warn) return;
+  if (!warn) return;
   const auto count = left.size();
   left.resize(std::min<std::size_t>(count, 3));
-  part.warn(text_of(file.source(), " holds ", count, count == 1 ? " tensor" : " tensors",
-                    " that the model has no use for: ", list_of(left), count > 3 ? ", ..." : ""));
+  warn(text_of(file.source(), " holds ", count, count == 1 ? " tensor" : " tensors",
+               " that the model has no use for: ", list_of(left), count > 3 ? ", ..." : ""));
 }
 
 }  // namespace
@@ -64,8 +65,8 @@ void add_used(const std::vector<AdapterChanges>& by_adapter, UsedTensors& used) 
 }
 
 void report_unused(const AdaptedPart& part, const std::vector<AppliedAdapter>& adapters,
-                   const UsedTensors& used) {
-  for (std::size_t i = 0; i < adapters.size(); ++i) report(part, *adapters[i].file, used[i]);
+                   const UsedTensors& used, const std::function<void(const std::string&)>& warn) {
+  for (std::size_t i = 0; i < adapters.size(); ++i) report(part, *adapters[i].file, used[i], warn);
 }
 
 }  // namespace braid

@@ -14,7 +14,7 @@ struct AdaptedPart {
   AdapterNames names;
   ShardingTable shardings = {};                       // parts of fused layers
   std::vector<std::string> others = {};               // prefixes of the model's other parts
-  std::function<void(const std::string&)> warn = {};  // told of tensors the part lacks
+  std::function<void(const std::string&)> warn = {};  // told of tensors the part lacks, by loading
 };
 
 // For each adapter, the names of the tensors the part has used.
@@ -42,8 +42,9 @@ class PartAdapters {
 AdapterChanges joined(const std::vector<AdapterChanges>& by_adapter);
 void add_used(const std::vector<AdapterChanges>& by_adapter, UsedTensors& used);
 
-// Warns of unused tensors. Throws InputError for an adapter none of whose tensors was used.
+// Tells `warn`, unless it is empty, of unused tensors. Throws InputError for an adapter none of
+// whose tensors was used.
 void report_unused(const AdaptedPart& part, const std::vector<AppliedAdapter>& adapters,
-                   const UsedTensors& used);
+                   const UsedTensors& used, const std::function<void(const std::string&)>& warn);
 
 }  // namespace braid

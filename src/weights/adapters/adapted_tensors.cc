@@ -23,7 +23,8 @@ class AdaptedTensors : public TensorSource {
   std::int64_t finish() override {
     const auto bytes = source_->finish();
     unmerged_->apply(adapters_.adapters());
-    report_unused(unmerged_->part(), adapters_.adapters(), used_);
+    const auto& part = unmerged_->part();
+    report_unused(part, adapters_.adapters(), used_, part.warn);
     return bytes;
   }
 

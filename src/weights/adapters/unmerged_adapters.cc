@@ -134,7 +134,8 @@ void UnmergedAdapters::apply(const std::vector<AppliedAdapter>& adapters) {
   put(made(adapters, used));
 }
 
-void UnmergedAdapters::switch_to(const std::vector<AppliedAdapter>& adapters) {
+void UnmergedAdapters::switch_to(const std::vector<AppliedAdapter>& adapters,
+                                 const std::function<void(const std::string&)>& warn) {
   const auto kept = std::find_if(kept_.begin(), kept_.end(),
                                  [&](const Kept& k) { return k.adapters == adapters; });
   if (kept != kept_.end()) {
@@ -144,7 +145,7 @@ void UnmergedAdapters::switch_to(const std::vector<AppliedAdapter>& adapters) {
   UsedTensors used;
   auto products = made(adapters, used);
   for (const auto& adapter : adapters) check_switchable(adapter);
-  report_unused(part_, adapters, used);
+  report_unused(part_, adapters, used, warn);
   put(products);
   kept_.insert(kept_.begin(), {adapters, std::move(products)});
   if (kept_.size() > kMostKept) kept_.pop_back();

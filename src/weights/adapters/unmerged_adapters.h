@@ -27,8 +27,9 @@ class UnmergedAdapters {
   void apply(const std::vector<AppliedAdapter>& adapters);
 
   // Like apply(), between two requests; everything the adapters change must be here. The last few
-  // sets of adapters are kept.
-  void switch_to(const std::vector<AppliedAdapter>& adapters);
+  // sets of adapters are kept. `warn` hears of tensors that the part lacks.
+  void switch_to(const std::vector<AppliedAdapter>& adapters,
+                 const std::function<void(const std::string&)>& warn = {});
 
  private:
   struct Place {

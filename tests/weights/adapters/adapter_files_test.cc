@@ -221,7 +221,10 @@ TEST_F(AdapterFiles, OfRequestsMayNotChangeNorms) {
     const auto file = write({{"a.lora_A.weight", at::randn({3, 6})},
                              {"a.lora_B.weight", at::randn({16, 3})},
                              {name, at::ones({size})}});
-    return message_of([&] { unmerged_->switch_to(open_adapters({{.file = file}})); });
+    return message_of([&] {
+      unmerged_->switch_to(open_adapters({{.file = file}}),
+                           [&](const std::string& warning) { warnings_.push_back(warning); });
+    });
   };
   for (const std::string name : {"n.diff", "n.scale", "n.scale.diff", "n.set_weight"}) {
     EXPECT_THAT(switch_to(name, 6), HasSubstr("changes biases or norms, as by '" + name + "'"));
