@@ -90,8 +90,15 @@ std::string ref_of(const fs::path& repository, const std::string& commit) {
   std::vector<std::string> names;
   std::error_code unreadable;
   const auto refs = repository / kRefs;
+  const auto stands_for_commit = [&](const fs::path& ref) {
+    try {
+      return first_line(ref) == commit;
+    } catch (const Error&) {  // damaged: other models should still be found
+      return false;
+    }
+  };
   for (const auto& entry : fs::recursive_directory_iterator(refs, unreadable))
-    if (entry.is_regular_file(unreadable) && first_line(entry.path()) == commit)
+    if (entry.is_regular_file(unreadable) && stands_for_commit(entry.path()))
       names.push_back(entry.path().lexically_relative(refs).string());
   if (std::find(names.begin(), names.end(), kMain) != names.end()) return std::string(kMain);
   return names.empty() ? "" : *std::min_element(names.begin(), names.end());

@@ -168,6 +168,16 @@ Names Conversion::written_names(const Part& part) const {
 
 // Everything that is to be written of the part, under our names. A file may lack what the network
 // does not run: then the part is a cut one.
+// What models compute with in float32 stays as it is stored: else the few numbers beside codes of
+// 8 bits would be float32, and the model's dtype with them.
+void keep_stored_dtype(std::vector<SurveyedTensor>& asked, at::ScalarType dtype) {
+  for (auto& tensor : asked) {
+    if (tensor.is_matrix() || !tensor.plan.changes.is_empty()) continue;
+    const auto stored = stored_by(tensor.plan);
+    if (!stored.empty() && stored.front().dtype() == dtype) tensor.dtype = dtype;
+  }
+}
+
 std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
   const auto survey = [&](const Warn& warn) {
     auto adapted = adapted_;
@@ -175,6 +185,7 @@ std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions l
     std::vector<SurveyedTensor> asked;
     part.make(
         Weights(source_of_part(*family_, part, &files_, adapted).tensors, load).surveyed(asked));
+    keep_stored_dtype(asked, load.dtype);
     return asked;
   };
   auto used = survey(adapted_.warn);
@@ -230,7 +241,9 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
 
 // The result must be new and must not lie in a part of the model being read.
 void Conversion::check_place() const {
-  require(!is_there(out_), out_, " exists: a conversion makes a new ",
+  std::error_code unreadable;  // a link without a target is there, too
+  const bool is_new = fs::symlink_status(out_, unreadable).type() == fs::file_type::not_found;
+  require(is_new, out_, " exists: a conversion makes a new ",
           is_single_file() ? "file" : "directory");
   const auto index = read_json(index_of(files_.folder));
   for (const auto& [part, described] : index.items())

@@ -93,9 +93,11 @@ NamedSampling joined_sampling(const NamedSampling& first, const NamedSampling& o
 
 NamedSampling sampling_of_adapters(const std::vector<AppliedAdapter>& adapters) {
   NamedSampling all;
-  for (const auto& [file, scale] : adapters)
+  for (const auto& [file, scale] : adapters) {
+    if (scale == 0) continue;  // it is off
     all = joined_sampling(
         all, read(json_of_texts(file->metadata().texts), file->source(), OtherNames::kIgnored));
+  }
   return all;
 }
 

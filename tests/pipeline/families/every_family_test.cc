@@ -104,6 +104,18 @@ TEST_P(EveryFamily, IsConvertedToTheWeightsThatItsQuantisationHas) {
   EXPECT_TRUE(at::equal(quantised, latents_from(out)));
 }
 
+// The few numbers beside the codes say in what the others are computed.
+TEST_P(EveryFamily, IsComputedInItsOwnDtypeFromCodes) {
+  auto quantised = model().with({}, {.quantize = Quantize::kInt8});
+  quantised.dtype = Dtype::kAuto;
+  const TemporaryFolder scratch;
+  convert({.model = model().folder, .out = scratch / "int8", .memory = quantised.memory});
+  auto converted = model().from(scratch / "int8");
+  converted.dtype = Dtype::kAuto;
+  EXPECT_TRUE(at::equal(model().drawn(converted)["latents_final"],
+                        model().drawn(quantised)["latents_final"]));
+}
+
 TEST_P(EveryFamily, IsConvertedToOneFileAndBack) {
   const TemporaryFolder scratch;
   const auto one = scratch / "one.safetensors", back = scratch / "back";
