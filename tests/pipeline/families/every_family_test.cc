@@ -92,6 +92,18 @@ TEST_P(EveryFamily, LeavesOutBlocksThatWouldRepeatThemselves) {
   EXPECT_LT(relative_error(little["latents_final"], plain["latents_final"]), 1e-6);
 }
 
+TEST_P(EveryFamily, LeavesOutBlocksOfPicturesInABatch) {
+  auto request = model().guided;
+  request.prompts = {request.prompts.front(), *request.negative_prompt};
+  const auto cached = [&](int batch_size) {
+    request.batch_size = batch_size;
+    auto options = model().with();
+    options.cache = {.mode = CacheMode::kFirstBlock, .threshold = 0.5};
+    return model().drawn(options, request)["latents_final"];
+  };
+  EXPECT_LT(relative_error(cached(2), cached(1)), 1e-5);
+}
+
 TEST_P(EveryFamily, IsConvertedToTheWeightsThatItsQuantisationHas) {
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
   const auto quantised = drawn({}, int8)["latents_final"];
