@@ -33,7 +33,8 @@ class FileLock {
 
 class CachedRepository {
  public:
-  enum class Links { kSymbolic, kNone };  // what the file system has; kNone: so a test says
+  // kNone: no file system needs to lack links for a test of it. Otherwise it is tried.
+  enum class Links { kSymbolic, kNone };
 
   CachedRepository(const std::filesystem::path& cache, const std::string& repository,
                    Links links = Links::kSymbolic);

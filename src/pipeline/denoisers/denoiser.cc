@@ -1,9 +1,5 @@
 #include "pipeline/denoisers/denoiser.h"
 
-#include <ATen/ATen.h>
-
-#include <algorithm>
-
 #include "parallel/layout.h"
 
 namespace braid {
@@ -15,25 +11,6 @@ std::string why_no_graph(const Loading& loading) {
   if (!reason.empty()) return reason;
   if (!make_device_graph(loading.device())) return "this build records no graphs";
   return loading.mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
-}
-
-std::int64_t batch_of(const DenoiserInput& in) {
-  std::int64_t batch = 1;
-  visit_tensors(in, [&](const Tensor& x, const DimRoles& dims) {
-    if (dims.batch != DimRoles::kNone) batch = std::max(batch, x.size(dims.batch));
-  });
-  return batch;
-}
-
-PredictPart picture_by_picture(PredictPart part) {
-  return [part = std::move(part)](const DenoiserInput& in, const Tensor& state) {
-    const auto batch = batch_of(in);
-    if (batch == 1) return part(in, state);
-    std::vector<Tensor> made;
-    for (std::int64_t i = 0; i < batch; ++i)
-      made.push_back(part(picture_of(in, i), state.defined() ? state.narrow(0, i, 1) : state));
-    return at::cat(made);
-  };
 }
 
 }  // namespace
@@ -79,7 +56,7 @@ Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange run,
     graphs.why_not = "its parts are recorded";
     auto parts = load_in_parts(loading, of, run, part);
     alone = part;
-    alone.predict = picture_by_picture(one_after_another(parts));  // as the cache evaluates
+    alone.predict = picture_by_picture(one_after_another(parts));
     part.predict = cache_->over(part_graphs_->over(std::move(parts)));
   } else {
     part = alone = load_blocks(loading, of, run);

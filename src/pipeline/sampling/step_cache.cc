@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -25,6 +26,14 @@ Tensor without_decision(const Tensor& state_BSC) {
   return state_BSC.narrow(1, 0, state_BSC.size(1) - 1);
 }
 
+std::int64_t batch_of(const DenoiserInput& in) {
+  std::int64_t batch = 1;
+  visit_tensors(in, [&](const Tensor& x, const DimRoles& dims) {
+    if (dims.batch != DimRoles::kNone) batch = std::max(batch, x.size(dims.batch));
+  });
+  return batch;
+}
+
 }  // namespace
 
 PredictPart one_after_another(CachedParts parts) {
@@ -33,6 +42,17 @@ PredictPart one_after_another(CachedParts parts) {
     for (const auto* const part : {&parts.input, &parts.first, &parts.middle, &parts.output})
       if (*part) x = (*part)(in, x);
     return x;
+  };
+}
+
+PredictPart picture_by_picture(PredictPart part) {
+  return [part = std::move(part)](const DenoiserInput& in, const Tensor& state) {
+    const auto batch = batch_of(in);
+    if (batch == 1) return part(in, state);
+    std::vector<Tensor> made;
+    for (std::int64_t i = 0; i < batch; ++i)
+      made.push_back(part(picture_of(in, i), state.defined() ? state.narrow(0, i, 1) : state));
+    return at::cat(made);
   };
 }
 
@@ -49,14 +69,10 @@ StepCache::StepCache(const CacheOptions& options, const Mesh& mesh)
 }
 
 PredictPart StepCache::over(CachedParts parts) {
-  return [this, parts = std::move(parts)](const DenoiserInput& in, const Tensor& state) {
-    const auto batch = in.noise.x_BLC.size(0);
-    std::vector<Tensor> made;
-    for (std::int64_t i = 0; i < batch; ++i)
-      made.push_back(
-          evaluate(parts, picture_of(in, i), is_first_ ? Tensor() : state.narrow(0, i, 1)));
-    return batch == 1 ? made.front() : at::cat(made);
-  };
+  return picture_by_picture(
+      [this, parts = std::move(parts)](const DenoiserInput& in, const Tensor& state) {
+        return evaluate(parts, in, is_first_ ? Tensor() : state);
+      });
 }
 
 // The change over all tokens, the same number on all ranks.

@@ -23,6 +23,10 @@ struct CachedParts {
 // The four parts without a cache.
 PredictPart one_after_another(CachedParts parts);
 
+// Evaluates the pictures of a batch alone, as each decides for itself what it leaves out; what is
+// kept of a picture, its prefix for example, is then kept for it alone.
+PredictPart picture_by_picture(PredictPart part);
+
 class StepCache {
  public:
   // Throws InputError for options out of range.
