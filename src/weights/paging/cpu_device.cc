@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace braid {
@@ -20,7 +22,10 @@ Event CpuPageDevice::make_event(Site) { return {events_.make()}; }
 void CpuPageDevice::record(Event event, StreamName stream, Site) {
   const auto time = events_.record(event.id);
   if (stream == StreamName::kCompute) return events_.reach(event.id, time);
-  copies_.push([this, event, time] { events_.reach(event.id, time); });
+  copies_.push([this, event, time] {
+    settle(event);
+    events_.reach(event.id, time);
+  });
 }
 
 void CpuPageDevice::wait(StreamName stream, Event event, Site) {
@@ -28,7 +33,7 @@ void CpuPageDevice::wait(StreamName stream, Event event, Site) {
   if (stream == StreamName::kCopy)
     return copies_.push([this, event, time] { events_.await(event.id, time); });
   events_.await(event.id, time);
-  throw_failure();
+  throw_failure(event);
 }
 
 void CpuPageDevice::copy(StreamName stream, Slot to, const PageBytes& from, Site) {
@@ -38,24 +43,26 @@ void CpuPageDevice::copy(StreamName stream, Slot to, const PageBytes& from, Site
     try {
       read_page(from, target);
     } catch (...) {
-      fail(std::current_exception());
+      if (!failure_) failure_ = std::current_exception();
     }
   });
 }
 
 void CpuPageDevice::synchronize(Event event, Site) {
   events_.await(event.id, events_.recorded(event.id));
-  throw_failure();
+  throw_failure(event);
 }
 
-void CpuPageDevice::fail(std::exception_ptr failure) {
+// Runs on the copy stream. A failure belongs to one event: the next copy may well succeed.
+void CpuPageDevice::settle(Event event) {
   const std::scoped_lock lock(mutex_);
-  if (!failure_) failure_ = std::move(failure);
+  failures_[event.id] = std::exchange(failure_, nullptr);
 }
 
-void CpuPageDevice::throw_failure() const {
+void CpuPageDevice::throw_failure(Event event) const {
   const std::scoped_lock lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);
+  const auto failure = failures_.find(event.id);
+  if (failure != failures_.end() && failure->second) std::rethrow_exception(failure->second);
 }
 
 }  // namespace braid

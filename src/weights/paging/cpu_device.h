@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -22,7 +23,7 @@ class CpuPageDevice : public PageDevice {
   Event make_event(Site site) override;
 
   void record(Event event, StreamName stream, Site site) override;
-  // On the compute stream, rethrows what reading a page threw.
+  // On the compute stream, rethrows what reading a page threw that the event covers.
   void wait(StreamName stream, Event event, Site site) override;
   void copy(StreamName stream, Slot to, const PageBytes& from, Site site) override;
   void use(StreamName, Slot, const PageBytes&, Site) override {}
@@ -33,14 +34,15 @@ class CpuPageDevice : public PageDevice {
   WorkQueue& copies() { return copies_; }
 
  private:
-  void fail(std::exception_ptr failure);
-  void throw_failure() const;
+  void settle(Event event);
+  void throw_failure(Event event) const;
 
   std::vector<Tensor> slots_;
   HostEvents events_;
+  std::exception_ptr failure_;  // the copy stream's first since its last event
   mutable std::mutex mutex_;
-  std::exception_ptr failure_;  // of a copy; later results would be wrong
-  WorkQueue copies_;            // last: its thread uses the members above
+  std::map<int, std::exception_ptr> failures_;  // by event, as it was last reached
+  WorkQueue copies_;                            // last: its thread uses the members above
 };
 
 }  // namespace braid

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "weights/paging/locked_memory.h"
@@ -222,8 +223,9 @@ int Pages::next_paged(int group) const {
   return group;
 }
 
-// Keeps the slots filled with upcoming groups. A slot in use is left alone; leave() tries again.
-void Pages::prefetch_after(int group) {
+// Keeps the slots filled with upcoming groups. A slot in use is left alone; leave() tries again. A
+// copy that fails is left to enter(), which tries again and throws.
+void Pages::prefetch_after(int group) noexcept try {
   auto next = group;
   for (int ahead = 0; ahead < options_.prefetch; ++ahead) {
     next = next_paged(next);
@@ -236,6 +238,7 @@ void Pages::prefetch_after(int group) {
       if (slot.holds == sooner) return;
     fetch(next);
   }
+} catch (const std::exception&) {
 }
 
 // A group used once does not recur after a repeated one.
@@ -248,13 +251,28 @@ void Pages::learn_order(int index) {
   last_used_ = index;
 }
 
+// Makes computations wait for the group's copy. If that failed, those ahead may have, too.
+void Pages::await(int index) {
+  const auto& group = groups_[std::size_t(index)];
+  if (group.is_resident) return;
+  try {
+    device_->wait(StreamName::kCompute, slots_[std::size_t(group.slot)].copied);
+  } catch (...) {
+    for (const auto& other : groups_)
+      if (auto& slot = slots_[std::size_t(other.slot)]; !other.is_resident && !slot.is_in_use)
+        slot.holds = -1;
+    throw;
+  }
+}
+
 void Pages::enter(int index) {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   const auto& group = groups_[std::size_t(index)];
   auto& slot = slots_[std::size_t(group.slot)];
   check(!slot.is_in_use, "the weights of ", group.page.name, " are asked for while those of ",
         groups_[std::size_t(std::max(slot.holds, 0))].page.name, " are in use");
   if (slot.holds != index) fetch(index);
-  if (!group.is_resident) device_->wait(StreamName::kCompute, slot.copied);
+  await(index);
   slot.is_in_use = true;
   learn_order(index);
   device_->use(StreamName::kCompute, slot.memory, group.page);
@@ -262,11 +280,15 @@ void Pages::enter(int index) {
   if (!device_->is_asynchronous()) prefetch_after(index);
 }
 
-void Pages::leave(int index) {
+void Pages::leave(int index) noexcept {
   const auto& group = groups_[std::size_t(index)];
   auto& slot = slots_[std::size_t(group.slot)];
-  device_->use(StreamName::kCompute, slot.memory, group.page);
-  device_->record(slot.used, StreamName::kCompute);
+  try {
+    device_->use(StreamName::kCompute, slot.memory, group.page);
+    device_->record(slot.used, StreamName::kCompute);
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
   slot.is_in_use = false;
   prefetch_after(index);
 }

@@ -6,6 +6,7 @@
 // copy waits for the last use of the slot it overwrites. The host never waits.
 #pragma once
 
+#include <exception>
 #include <vector>
 
 #include "braid/memory.h"
@@ -41,9 +42,10 @@ class Pages {
   Tensor add(const Tensor& tensor) { return add(source_of(tensor)).front(); }
   void finish();
 
-  // While computing: code between the two may use the group's tensors.
+  // While computing: code between the two may use the group's tensors. enter() throws what reading
+  // the page threw, and what the device threw in the leave() before; both can be tried again.
   void enter(int group);
-  void leave(int group);
+  void leave(int group) noexcept;
 
   std::int64_t slot_bytes() const { return slot_bytes_; }  // of all slots, on the device
   std::int64_t page_bytes() const;                         // of all pages
@@ -85,8 +87,9 @@ class Pages {
   void show_views(const Group& group);
   void place(int group);
   void fetch(int group);
+  void await(int group);
   void learn_order(int group);
-  void prefetch_after(int group);
+  void prefetch_after(int group) noexcept;
   int next_paged(int group) const;
 
   std::shared_ptr<PageDevice> device_;
@@ -95,6 +98,7 @@ class Pages {
   std::vector<Group> groups_;
   std::vector<PageSource> sources_;  // of the group being loaded
   int last_used_ = -1;               // group index
+  std::exception_ptr failure_;       // of a leave()
   std::vector<SlotState> slots_;
   std::int64_t slot_bytes_ = 0, bytes_copied_ = 0;
   std::uint64_t last_version_ = 0;

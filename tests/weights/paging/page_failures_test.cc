@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "files.h"
@@ -108,10 +110,7 @@ TEST_F(FailingPages, AreRebuiltByTheNextLoad) {
 
 // The one that was asked for first; what follows from it would lead a user astray.
 TEST_F(FailingPages, TellOfTheFirstOfTwo) {
-  const std::shared_ptr<PageDevice> device = std::make_shared<CpuPageDevice>();
-  const auto pages = std::make_shared<Pages>(
-      device, at::kCPU,
-      PageOptions{.prefetch = 3, .folder = std::make_shared<const PageFolder>(folder_.path())});
+  const auto pages = this->pages({.prefetch = 3});
   (void)add_groups(*pages, 8);
   const auto first = file_of_group(folder_.path(), 1), second = file_of_group(folder_.path(), 2);
   flip_last_byte(first);
@@ -119,10 +118,29 @@ TEST_F(FailingPages, TellOfTheFirstOfTwo) {
   const auto failure = failure_of(*pages, {0, 1, 2, 3});
   EXPECT_THAT(failure, HasSubstr(first.string()));
   EXPECT_THAT(failure, testing::Not(HasSubstr(second.string())));
-  const auto all_copied = device->make_event();
-  device->record(all_copied, StreamName::kCopy);
-  EXPECT_THAT(message_of<std::exception>([&] { device->synchronize(all_copied); }),
-              HasSubstr(first.string()));
+}
+
+// A disk that was away for a while takes with it what was asked for meanwhile, and no more.
+TEST_F(FailingPages, AreReadAgainOnceTheirFileIsBack) {
+  for (const int prefetch : {0, 1, 3}) {
+    const auto pages = this->pages({.prefetch = prefetch});
+    const auto views = add_groups(*pages, 9);
+    step(*pages, {0, 1, 2});
+    std::map<fs::path, fs::path> moved;
+    for (const int group : {3, 4, 5}) {
+      const auto file = file_of_group(folder_.path(), group);
+      moved[file] = file.string() + ".away";
+    }
+    for (const auto& [file, away] : moved) fs::rename(file, away);
+    step(*pages, {6, 7, 8, 0, 1, 2});  // none of those that were copied ahead
+    EXPECT_NE(failure_of(*pages, {3}), "") << prefetch;
+    for (const auto& [file, away] : moved) fs::rename(away, file);
+    for (const int group : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
+      pages->enter(group);
+      EXPECT_TRUE(views[std::size_t(group)].eq(group).all().item<bool>()) << group;
+      pages->leave(group);
+    }
+  }
 }
 
 // Bytes between tensors belong to the page's contents: left as they were in memory, equal pages
@@ -257,6 +275,63 @@ TEST(Copies, AreAskedForBehindTheComputationsOfAnAsynchronousDevice) {
       EXPECT_EQ(copies_since(between), is_asynchronous ? 1 : 0) << group;
     }
   }
+}
+
+// Fails once where it is told to.
+class Failing : public Ledger {
+ public:
+  enum class At { kNothing, kCopy, kRecord };
+  Failing() : Ledger(/*is_asynchronous=*/true) {}
+
+  void record(Event event, StreamName stream, Site site) override {
+    fail(At::kRecord);
+    Ledger::record(event, stream, site);
+  }
+  void copy(StreamName stream, Slot to, const PageBytes& from, Site site) override {
+    fail(At::kCopy);
+    Ledger::copy(stream, to, from, site);
+  }
+
+  At next = At::kNothing;
+
+ private:
+  void fail(At at) {
+    check(std::exchange(next, next == at ? At::kNothing : next) != at, "the device failed");
+  }
+};
+
+// The end of a use cannot throw: it runs while the scope is left, perhaps by an error.
+TEST(Copies, AheadThatFailAreMadeAgainWhenTheyAreNeeded) {
+  const auto device = std::make_shared<Failing>();
+  const auto pages = std::make_shared<Pages>(device, at::kCPU, PageOptions{.prefetch = 1});
+  (void)add_groups(*pages, 4);
+  step(*pages, {0, 1, 2, 3, 0});
+  const Page second(pages, 1), third(pages, 2);
+  device->next = Failing::At::kCopy;
+  { const auto in_use = second.use(); }
+  EXPECT_EQ(device->next, Failing::At::kNothing) << "a copy failed";
+  const auto before = device->entries.size();
+  { const auto in_use = third.use(); }
+  const auto is_copy = [](const auto& entry) { return entry.kind == Kind::kCopy; };
+  EXPECT_EQ(std::count_if(device->entries.begin() + std::ptrdiff_t(before), device->entries.end(),
+                          is_copy),
+            2)
+      << "its own and the next one";
+}
+
+TEST(Uses, WhoseEndFailsAreReportedByTheNext) {
+  const auto device = std::make_shared<Failing>();
+  const auto pages = std::make_shared<Pages>(device, at::kCPU, PageOptions{.prefetch = 0});
+  (void)add_groups(*pages, 3);
+  step(*pages, {0, 1, 2});
+  const Page first(pages, 0), second(pages, 1);
+  {
+    const auto in_use = first.use();
+    device->next = Failing::At::kRecord;
+  }
+  EXPECT_THAT(message_of<Error>([&] { const auto in_use = second.use(); }),
+              HasSubstr("the device failed"));
+  EXPECT_NO_THROW(step(*pages, {1, 2, 0}));
 }
 
 TEST(Slots, AreFreedBehindTheCopiesThatFillThem) {
