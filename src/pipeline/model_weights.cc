@@ -29,12 +29,8 @@ void ModelWeights::adapt(const std::vector<AppliedAdapter>& adapters, const Warn
   if (adapters == adapted_.adapters) return;
   require(adapted_.mode == AdapterMode::kUnmerged, "a request can bring its own adapters only ",
           "where adapters stay beside the weights, but here they are fused");
-  try {
-    for (const auto& part : unmerged_) part->switch_to(adapters, warn);
-  } catch (...) {
-    for (const auto& part : unmerged_) part->apply(adapted_.adapters);
-    throw;
-  }
+  for (const auto& part : unmerged_) part->prepare(adapters, warn);
+  for (const auto& part : unmerged_) part->switch_to(adapters);
   adapted_.adapters = adapters;
   ++epoch_;
 }

@@ -30,6 +30,19 @@ std::filesystem::path adapter_in(const std::filesystem::path& path) {
   return files.front();
 }
 
+namespace {
+
+std::filesystem::path config_beside(const std::filesystem::path& file) {
+  return file.parent_path() / "adapter_config.json";
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> files_of_adapter(const std::filesystem::path& path) {
+  const auto file = adapter_in(path);
+  return {file, config_beside(file)};
+}
+
 AdapterFile::AdapterFile(const std::filesystem::path& given) : source_(adapter_in(given).string()) {
   const std::filesystem::path path = source_;
   const auto checkpoint = Checkpoint::open_file(path);
@@ -47,7 +60,7 @@ AdapterFile::AdapterFile(const std::filesystem::path& given) : source_(adapter_i
   const auto bytes = checkpoint.tensors().begin()->second.file->bytes();
   require(!begins_as_gguf(bytes), source_, " is a GGUF file, an adapter should be safetensors");
   metadata_ = read_adapter_metadata(bytes, source_);
-  const auto config = path.parent_path() / "adapter_config.json";
+  const auto config = config_beside(path);
   if (path.filename() == "adapter_model.safetensors" && is_there(config))
     metadata_.scalings["base_model"] = read_peft_config(read_file(config), config.string());
 }

@@ -42,6 +42,8 @@ class AdapterFile {
 
 // The file itself, or a folder's: as diffusers or peft name it, or the only one. Throws InputError.
 std::filesystem::path adapter_in(const std::filesystem::path& path);
+// That file, and the other one that AdapterFile may read: peft's config beside it.
+std::vector<std::filesystem::path> files_of_adapter(const std::filesystem::path& path);
 
 // Whether a file has a tensor named like part of an adapter.
 bool is_adapter(const Checkpoint& file);

@@ -2,18 +2,23 @@
 
 namespace braid {
 
+AdapterShelf::Stamp AdapterShelf::stamp_of(const std::filesystem::path& path) {
+  std::error_code missing;
+  const auto bytes = std::filesystem::file_size(path, missing);
+  if (missing) return {};
+  return {.changed = std::filesystem::last_write_time(path, missing), .bytes = bytes};
+}
+
 std::vector<AppliedAdapter> AdapterShelf::open(const std::vector<Adapter>& adapters) {
   std::vector<AppliedAdapter> applied;
   for (const auto& adapter : adapters) {
-    std::error_code missing;  // opening the file reports it better
-    const auto changed = std::filesystem::last_write_time(adapter.file, missing);
-    const auto bytes = std::filesystem::file_size(adapter.file, missing);
-    const auto known = opened_.find(adapter.file);
-    const bool is_same =
-        known != opened_.end() && known->second.changed == changed && known->second.bytes == bytes;
-    if (!is_same) opened_[adapter.file] = {open_adapters({adapter}).front().file, changed, bytes};
+    std::vector<Stamp> stamps;
+    for (const auto& file : files_of_adapter(adapter.file)) stamps.push_back(stamp_of(file));
+    auto& known = opened_[adapter.file];
+    if (!known.file || known.stamps != stamps)
+      known = {open_adapters({adapter}).front().file, std::move(stamps)};
     check_scale(adapter);
-    applied.push_back({opened_.at(adapter.file).file, adapter.scale});
+    applied.push_back({known.file, adapter.scale});
   }
   return applied;
 }

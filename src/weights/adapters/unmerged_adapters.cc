@@ -136,17 +136,22 @@ void UnmergedAdapters::apply(const std::vector<AppliedAdapter>& adapters) {
 
 void UnmergedAdapters::switch_to(const std::vector<AppliedAdapter>& adapters,
                                  const std::function<void(const std::string&)>& warn) {
+  prepare(adapters, warn);
+  put(kept_.front().products);
+}
+
+void UnmergedAdapters::prepare(const std::vector<AppliedAdapter>& adapters,
+                               const std::function<void(const std::string&)>& warn) {
   const auto kept = std::find_if(kept_.begin(), kept_.end(),
                                  [&](const Kept& k) { return k.adapters == adapters; });
   if (kept != kept_.end()) {
     std::rotate(kept_.begin(), kept, kept + 1);
-    return put(kept_.front().products);
+    return;
   }
   UsedTensors used;
   auto products = made(adapters, used);
   for (const auto& adapter : adapters) check_switchable(adapter);
   report_unused(part_, adapters, used, warn);
-  put(products);
   kept_.insert(kept_.begin(), {adapters, std::move(products)});
   if (kept_.size() > kMostKept) kept_.pop_back();
 }

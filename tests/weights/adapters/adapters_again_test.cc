@@ -26,6 +26,21 @@ class AdaptersAgain : public AdaptedModel {
   }
 };
 
+// A model's parts all prepare before the first of them switches.
+TEST_F(AdaptersAgain, StayWhileOthersArePrepared) {
+  const Weights w(source({}, AdapterMode::kUnmerged), {});
+  const auto a = (w / "a").matrix("weight", {16, 6});
+  for (const auto* const layer : {"b", "m", "n"}) (w / layer).skip();
+  const auto first = pair("a", 16, 6), second = pair("a", 16, 6);
+  const auto of_first = open_adapters({{.file = write(first, "first")}});
+  const auto of_second = open_adapters({{.file = write(second, "second")}});
+  unmerged_->switch_to(of_first);
+  unmerged_->prepare(of_second);
+  EXPECT_TRUE(at::allclose(product_of(*a.low_rank), product_of(first, "a")));
+  unmerged_->switch_to(of_second);
+  EXPECT_TRUE(at::allclose(product_of(*a.low_rank), product_of(second, "a")));
+}
+
 // Requests that alternate must not get each other's adapters, however many there were.
 TEST_F(AdaptersAgain, GiveEveryRequestItsOwn) {
   const Weights w(source({}, AdapterMode::kUnmerged), {});
@@ -218,6 +233,27 @@ TEST_F(ShelvedAdapters, AreOpenedAgainIfTheFileHasChanged) {
   more["a.alpha"] = at::ones({});
   EXPECT_NE(shelf_.open({{.file = replace(more, 1)}}).front().file, second);
   EXPECT_EQ(shelf_.open({{.file = file}}).front().file->modules().at("a").tensors.size(), 3u);
+}
+
+// A folder stays as old as it was when a file in it is written anew.
+TEST_F(ShelvedAdapters, InFoldersAreOpenedAgainIfTheirFilesHaveChanged) {
+  const auto folder = folder_ / "lora";
+  fs::create_directory(folder);
+  const auto put = [&](const char* name, const std::string& bytes, int later) {
+    write_file(folder / name, bytes);
+    fs::last_write_time(folder / name, start_ + std::chrono::seconds(later));
+    fs::last_write_time(folder, start_);
+  };
+  put("adapter_config.json", R"({"r": 4, "lora_alpha": 4})", 0);
+  put("adapter_model.safetensors", write_safetensors(pair("a", 16, 6)), 0);
+  const auto opened = [&] { return shelf_.open({{.file = folder}}).front().file; };
+  const auto first = opened();
+  EXPECT_EQ(opened(), first);
+  put("adapter_model.safetensors", write_safetensors(pair("a", 16, 6)), 1);
+  const auto second = opened();
+  EXPECT_NE(second, first);
+  put("adapter_config.json", R"({"r": 4, "lora_alpha": 8})", 1);
+  EXPECT_NE(opened(), second);
 }
 
 TEST_F(ShelvedAdapters, AreRefusedAsWithoutAShelf) {
