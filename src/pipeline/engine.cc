@@ -192,8 +192,7 @@ const Model& Engine::model() const {
 
 Settings Engine::settle(const Request& request, const Hooks& hooks) const {
   const auto& limits = model().family().description().limits;
-  if (!request.adapters) return braid::settle(request, limits, hooks.warning);
-  return braid::settle(with_sampling_of_adapters(request), limits, hooks.warning);
+  return braid::settle(request, limits_for(request, limits), hooks.warning);
 }
 
 std::string Engine::share(const std::string& text) const {

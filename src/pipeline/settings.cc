@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "pipeline/files/model_files.h"
 #include "pipeline/latents.h"
 #include "pipeline/pictures/check_pictures.h"
-#include "pipeline/sampling/named_sampling.h"
 
 namespace braid {
 namespace {
@@ -278,12 +278,11 @@ bool is_tiled(VaeTiling tiling, PictureSize size) {
   return std::int64_t(size.width) * size.height > kAutoTilingPixels;
 }
 
-Request with_sampling_of_adapters(Request request) {
-  if (!request.adapters) return request;
-  const auto named = sampling_of_adapters(open_adapters(*request.adapters));
-  request.sampling = joined_sampling(request.sampling, named.sampling);
-  if (!request.steps) request.steps = named.steps;
-  return request;
+RequestLimits limits_for(const Request& request, const RequestLimits& limits) {
+  auto changed = limits;
+  if (request.adapters)
+    changed.defaults = defaults_with(open_adapters(*request.adapters), limits.defaults);
+  return changed;
 }
 
 Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_or_none) {

@@ -72,9 +72,9 @@ int pictures_per_round(const Settings& settings, const Degrees& degrees);
 // Whether a picture is decoded in tiles.
 bool is_tiled(VaeTiling tiling, PictureSize size);
 
-// Fills in what the request's own adapters' files name, unless it says otherwise. Throws
-// InputError.
-Request with_sampling_of_adapters(Request request);
+// The limits for a request that may bring adapters of its own: its defaults are then what their
+// files name, not what those name that were loaded with the model. Throws InputError.
+RequestLimits limits_for(const Request& request, const RequestLimits& limits);
 
 // Rounds sizes down to the family's multiple, with a warning.
 // Throws InputError naming the field, its range and the value.

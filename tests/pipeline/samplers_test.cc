@@ -212,6 +212,28 @@ TEST(Samplers, OfARequestsOwnLorasAreBelievedToo) {
   EXPECT_EQ(engine.complete(complete, {}).sampling.sigmas, complete.sampling.sigmas);
 }
 
+// Those of the adapters that a request replaces count no longer.
+TEST(Samplers, OfLoadedLorasEndWhereARequestReplacesThem) {
+  const TemporaryFolder folder, other;
+  const auto loaded = adapter_with(
+      folder.path(), {{"sample_sigmas", "[1, 0.6, 0.2]"}, {"sampler", "res_multistep"}});
+  const auto own = adapter_with(other.path(), {{"num_inference_steps", "7"}});
+  const Engine plain({.model = kModel}, {});
+  const Engine engine(
+      {.model = kModel, .adapters = {{loaded, 1}}, .adapter_mode = AdapterMode::kUnmerged}, {});
+  EXPECT_EQ(engine.settle({.prompts = {"a"}}, {}).num_steps, 3);
+  const auto published = plain.settle({.prompts = {"a"}}, {});
+  const auto none = engine.settle({.prompts = {"a"}, .adapters = std::vector<Adapter>{}}, {});
+  EXPECT_EQ(none.num_steps, published.num_steps);
+  EXPECT_EQ(none.sampling.sampler, published.sampling.sampler);
+  EXPECT_TRUE(none.sampling.base_sigmas.empty());
+  const auto replaced = engine.complete({.prompts = {"a"}, .adapters = {{{own, 1}}}}, {});
+  EXPECT_EQ(replaced.steps, 7);
+  EXPECT_EQ(replaced.sampling.sampler, published.sampling.sampler);
+  const auto kept = engine.complete({.prompts = {"a"}, .adapters = {{{loaded, 1}}}}, {});
+  EXPECT_EQ(kept.sampling.base_sigmas, (std::vector<double>{1, 0.6, 0.2}));
+}
+
 TEST(Samplers, SayWhichFileNamesWrongLevels) {
   const TemporaryFolder folder;
   const auto lora = adapter_with(folder.path(), {{"sample_sigmas", "[0.5, 0.7]"}});

@@ -109,10 +109,9 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
   const auto complete = [family, tiling = model.tiling, cfg = options.layout.cfg](
                             Request request, const Hooks& hooks) {
     if (request.vae_tiling == VaeTiling::kAuto) request.vae_tiling = tiling;
-    const auto& limits = family->description().limits;
+    const auto limits = limits_for(request, family->description().limits);
     require(num_branches(request, limits) >= cfg, "this server's ranks share the branches of ",
             "guidance: ask for a negative prompt and a true guidance scale above 1");
-    request = with_sampling_of_adapters(std::move(request));
     return completed(request, settle(request, limits, hooks.warning));
   };
   const auto generate = [engines, index](const Request& request, const Hooks& hooks) {
@@ -120,7 +119,7 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
   };
   const auto text = [family, engines, index](const Picture& picture, const Request& request,
                                              const std::vector<InputFile>& files) {
-    const auto settings = settle(request, family->description().limits, {});
+    const auto settings = settle(request, limits_for(request, family->description().limits), {});
     return text_in_file(picture, settings, request, engines->options(index), files);
   };
   const bool starts_at_prompt = family->description().limits.guided_from == GuidedFrom::kPositive;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,9 @@ struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28, frames = 1;
   double guidance = 3.5;
   int max_sequence_length = 512;
-  Sampling sampling = {};  // what the model's files name
+  Sampling sampling = {};  // what the model's files name, and adapters loaded with it
+  // The same without those adapters; null: there are none.
+  std::shared_ptr<const RequestDefaults> without_adapters = {};
 };
 // Which multiple of pixels is drawn in place of a size that is none, if that is not refused.
 enum class SizeRounding { kDown, kUp, kNever };

@@ -285,7 +285,6 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
 
 namespace {
 
-// An adapter that was distilled for certain steps wins over the model's files.
 void take_named(const NamedSampling& named, RequestDefaults& d) {
   d.sampling = named.sampling;
   d.steps = named.steps.value_or(d.steps);
@@ -303,28 +302,41 @@ NamedSampling sampling_of_index(const std::filesystem::path& path) {
   return read_named_sampling({{"sample_sigmas", *it}}, path.string());
 }
 
+RequestDefaults defaults_of_files(const ModelFiles& files, const RequestDefaults& published) {
+  auto d = published;
+  const auto path = files.folder / "generation_config.json";
+  auto named = sampling_of_index(index_of(files.folder));
+  if (is_there(path)) {
+    const auto json = read_json(path);
+    const JsonObject config(json, path.string());
+    named = joined_sampling(named, read_named_sampling(json, path.string()));
+    d.width = int(config.integer_or("width", d.width, 1, 1 << 14));
+    d.height = int(config.integer_or("height", d.height, 1, 1 << 14));
+    d.frames = int(config.integer_or("num_frames", d.frames, 1, 10'000));
+    d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, 10'000));
+    d.guidance = config.number_or("guidance_scale", d.guidance);
+    d.max_sequence_length =
+        int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, kMostTextTokens));
+  }
+  take_named(named, d);
+  return d;
+}
+
 }  // namespace
 
 RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published) {
-  auto d = published;
-  const auto path = files.folder / "generation_config.json";
-  auto named = joined_sampling(sampling_of_adapters(files.adapters),
-                               sampling_of_index(index_of(files.folder)));
-  if (!is_there(path)) {
-    take_named(named, d);
-    return d;
-  }
-  const auto json = read_json(path);
-  const JsonObject config(json, path.string());
-  named = joined_sampling(named, read_named_sampling(json, path.string()));
-  d.width = int(config.integer_or("width", d.width, 1, 1 << 14));
-  d.height = int(config.integer_or("height", d.height, 1, 1 << 14));
-  d.frames = int(config.integer_or("num_frames", d.frames, 1, 10'000));
-  d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, 10'000));
-  d.guidance = config.number_or("guidance_scale", d.guidance);
-  d.max_sequence_length =
-      int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, kMostTextTokens));
-  take_named(named, d);
+  const auto defaults = defaults_of_files(files, published);
+  if (files.adapters.empty()) return defaults;
+  return defaults_with(files.adapters, defaults);
+}
+
+// An adapter that was distilled for certain steps wins over the model's files.
+RequestDefaults defaults_with(const std::vector<AppliedAdapter>& adapters,
+                              const RequestDefaults& loaded) {
+  auto d = loaded.without_adapters ? *loaded.without_adapters : loaded;
+  auto of_files = std::make_shared<const RequestDefaults>(d);
+  take_named(joined_sampling(sampling_of_adapters(adapters), {.sampling = d.sampling}), d);
+  d.without_adapters = std::move(of_files);
   return d;
 }
 

@@ -95,7 +95,11 @@ ModelFiles placed_files(const PipelineOptions& options);
 ScheduleConfig read_scheduler(const ModelFiles& files);
 
 // Reads generation_config.json in the model's directory, and takes `published` for what it leaves
-// out.
+// out. Sampling that the adapters name wins.
 RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published);
+
+// The defaults with these adapters in place of those that were loaded with the model.
+RequestDefaults defaults_with(const std::vector<AppliedAdapter>& adapters,
+                              const RequestDefaults& loaded);
 
 }  // namespace braid
