@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "image/resize.h"
@@ -29,7 +31,7 @@ class Run {
   Run(const Model& model, const Settings& settings, const Hooks& hooks, const Observers& observers)
       : model_(model), settings_(settings), hooks_(hooks), observers_(observers) {}
 
-  void embed_prompts(const PreparedPictures& pictures);
+  void embed_prompts(const PreparedPictures& pictures, int first_picture);
   void start_from(const BroughtAlong& brought);
   std::vector<Picture> draw(Batch round);
   Batch round_from(int first) const;
@@ -38,6 +40,8 @@ class Run {
  private:
   void report(const Progress& progress);
   void begin(Phase phase);
+  std::size_t prompt_of(int picture) const { return std::size_t(picture / settings_.num_images); }
+  int most_in_round(int first) const;
   Batch my_share(Batch round) const;
   DenoiseResult denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round);
   void record(const std::string& name, const Tensor& batch);
@@ -53,7 +57,10 @@ class Run {
   const Settings& settings_;
   const Hooks& hooks_;
   Observers observers_;
-  std::vector<Condition> prompts_;
+  // Those of the round that is drawn; the others are empty.
+  std::vector<Condition> prompts_ = std::vector<Condition>(settings_.prompts.size());
+  const std::shared_ptr<std::any> seen_ = std::make_shared<std::any>();  // of the references
+  EmbeddedPictures looked_at_{.embedded = {}, .scales = settings_.reference_scales};
   std::optional<Condition> negative_;
   RunFacts facts_;
   std::optional<Start> start_;
@@ -93,28 +100,35 @@ void Run::record(const std::string& name, const Tensor& batch) {
   all = all.defined() ? at::cat({all, copy}) : copy;
 }
 
-// References are appended to the prompt, not to the negative prompt.
-void Run::embed_prompts(const PreparedPictures& pictures) {
+// Embeds what the round from this picture on lacks, and drops what earlier ones needed: a request
+// may have thousands of prompts, and encoders in pages are copied for each anyway. References are
+// appended to the prompt, not to the negative prompt.
+void Run::embed_prompts(const PreparedPictures& pictures, int first_picture) {
+  const auto first = prompt_of(first_picture),
+             last = prompt_of(first_picture + most_in_round(first_picture) - 1);
+  std::fill_n(prompts_.begin(), first, Condition());
+  if (prompts_[last].text_BTC.defined()) return;
+  auto begin = first;
+  while (prompts_[begin].text_BTC.defined()) ++begin;
   const KeepFreedMemory keep;
-  EmbeddedPictures looked_at{.embedded = {}, .scales = settings_.reference_scales};
-  const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
+  const bool is_first = begin == 0;
+  const auto count = std::int64_t(last + 1 - begin) + (is_first && settings_.negative ? 1 : 0);
   std::int64_t done = 0;
-  const auto seen = std::make_shared<std::any>();
   const auto embed = [&](Prompt prompt) {
     prompt.pictures_13HW = pictures.references_13HW;
-    prompt.seen = seen;
+    prompt.seen = seen_;
     auto embedded = model_.encoders().encode(prompt, settings_.max_sequence_length, hooks_.warning);
     report({.phase = Phase::kText, .done = ++done, .total = count});
     return embedded;
   };
   report({.phase = Phase::kText, .done = 0, .total = count});
-  for (const auto& prompt : settings_.prompts) prompts_.push_back(embed(prompt));
-  if (!looked_at.scales.empty()) {
-    looked_at.embedded = model_.encoders().embed_pictures(pictures.references_13HW);
-    for (std::size_t i = 0; i < prompts_.size(); ++i)
-      prompts_[i] = model_.family().behind_prompt(prompts_[i], settings_.prompts[i], looked_at);
+  for (auto i = begin; i <= last; ++i) prompts_[i] = embed(settings_.prompts[i]);
+  if (!looked_at_.scales.empty()) {
+    if (is_first) looked_at_.embedded = model_.encoders().embed_pictures(pictures.references_13HW);
+    for (auto i = begin; i <= last; ++i)
+      prompts_[i] = model_.family().behind_prompt(prompts_[i], settings_.prompts[i], looked_at_);
   }
-  if (settings_.negative) negative_ = embed(*settings_.negative);
+  if (is_first && settings_.negative) negative_ = embed(*settings_.negative);
 }
 
 void Run::start_from(const BroughtAlong& brought) {
@@ -122,13 +136,15 @@ void Run::start_from(const BroughtAlong& brought) {
   put_back_ = brought.pictures.put_back;
 }
 
+int Run::most_in_round(int first) const {
+  return std::min(pictures_per_round(settings_, model_.mesh().degrees),
+                  settings_.num_pictures() - first);
+}
+
 // Takes as many pictures as fit, with prompts of equal token count.
 Batch Run::round_from(int first) const {
-  const auto tokens = [&](int picture) {
-    return prompts_[std::size_t(picture / settings_.num_images)].text_BTC.size(1);
-  };
-  const int most = std::min(pictures_per_round(settings_, model_.mesh().degrees),
-                            settings_.num_pictures() - first);
+  const auto tokens = [&](int picture) { return prompts_[prompt_of(picture)].text_BTC.size(1); };
+  const int most = most_in_round(first);
   int count = 1;
   while (count < most && tokens(first + count) == tokens(first)) ++count;
   return {.first = first, .count = count};
@@ -136,7 +152,7 @@ Batch Run::round_from(int first) const {
 
 // Each picture's own prompt, for the pictures of a round, one after another.
 Condition Run::condition_of(Batch batch, Batch round) const {
-  const auto of_picture = [&](int i) { return prompts_[std::size_t(i / settings_.num_images)]; };
+  const auto of_picture = [&](int i) { return prompts_[prompt_of(i)]; };
   const auto joined = [&](Tensor Condition::*part) -> Tensor {
     const auto first = of_picture(round.first).*part;
     if (!first.defined()) return {};
@@ -364,10 +380,10 @@ Generated generate_pictures(const Model& model, const Settings& settings,
                             const BroughtAlong& brought, const Hooks& hooks,
                             const Observers& observers) {
   Run run(model, settings, hooks, observers);
-  run.embed_prompts(brought.pictures);
-  run.start_from(brought);
   Generated generated;
   for (int first = 0; first < settings.num_pictures();) {
+    run.embed_prompts(brought.pictures, first);
+    if (first == 0) run.start_from(brought);
     const auto round = run.round_from(first);
     for (auto& picture : run.draw(round)) generated.pictures.push_back(std::move(picture));
     first += round.count;

@@ -1,4 +1,4 @@
-// Turns settled settings into pictures: embed the prompts, then denoise and decode batch by batch.
+// Turns settled settings into pictures, round by round: embed its prompts, denoise, decode.
 #pragma once
 
 #include "pipeline/model.h"

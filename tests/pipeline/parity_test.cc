@@ -283,6 +283,29 @@ TEST(Pipelines, TellWhatTheyDo) {
   EXPECT_EQ(seen.back().phase, Phase::kDecode);
 }
 
+// However many prompts a request has, no more are held embedded than are drawn at once.
+TEST(Pipelines, EmbedThePromptsOfARoundWhenItBegins) {
+  std::vector<std::pair<Phase, std::int64_t>> seen;  // with what each has to do
+  const Hooks hooks{.progress = [&](const Progress& p) {
+    if (p.done == 0 && p.phase != Phase::kLoad) seen.emplace_back(p.phase, p.total);
+  }};
+  const Pipeline pipeline({.model = kFixtures / "basic/model"});
+  Request request{.prompts = {"a", "b", "c", "d", "e"}, .negative_prompt = "f"};
+  request.true_cfg = 2;
+  request.width = request.height = 32;
+  request.steps = 1;
+  request.num_images = 2;
+  request.batch_size = 3;
+  EXPECT_EQ(pipeline.generate(request, hooks).size(), 10u);
+  using enum Phase;
+  const std::vector<std::pair<Phase, std::int64_t>> want = {
+      {kText, 3},    {kDenoise, 1}, {kDecode, 3},  // a, a, b
+      {kText, 1},    {kDenoise, 1}, {kDecode, 3},  // b, c, c
+      {kText, 2},    {kDenoise, 1}, {kDecode, 3},  // d, d, e
+      {kDenoise, 1}, {kDecode, 1}};
+  EXPECT_EQ(seen, want);
+}
+
 // One model, without guidance, and with guidance capped and limited to a part of the way.
 INSTANTIATE_TEST_SUITE_P(ZImageFixtures, Whole, testing::Values("zimage-turbo", "zimage"),
                          [](const auto& info) { return info.index == 0 ? "turbo" : "base"; });

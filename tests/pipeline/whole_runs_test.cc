@@ -1,7 +1,9 @@
-// Traffic and reads reported by whole runs: text encoders and autoencoder included.
+// Traffic and reads reported by whole runs, and memory that they hold: text encoders and
+// autoencoder included.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "host_memory.h"
 #include "pipeline/engine.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/counted_parameters.h"
@@ -94,5 +96,28 @@ INSTANTIATE_TEST_SUITE_P(
                     WholeRun{"tests/data/parity/schnell/model", {.ring = 3}},
                     WholeRun{"tests/data/parity/prefixed/model", {.tp = 5}},
                     WholeRun{"tests/data/parity/sharded/model", {.tp = 2, .ulysses = 2}}));
+
+// A request may have thousands of prompts, of which a plan counts those of a round.
+TEST(HeldPrompts, AreThoseOfARound) {
+  constexpr std::int64_t kTokens = 512, kWidth = 128;  // of the model's T5
+  auto& memory = HostMemory::get();
+  const Engine engine(
+      {.model = kSource / "models/demo", .dtype = Dtype::kFloat32, .condition_cache = 0}, {});
+  const auto most_held = [&](std::size_t prompts) {
+    std::int64_t most = 0;
+    const auto look = [&](const Progress& at) {
+      if (at.phase == Phase::kDenoise && at.done == 0) most = std::max(most, memory.live_bytes());
+    };
+    (void)engine.generate({.prompts = std::vector<std::string>(prompts, "a"),
+                           .width = 32,
+                           .height = 32,
+                           .steps = 1,
+                           .max_sequence_length = int(kTokens)},
+                          {.progress = look});
+    return most;
+  };
+  most_held(1);  // what stays after the first run
+  EXPECT_LT(most_held(8), most_held(1) + kTokens * kWidth * std::int64_t(sizeof(float)));
+}
 
 }  // namespace braid::whole_runs_test

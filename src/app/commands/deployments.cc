@@ -28,7 +28,21 @@ PipelineOptions fitted(PipelineOptions options) {
 // Files were chosen that were not asked for by name.
 void say_choice(const std::string& choice) { std::cerr << "braid: " << with_flags(choice) << '\n'; }
 
+// Random weights have the shapes of one transformer, and no files beside it.
+void check_synthetic(const DenoiserFlags& f) {
+  const auto& o = f.pipeline;
+  const std::pair<bool, const char*> files[] = {
+      {!o.model.empty(), "--model"},       {!o.components.empty(), "--components"},
+      {!o.comfy.empty(), "--comfy"},       {!o.text_encoder_files.empty(), "--text-encoder-file"},
+      {!o.vae_file.empty(), "--vae-file"}, {!o.controlnets.empty(), "--controlnet"},
+      {!o.redux.empty(), "--redux"}};
+  for (const auto& [is_given, flag] : files)
+    require(!is_given, "--synthetic takes random weights in place of files: it cannot be given ",
+            "with ", flag);
+}
+
 Deployment deployed_denoiser(const DenoiserFlags& f) {
+  if (!f.synthetic.empty()) check_synthetic(f);
   auto options = f.synthetic.empty() ? with_bundled(f.pipeline) : f.pipeline;
   return deploy({.pipeline = on_launched_ranks(std::move(options)),
                  .stated = f.stated,
@@ -56,10 +70,10 @@ void warn_of(const std::vector<std::string>& unused) {
 
 Deployment deployed(const GenerateFlags& flags, const Request& request,
                     const std::function<void(const std::string&)>& say) {
-  return deploy({.pipeline = fitted(with_bundled(flags.options)),
-                 .stated = flags.stated,
-                 .request = request,
-                 .say = say});
+  auto options = fitted(with_bundled(flags.options));
+  options.condition_cache = 0;  // there is no later request, and a budget does not count it
+  return deploy(
+      {.pipeline = std::move(options), .stated = flags.stated, .request = request, .say = say});
 }
 
 Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model) {

@@ -70,6 +70,12 @@ TEST(Deployments, AreTheSameThroughEveryCommandAndTheLibrary) {
   }
 }
 
+// One run has no use for what it encoded, and its budget no room.
+TEST(Deployments, RememberPromptsForLaterRequestsOnly) {
+  EXPECT_EQ(generated({"-m", kDemo}).options.condition_cache, 0);
+  EXPECT_GT(served({"-m", kDemo}).options.condition_cache, 0);
+}
+
 TEST(Deployments, KeepToABudgetAsTheLibraryDoes) {
   const std::vector<std::string> flags = {"-m", kDemo, "--memory", "215MB", "--dtype", "float32"};
   const auto wanted = told(generated(flags));
