@@ -61,7 +61,7 @@ std::string with_name(std::string sentence, std::string_view field, const std::s
 }
 
 std::string with_flags(std::string sentence) {
-  constexpr std::array<std::array<const char*, 2>, 12> kFlags = {
+  constexpr std::array<std::array<const char*, 2>, 15> kFlags = {
       {{"`model`", "--model"},
        {"`components`", "--components"},
        {"`comfy`", "--comfy"},
@@ -73,7 +73,10 @@ std::string with_flags(std::string sentence) {
        {"`true_cfg`", "--true-cfg"},
        {"`negative_prompt`", "--negative-prompt"},
        {"`boxes`", "--boxes"},
-       {"`keep_dense`", "--quantize-skip"}}};
+       {"`keep_dense`", "--quantize-skip"},
+       {"`quantize_text`", "--quantize-text"},
+       {"`only_used_layers`", "--used-layers"},
+       {"`max_sequence_length`", "--max-sequence-length"}}};
   for (const auto& [field, flag] : kFlags) sentence = with_name(std::move(sentence), field, flag);
   return sentence;
 }

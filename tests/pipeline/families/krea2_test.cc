@@ -157,6 +157,25 @@ TEST(Krea2Family, RefusesConfigsThatDoNotFitOrAreNotImplemented) {
               HasSubstr("it describes a Krea3Pipeline"));
 }
 
+// The reference draws them, too: only the end of the chat is read then.
+TEST(Krea2Family, WarnsOfLengthsThatLeaveNoPrompt) {
+  auto request = kKrea2.plain;
+  const Engine engine(kKrea2.with(), {});
+  const auto warnings_at = [&](int length) {
+    std::vector<std::string> warnings;
+    request.max_sequence_length = length;
+    (void)engine.generate(request,
+                          {.warning = [&](const std::string& one) { warnings.push_back(one); }});
+    return warnings;
+  };
+  for (const int length : {1, 5})
+    EXPECT_THAT(warnings_at(length),
+                testing::Contains("`max_sequence_length` should be at least 6 for the text encoder "
+                                  "to read any tokens of the prompt, it is " +
+                                  std::to_string(length) + ": the prompt is ignored"));
+  EXPECT_THAT(warnings_at(6), testing::Contains(HasSubstr("longer than the 1 tokens")));
+}
+
 TEST(Krea2Family, RefusesRequestsThatItCannotDraw) {
   auto request = kKrea2.plain;
   request.true_cfg = 4;

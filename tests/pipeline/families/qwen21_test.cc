@@ -176,6 +176,25 @@ TEST(Qwen21Family, RefusesConfigsThatDoNotFitOrAreNotImplemented) {
               HasSubstr("it describes a QwenImage3"));
 }
 
+// The small tokenizer makes 5 tokens of the beginning of the user's turn, 11 of its end, one of the
+// empty prompt's space, and 7 of a picture's name and markers, beside its own.
+TEST(Qwen21Family, RefusesLengthsThatTheChatExceeds) {
+  auto request = kQwen21.plain;
+  const Engine engine(kQwen21.with(), {});
+  for (const int length : {1, 12, 16}) {
+    request.max_sequence_length = length;
+    EXPECT_EQ(
+        message_of([&] { engine.generate(request, {}); }),
+        "`max_sequence_length` should be at least 17 to hold the chat around a prompt, it is " +
+            std::to_string(length));
+  }
+  request.max_sequence_length = 17;
+  EXPECT_EQ(engine.generate(request, {}).pictures.size(), 1u);
+  request.pictures.references = {qwen21_reference(32, 32, 1, false)};
+  EXPECT_THAT(message_of([&] { engine.generate(request, {}); }),
+              HasSubstr("at least 24 to hold the chat around a prompt and a picture, it is 17"));
+}
+
 TEST(Qwen21Family, RefusesRequestsThatItCannotDraw) {
   auto request = kQwen21.plain;
   request.true_cfg = 4;

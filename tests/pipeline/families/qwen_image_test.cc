@@ -184,6 +184,29 @@ TEST(QwenImageEdit, DrawsInTheShapeOfTheLastReference) {
   EXPECT_THROW(settle(request, plus, {}), InputError);
 }
 
+// The reference's pipelines cut nothing, whatever the length is.
+TEST(QwenImageEdit, ReadsItsPicturesWhateverTheLengthIs) {
+  auto request = edit_request();
+  request.prompts = {"a star", "two blue circles"};
+  request.width = 96;
+  request.height = 64;
+  request.max_sequence_length = 1;
+  std::vector<std::string> warnings;
+  const auto facts =
+      Engine(editing("qwen-image-edit"), {})
+          .generate(request, {.warning = [&](const std::string& one) { warnings.push_back(one); }},
+                    {.record = RecordTensors::kYes})
+          .facts;
+  const auto least = 202 + 3 + 1 - 64;  // the system's, the picture's, one of the prompt's
+  EXPECT_THAT(warnings,
+              testing::Contains(testing::AllOf(
+                  HasSubstr(text_of("`max_sequence_length` should be at least ", least, " ")),
+                  HasSubstr("it is 1: the prompt is ignored"))));
+  const auto& embeds = facts.recording.at("prompt_embeds");
+  EXPECT_GT(embeds.size(1), least);  // a picture has many tokens
+  EXPECT_TRUE(at::equal(embeds[0], embeds[1]));
+}
+
 // References, at timestep 0, are split over ranks like the noise.
 TEST(SlowQwenImageEdit, LooksAtReferencesUnderEveryLayout) {
   auto request = edit_request();

@@ -23,6 +23,12 @@ std::string whole_chat(const std::string& prompt, std::size_t num_pictures) {
   return std::string(kQwen21System) + qwen21_chat(prompt, num_pictures);
 }
 
+// The pictures that stand in a chat, for an error.
+std::string beside(std::size_t num_pictures) {
+  if (num_pictures == 0) return "";
+  return num_pictures == 1 ? " and a picture" : text_of(" and ", num_pictures, " pictures");
+}
+
 std::vector<std::int64_t> ids_in(const Encoding& encoding) {
   const auto first = encoding.ids.begin() + encoding.begin;
   return {first, first + encoding.length};
@@ -76,14 +82,19 @@ Qwen21Text::Qwen21Text(const Qwen3VlConfig& config, const fs::path& folder, at::
 }
 
 // The reference reads prompts of any length. Here the end of a very long one is cut, not that of
-// its chat.
+// its chat, and not the marks of its pictures, which stand before it.
 std::vector<std::int64_t> Qwen21Text::ids_of(const Prompt& prompt, int max_sequence_length,
                                              const Warn& warn) const {
   const auto end = ids_in(tokenizer_->encode(std::string(kQwen21ChatEnd), kLongestTurn));
-  const auto pictures = std::int64_t(prompt.pictures_13HW.size());
+  const auto num_pictures = prompt.pictures_13HW.size();
+  const auto unseen = num_system_ + std::int64_t(num_pictures);
+  const auto shortest = tokenizer_->encode(whole_chat("", num_pictures), kLongestTurn).length;
+  const auto least = shortest - unseen + std::int64_t(end.size());
+  require(max_sequence_length >= least, "`max_sequence_length` should be at least ", least,
+          " to hold the chat around a prompt", beside(num_pictures), ", it is ",
+          max_sequence_length);
   const auto most = max_sequence_length - std::int64_t(end.size());
-  const auto read = tokenizer_->encode(whole_chat(prompt.text, prompt.pictures_13HW.size()),
-                                       num_system_ + pictures + most);
+  const auto read = tokenizer_->encode(whole_chat(prompt.text, num_pictures), unseen + most);
   if (read.truncated && warn)
     warn(text_of("the prompt is longer than the ", most,
                  " tokens that the text encoder reads: its end is ignored"));

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 // Tokens of the system turn and the beginning of the user's, as the published tokenizer splits
 // them; those of Edit with the first picture's mark. The transformer does not see them.
 constexpr int kSystemTokens = 34, kEditSystemTokens = 64;
+constexpr std::int64_t kLongestBeginning = 1 << 13;  // tokens of a chat before its prompt
 
 const ChatTokens kPlainChat{.tokens = {"<|im_start|>", "<|im_end|>"}, .template_says = {}};
 const ChatTokens kPictureChat{
@@ -42,6 +43,32 @@ std::vector<std::int64_t> ids_of(const Tokenizer& tokenizer, const std::string& 
                  " tokens that the text encoder reads with its chat: its end is ignored"));
   const auto first = read.ids.begin() + read.begin;
   return {first, first + read.length};
+}
+
+// How many tokens of a chat of Edit stand before its prompt: all pictures are among them.
+std::int64_t tokens_before_prompt(const Tokenizer& tokenizer, QwenImageKind kind,
+                                  std::size_t num_pictures) {
+  const auto chat = edit_chat(kind, "", num_pictures);
+  return tokenizer.encode(chat.substr(0, chat.rfind("<|im_end|>")), kLongestBeginning).length;
+}
+
+// A picture counts as one token towards the longest prompt. The reference's pipelines of Edit draw
+// with any length, which cuts nothing there, so that pictures are read whatever it is.
+std::vector<std::int64_t> edit_ids_of(const Tokenizer& tokenizer, QwenImageKind kind,
+                                      const Prompt& prompt, int max_sequence_length,
+                                      const Warn& warn) {
+  const auto num_pictures = prompt.pictures_13HW.size();
+  const auto chat = edit_chat(kind, prompt.text, num_pictures);
+  const auto before = tokens_before_prompt(tokenizer, kind, num_pictures);
+  const auto least = before + 1 - kEditSystemTokens;
+  if (max_sequence_length >= least)
+    return ids_of(tokenizer, chat, kEditSystemTokens + max_sequence_length, warn);
+  if (warn)
+    warn(text_of(
+        "`max_sequence_length` should be at least ", least,
+        " for the text encoder to read any tokens of the prompt behind its pictures, it is ",
+        max_sequence_length, ": the prompt is ignored"));
+  return ids_of(tokenizer, chat, before, {});
 }
 
 }  // namespace
@@ -81,11 +108,9 @@ QwenImageEditText::QwenImageEditText(const QwenImageConfigs& configs, const fs::
   check_chat_tokens(*tokenizer_, kPictureChat, folder / "tokenizer");
 }
 
-// A picture counts as one token towards the longest prompt.
 Condition QwenImageEditText::encode(const Prompt& prompt, int max_sequence_length,
                                     const Warn& warn) const {
-  const auto ids = ids_of(*tokenizer_, edit_chat(kind_, prompt.text, prompt.pictures_13HW.size()),
-                          kEditSystemTokens + max_sequence_length, warn);
+  const auto ids = edit_ids_of(*tokenizer_, kind_, prompt, max_sequence_length, warn);
   const auto in_use = model_.page.use();
   const auto states =
       model_.network(ids, encoded_pictures(prompt, process_, model_.network, device_));
