@@ -159,12 +159,13 @@ class TemporaryFile {
   FileDescriptor fd_;
 };
 
-// The file `path` leads to, through a link if it is one.
-std::filesystem::path followed(const std::filesystem::path& path) {
-  std::error_code dangling;
-  if (!std::filesystem::is_symlink(path, dangling)) return path;
-  const auto target = std::filesystem::weakly_canonical(path, dangling);
-  return dangling ? path : target;
+// The file `path` leads to through links, whether or not it is there.
+std::filesystem::path followed(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // Linux follows no more
+  std::error_code failed;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, failed); ++i)
+    path = path.parent_path() / std::filesystem::read_symlink(path, failed);
+  return path;
 }
 
 std::filesystem::file_status status_of(const std::filesystem::path& path) {
@@ -181,7 +182,8 @@ std::filesystem::file_status known_status_of(const std::filesystem::path& path) 
 
 void check_name(const std::filesystem::path& path) {
   struct stat status {};
-  check_written(::lstat(path.c_str(), &status) == 0 || errno == ENOENT, path);  // too long, say
+  // Too long, say, or a link that leads back to itself.
+  check_written(::stat(path.c_str(), &status) == 0 || errno == ENOENT, path);
   check(!std::filesystem::is_directory(status_of(path)), "cannot write ", path,
         ": it is a directory");
 }

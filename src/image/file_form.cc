@@ -16,6 +16,11 @@ std::string content_type_of(const FileForm& form) {
   return std::string("image/") + format_name(form.format);
 }
 
+void check_sides(const FileForm& form, int width, int height) {
+  if (form.format == FileForm::Format::kJpeg) check_jpeg_sides(width, height);
+  if (form.format == FileForm::Format::kWebp) check_webp_sides(width, height);
+}
+
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
                     const PngText& text, std::span<const std::uint8_t> alpha) {
   using Format = FileForm::Format;

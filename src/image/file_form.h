@@ -19,8 +19,11 @@ struct FileForm {
 const char* format_name(FileForm::Format format);   // "png"
 std::string content_type_of(const FileForm& form);  // "image/png"
 
-// `alpha` is one byte per pixel, or empty; a JPEG has the picture on white, as has an opaque file.
 // Throws InputError for sizes that the format does not support.
+void check_sides(const FileForm& form, int width, int height);
+
+// `alpha` is one byte per pixel, or empty; a JPEG has the picture on white, as has an opaque file.
+// Throws as check_sides().
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
                     const PngText& text = {}, std::span<const std::uint8_t> alpha = {});
 

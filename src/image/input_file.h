@@ -6,7 +6,7 @@
 namespace braid {
 
 struct InputFile {
-  std::string role;          // "init", "mask", "reference", "control"
+  std::string role;          // "init", "mask", "reference", "control", "latents"
   std::string name, sha256;  // of the file, without folders; of its contents
 };
 

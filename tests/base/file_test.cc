@@ -72,6 +72,23 @@ TEST_F(File, ALinkStaysAndWhatItLeadsToIsReplaced) {
   EXPECT_EQ(count_of_files(), 2);
 }
 
+TEST_F(File, ALinkStaysWhereWhatItLeadsToIsNew) {
+  fs::create_directory(folder_ / "there");
+  fs::create_symlink("there/new", folder_ / "second");
+  fs::create_symlink("second", folder_ / "first");
+  write_file(folder_ / "first", "contents");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "first") && fs::is_symlink(folder_ / "second"));
+  EXPECT_EQ(read_file(folder_ / "there" / "new"), "contents");
+  fs::create_symlink("nowhere/new", folder_ / "lost");
+  EXPECT_THAT(message_of<std::exception>([&] { write_file(folder_ / "lost", "x"); }),
+              HasSubstr("No such file or directory"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "lost"));
+  fs::create_symlink("circle", folder_ / "circle");
+  EXPECT_THAT(message_of<std::exception>([&] { write_file(folder_ / "circle", "x"); }),
+              HasSubstr("Too many levels of symbolic links"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "circle"));
+}
+
 // A pipe first: were it replaced, so would the machine's devices be when root runs this.
 TEST_F(File, PipesAndDevicesAreWrittenToAndNotReplaced) {
   const auto pipe = folder_ / "pipe";

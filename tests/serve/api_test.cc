@@ -67,6 +67,20 @@ TEST(Api, WritesOtherFormsOfFiles) {
       400);
 }
 
+TEST(Api, RefusesPicturesThatTheFormCannotHoldBeforeTheyAreDrawn) {
+  FakeEngine engine;
+  engine.adapt = [](Backend& backend) { backend.info.largest_side = 1 << 14; };
+  const Server server(engine);
+  const auto wide = [&](const char* format) {
+    const nlohmann::json wish = {{"prompt", "a"}, {"size", "16384x16"}, {"output_format", format}};
+    return server.ask("POST /v1/jobs", "", wish.dump());
+  };
+  EXPECT_THAT(wide("webp"), HasSubstr("the sides of a WebP should lie between 1 and 16383, they "
+                                      "are 16384x16"));
+  EXPECT_EQ(json_of(wide("webp"))["error"]["param"], "size");
+  EXPECT_EQ(status_of(wide("jpeg")), 202);
+}
+
 TEST(Api, ChoosesAmongModelsByName) {
   FakeEngine engine(FakeEngine::Steps::kAtOnce, 2);
   const Server server(engine);

@@ -148,6 +148,20 @@ TEST_F(EnhancedRequests, SayWhatCannotBeAskedOrDrawn) {
   EXPECT_EQ(asked_, 0) << "what cannot be drawn is refused first";
 }
 
+TEST_F(EnhancedRequests, KeepOnlyAnswersThatCanBeDrawn) {
+  int kept = 0;
+  const auto answered = [&](const std::string& prompt) {
+    serve([&, prompt](const auto&, const auto&) {
+      return EnhancedPrompt{.prompt = prompt, .keep = [&] { ++kept; }};
+    });
+    return status_of(post("/v1/images/generations"));
+  };
+  EXPECT_EQ(answered("refused"), 502);
+  EXPECT_EQ(kept, 0);
+  EXPECT_EQ(answered("a red fox in the snow"), 200);
+  EXPECT_EQ(kept, 1);
+}
+
 TEST_F(EnhancedRequests, TakeTheSizeThatTheEnhancerNames) {
   serve([](const auto&, const auto&) {
     return EnhancedPrompt{.prompt = "b", .shape = braid::net::WidthHeight{1, 1}};

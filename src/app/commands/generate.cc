@@ -24,6 +24,7 @@
 #include "app/print/standard_output.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "image/parameters.h"
 #include "net/enhancer/enhanced_request.h"
 #include "pipeline/engine.h"
@@ -54,7 +55,9 @@ class GenerateRun {
   int run();
 
  private:
+  void read_latents_given();
   void deploy_here();
+  void check_form() const;
   void tell_plans();
   void tell_shares();
   void take_shares(const Engine& engine);
@@ -98,10 +101,10 @@ void check_followed(const PicturesIn& in, const PicturesTaken& taken) {
 
 // Finds all errors that can be found before a large model is loaded.
 void GenerateRun::prepare() {
-  if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
   auto read = read_input_pictures(flags_.pictures);
   request_.pictures = std::move(read.pictures);
   inputs_ = std::move(read.files);
+  read_latents_given();
   deploy_here();
   request_ = deployment_->tiled(std::move(request_));
   if (!is_first_) return;
@@ -112,8 +115,27 @@ void GenerateRun::prepare() {
   if (frames > 1)
     files_.emplace(flags_.output, int(request_.prompts.size()) * request_.num_images * frames,
                    limits.frames.kind == FrameKind::kLayer ? kDigitsOfLayers : kDigits);
-  tell_plans();
+  check_form();
   check_dump();
+  tell_plans();
+}
+
+void GenerateRun::read_latents_given() {
+  if (flags_.latents.empty()) return;
+  request_.latents = read_latents(flags_.latents);
+  const MappedFile file(flags_.latents);
+  const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()),
+                               file.bytes().size());
+  inputs_.push_back(
+      {.role = "latents", .name = flags_.latents.filename().string(), .sha256 = sha256_hex(bytes)});
+}
+
+// What the file cannot hold would be found once the picture is drawn.
+void GenerateRun::check_form() const {
+  const auto& in = request_.pictures;
+  auto size = drawn_size(request_, deployment_->family->description().limits);
+  if (in.padding_crop && in.init) size = {.width = in.init->width, .height = in.init->height};
+  check_sides(files_->form(), size.width, size.height);
 }
 
 // Boxes are called by their file.
@@ -173,16 +195,27 @@ void GenerateRun::tell_memory() {
   display_.say(sentence);
 }
 
-void GenerateRun::warn(const std::string& sentence) {
+void GenerateRun::warn(const std::string& field_named) {
+  const auto sentence = with_flags(field_named);
   warnings_.push_back(sentence);
   display_.say("warning: " + sentence);
+}
+
+// The file that a path names, through links and whether or not it is there.
+std::filesystem::path file_named(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // Linux follows no more
+  std::error_code unknown;        // then it is a file of its own
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, unknown); ++i)
+    path = path.parent_path() / std::filesystem::read_symlink(path, unknown);
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
 }
 
 void GenerateRun::check_dump() const {
   if (flags_.dump.empty()) return;
   require_writable("--dump", flags_.dump);
-  for (int k = 0; k < request_.num_images * int(request_.prompts.size()); ++k)
-    require(files_->of_picture(k) != flags_.dump, "--dump and --output are the same file, ",
+  const auto dump = file_named(flags_.dump);
+  for (int k = 0; k < files_->num_pictures(); ++k)
+    require(file_named(files_->of_picture(k)) != dump, "--dump and --output are the same file, ",
             flags_.dump.string());
 }
 
@@ -216,17 +249,18 @@ void GenerateRun::enhance() {
   if (!is_first_) return;
   const auto enhancer = prompt_enhancer(flags_.enhancer, options().model,
                                         net::answers_in_folder(net::answer_folder()));
-  const auto& description = deployment_->family->description();
+  const auto info = info_of(deployment_->family->description());
   auto drawn = request_;
   originals_ = request_.prompts;
   for (std::size_t i = 0; i < originals_.size(); ++i) {
     display_.say("asking the enhancer at " + net::host_of_url(flags_.enhancer.url));
     const auto enhanced = enhancer.enhance(net::plain_prompt(request_, i), signals_.token());
-    drawn = net::with_enhanced(std::move(drawn), i, enhanced, info_of(description));
+    drawn = net::with_enhanced(std::move(drawn), i, enhanced, info);
+    if (is_launched()) drawn.width = request_.width, drawn.height = request_.height;
+    deploy_for(drawn);
+    if (enhanced.keep) enhanced.keep();
     display_.say("prompt: " + one_line(enhanced.prompt, kLongestShown));
   }
-  if (is_launched()) drawn.width = request_.width, drawn.height = request_.height;
-  deploy_for(drawn);
 }
 
 // What cannot be drawn of an answer is the enhancer's mistake, not the user's.

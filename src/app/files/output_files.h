@@ -20,6 +20,7 @@ class OutputFiles {
   OutputFiles(const OutputFlags& flags, int num_pictures, std::size_t fewest_digits = 3);
 
   const FileForm& form() const { return form_; }
+  int num_pictures() const { return num_pictures_; }
   bool is_standard_output() const { return is_standard_output_; }
   // Counted from 0. Where files are numbered, a file that another program makes moves the numbers
   // on.

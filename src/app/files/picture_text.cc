@@ -52,16 +52,24 @@ std::string list_of(const std::vector<double>& numbers) {
   return text;
 }
 
-// What differs from Euler and the scheduler's levels.
+// The model's files and adapters may name others: what was asked for instead is told, even if it is
+// usual.
 void add_sampling(PngText& text, const Sampling& s) {
-  if (const auto sampler = s.sampler.value_or(Sampler::kEuler); sampler != Sampler::kEuler)
-    text.emplace_back("sampler", sampling_name(kSamplers, sampler));
-  if (const auto schedule = s.schedule.value_or(SigmaSchedule::kModel);
-      schedule != SigmaSchedule::kModel)
-    text.emplace_back("schedule", sampling_name(kSigmaSchedules, schedule));
+  text.emplace_back("sampler", sampling_name(kSamplers, s.sampler.value_or(Sampler::kEuler)));
+  if (s.schedule) text.emplace_back("schedule", sampling_name(kSigmaSchedules, *s.schedule));
   if (!s.sigmas.empty()) text.emplace_back("sigmas", list_of(s.sigmas));
   if (!s.base_sigmas.empty()) text.emplace_back("base_sigmas", list_of(s.base_sigmas));
   if (s.shift) text.emplace_back("shift", decimal(*s.shift));
+}
+
+// As a request says it: `padding_crop` puts a piece of that size back into a larger picture. A part
+// that is returned has the size of its reference, and no request says that.
+void add_size(PngText& text, const Picture& picture, const Settings& settings) {
+  const int width = settings.returned ? picture.width : settings.width,
+            height = settings.returned ? picture.height : settings.height;
+  text.emplace_back("size", std::to_string(width) + "x" + std::to_string(height));
+  if (settings.layers() == 0 && settings.frames > 1)
+    text.emplace_back("frames", std::to_string(settings.frames));
 }
 
 // Names and contents of the files, numbered where there may be several of a role.
@@ -115,6 +123,18 @@ void add_numbers(PngText& text, const PipelineOptions& options) {
     text.emplace_back("quantize_skip", layers_text(memory.keep_dense));
 }
 
+// Names without folders: where files lie is nobody else's business.
+void add_files(PngText& text, const PipelineOptions& options) {
+  text.emplace_back("model", model_name(options.model));
+  if (!options.components.empty()) text.emplace_back("components", model_name(options.components));
+  std::string encoders;
+  for (const auto& file : options.text_encoder_files)
+    encoders += (encoders.empty() ? "" : ", ") + file.filename().string();
+  if (!encoders.empty()) text.emplace_back("text_encoder_file", encoders);
+  if (!options.vae_file.empty())
+    text.emplace_back("vae_file", options.vae_file.filename().string());
+}
+
 void add_cache(PngText& text, const CacheOptions& cache) {
   if (cache.mode == CacheMode::kOff) return;
   const CacheOptions usual;
@@ -136,7 +156,7 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   text.emplace_back("steps", std::to_string(settings.steps));
   add_sampling(text, settings.sampling);
   text.emplace_back("guidance", decimal(settings.guidance));
-  text.emplace_back("size", std::to_string(picture.width) + "x" + std::to_string(picture.height));
+  add_size(text, picture, settings);
   if (settings.layers() > 0) {
     text.emplace_back("layers", std::to_string(settings.layers()));
     text.emplace_back("layer", std::to_string(picture.frame));
@@ -147,17 +167,20 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   for (std::size_t i = 0; i < settings.reference_scales.size(); ++i)
     if (const auto scale = settings.reference_scales[i]; scale != 1)
       text.emplace_back("reference_" + std::to_string(i + 1) + "_scale", decimal(scale));
+  if (settings.reference_cache == ReferenceCache::kOff) text.emplace_back("reference_cache", "off");
   if (!settings.reference_scales.empty() && !options.redux.empty())
     text.emplace_back("redux", model_name(options.redux));
   if (settings.strength) text.emplace_back("strength", decimal(*settings.strength));
   if (settings.mask_blur > 0) text.emplace_back("mask_blur", decimal(settings.mask_blur));
   if (settings.padding_crop)
     text.emplace_back("padding_crop", std::to_string(*settings.padding_crop));
+  if (settings.vae_tiling != VaeTiling::kAuto)
+    text.emplace_back("vae_tiling", settings.vae_tiling == VaeTiling::kOn ? "on" : "off");
   add_layout(text, options.layout);
   add_numbers(text, options);
   add_cache(text, options.cache);
   if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
-  text.emplace_back("model", model_name(options.model));
+  add_files(text, options);
   text.emplace_back("software", "braid " + version());
   return text;
 }

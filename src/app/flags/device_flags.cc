@@ -12,6 +12,8 @@ void add_devices_flag(FlagReader& read, PipelineOptions& options) {
             "cuda:0,cuda:0 or cuda:0-1,cpu; a single device serves all ranks.\n"
             "Ranks may share a device",
             [&](const std::string& flag, const std::string& text) {
+              require(!read.given().contains("--device"),
+                      "both --device and --devices were given: give one of them");
               options.devices = split_at_commas(text);
               for (const auto& device : options.devices)
                 require(!device.empty(), flag, " should be devices separated by commas, ", "it is ",

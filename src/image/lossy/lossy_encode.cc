@@ -18,10 +18,13 @@ namespace {
 constexpr int kFullColour = 90;                    // the quality
 constexpr std::size_t kMostExif = 0xffff - 2 - 6;  // less a segment's size and the EXIF name
 
-void check_size(int width, int height, std::span<const std::uint8_t> bytes, int largest,
-                const char* format, std::size_t channels = 3) {
+void check_sides(int width, int height, int largest, const char* format) {
   require(width >= 1 && height >= 1 && width <= largest && height <= largest, "the sides of a ",
           format, " should lie between 1 and ", largest, ", they are ", width, "x", height);
+}
+
+void check_bytes(int width, int height, std::span<const std::uint8_t> bytes,
+                 std::size_t channels = 3) {
   require(bytes.size() == std::size_t(width) * std::size_t(height) * channels, "a picture of ",
           width, "x", height, " pixels should have ", channels == 3 ? "three" : "four",
           " bytes each, it has ", bytes.size(), " in all");
@@ -106,9 +109,18 @@ std::string with_exif(std::string_view webp, int width, int height, std::string_
 
 }  // namespace
 
+void check_jpeg_sides(int width, int height) {
+  check_sides(width, height, JPEG_MAX_DIMENSION, "JPEG");
+}
+
+void check_webp_sides(int width, int height) {
+  check_sides(width, height, WEBP_MAX_DIMENSION, "WebP");
+}
+
 std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality,
                         std::string_view exif) {
-  check_size(width, height, rgb, JPEG_MAX_DIMENSION, "JPEG");
+  check_jpeg_sides(width, height);
+  check_bytes(width, height, rgb);
   JpegWriter writer;
   const bool has_exif = !exif.empty() && exif.size() <= kMostExif;
   const auto marked = has_exif ? std::string("Exif\0\0", 6).append(exif) : std::string();
@@ -122,7 +134,8 @@ namespace {
 // `encode` is libwebp's for pixels of so many channels.
 std::string webp_of(decltype(WebPEncodeRGB)& encode, int channels, int width, int height,
                     std::span<const std::uint8_t> pixels, int quality, std::string_view exif) {
-  check_size(width, height, pixels, WEBP_MAX_DIMENSION, "WebP", std::size_t(channels));
+  check_webp_sides(width, height);
+  check_bytes(width, height, pixels, std::size_t(channels));
   std::uint8_t* bytes = nullptr;
   const auto size = encode(pixels.data(), width, height, width * channels, float(quality), &bytes);
   const std::unique_ptr<std::uint8_t, decltype(&WebPFree)> owned(bytes, WebPFree);

@@ -7,6 +7,10 @@
 
 namespace braid {
 
+// Throw InputError for sizes that the format does not support.
+void check_jpeg_sides(int width, int height);
+void check_webp_sides(int width, int height);
+
 // Encodes width x height RGB pixels, three bytes each; `quality` is 0 to 100. A JPEG's colours keep
 // their full resolution from 90 on. `exif` is a TIFF structure; a JPEG has no room for more than
 // 65,527 bytes and then omits it. The same input gives the same bytes. Throws InputError for sizes

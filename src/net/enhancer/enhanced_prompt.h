@@ -1,6 +1,7 @@
 // Reads what an enhancer wrote as its model's card says: a caption, or a JSON object with one.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ struct EnhancedPrompt {
   std::optional<WidthHeight> shape = {};   // 16 and 9, of any size
   std::optional<WidthHeight> pixels = {};  // a size
   std::optional<int> like_picture = {};    // has the shape of this picture, counted from 1
+  // Remembers the answer for the same question; for whoever finds that it can be drawn. Maybe
+  // empty.
+  std::function<void()> keep = {};
 };
 
 constexpr std::size_t kLongestEnhanced = 32'000;  // characters of a prompt

@@ -110,7 +110,7 @@ EnhancedPrompt Enhancer::enhance(const PlainPrompt& prompt, const std::stop_toke
     if (const auto known = answers_.find(key)) return read(*known, prompt, locked);
   const auto answer = chat.answer(question);
   auto enhanced = read(answer, prompt, locked);
-  if (answers_.keep) answers_.keep(key, answer);
+  if (answers_.keep) enhanced.keep = [=, keep = answers_.keep] { keep(key, answer); };
   return enhanced;
 }
 

@@ -24,7 +24,7 @@ class Enhancer {
   Enhancer(ChatServer server, SystemPrompts prompts, AnswerStore answers);
 
   // Asks, or answers as before if all that would be sent is the same: server, model, prompts and
-  // pictures. Only answers that could be read are kept. Any thread may call it.
+  // pictures. The caller keeps answers that it can draw. Any thread may call it.
   // Throws EnhancerFailure; InputError for boxes and pictures that cannot be sent; Cancelled.
   EnhancedPrompt enhance(const PlainPrompt& prompt, const std::stop_token& stop) const;
 

@@ -63,6 +63,7 @@ Order enhanced_order(const ApiContext& context, Order order, const std::stop_tok
     order.request = std::move(completed.request);
     order.warnings.insert(order.warnings.end(), completed.warnings.begin(),
                           completed.warnings.end());
+    if (enhanced.keep) enhanced.keep();
   } catch (const ApiError& refusal) {
     const auto why = text_of("its answer cannot be drawn: ", refusal.what());
     throw error_of_enhancer({braid::net::EnhancerFailure::Kind::kNonsense, why});

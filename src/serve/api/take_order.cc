@@ -1,5 +1,8 @@
 #include "serve/api/take_order.h"
 
+#include "base/error.h"
+#include "serve/api_error.h"
+
 namespace braid::serve {
 namespace {
 
@@ -12,10 +15,23 @@ Order order_with_pictures(ClientOrder requested) {
   return std::move(order);
 }
 
+// What the file cannot hold would be found once the picture is drawn.
+void check_form(const Order& order) {
+  const auto& request = order.request;
+  const auto& in = request.pictures;
+  try {
+    if (in.padding_crop && in.init) return check_sides(order.form, in.init->width, in.init->height);
+    check_sides(order.form, request.width.value_or(1), request.height.value_or(1));
+  } catch (const InputError& refusal) {
+    refuse("size", refusal.what());
+  }
+}
+
 Order completed_order(Order order, const RequestBounds& bounds) {
   auto completed = completed_request(std::move(order.request), *order.backend, bounds);
   order.request = std::move(completed.request);
   order.warnings.insert(order.warnings.end(), completed.warnings.begin(), completed.warnings.end());
+  check_form(order);
   return order;
 }
 
@@ -50,6 +66,7 @@ Answer take_order(const ApiContext& context, ClientOrder requested,
     context.service.require_ready();  // a server that stops must not keep clients waiting
     const bool is_enhanced = held->is_enhanced;
     auto order = order_with_pictures(std::move(*held));
+    check_form(order);
     if (is_enhanced)
       return after_enhancing(context, std::move(order), std::move(until_answered),
                              std::move(answer));

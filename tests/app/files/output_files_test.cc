@@ -82,6 +82,44 @@ TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
   EXPECT_EQ(decimal(0.1), "0.1");
 }
 
+// Whoever draws the picture again needs these.
+TEST(PictureText, NamesWhatReplacesTheModelsOwn) {
+  PipelineOptions options;
+  options.model = "files/flux.safetensors";
+  Settings settings;
+  settings.width = settings.height = 64;
+  Picture put_back;
+  put_back.width = 640;
+  put_back.height = 480;
+  const auto written = [&](const char* name) {
+    for (const auto& [key, value] :
+         text_of_picture(put_back, Prompt{"a", "", {}, {}}, settings, options, {}))
+      if (key == name) return value;
+    return std::string();
+  };
+  EXPECT_EQ(written("size"), "64x64") << "as it was drawn";
+  EXPECT_EQ(written("sampler"), "euler");
+  for (const auto* const name :
+       {"schedule", "vae_tiling", "components", "vae_file", "reference_cache", "frames"})
+    EXPECT_EQ(written(name), "") << name;
+  settings.sampling.schedule = SigmaSchedule::kModel;
+  EXPECT_EQ(written("schedule"), "model") << "the model's files or an adapter may name another";
+  settings.returned = Region{0, 0, 640, 480};
+  EXPECT_EQ(written("size"), "640x480") << "of what is returned of it";
+  settings.reference_cache = ReferenceCache::kOff;
+  EXPECT_EQ(written("reference_cache"), "off");
+  settings.frames = 5;
+  EXPECT_EQ(written("frames"), "5");
+  settings.vae_tiling = VaeTiling::kOn;
+  options.components = "models/FLUX.1-dev";
+  options.text_encoder_files = {"a/clip.safetensors", "b/t5.safetensors"};
+  options.vae_file = "c/ae.safetensors";
+  EXPECT_EQ(written("vae_tiling"), "on");
+  EXPECT_EQ(written("components"), "FLUX.1-dev");
+  EXPECT_EQ(written("text_encoder_file"), "clip.safetensors, t5.safetensors");
+  EXPECT_EQ(written("vae_file"), "ae.safetensors");
+}
+
 // A server with Redux also makes pictures without it.
 TEST(PictureText, NamesReduxWhereItWasUsed) {
   PipelineOptions options;

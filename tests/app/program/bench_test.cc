@@ -165,6 +165,10 @@ TEST_F(Bench, RefusesWhatItCannotTime) {
   expect_bad_input({"bench", "--double", "2"},
                    "numbers of blocks can be chosen for synthetic weights only");
   expect_bad_input({"bench", "--synthetic", "flux1-dev", "--double", "0"}, "--double");
+  for (const char* const flag : {"--model", "--components", "--vae-file", "--controlnet"})
+    expect_bad_input({"bench", "--synthetic", "flux1-dev", flag, "x"},
+                     std::string("it cannot be given with ") + flag);
+  expect_bad_input({"bench", "--device", "cpu", "--devices", "cpu,cpu"}, "both --device and");
   expect_bad_input({"bench", "--runs", "0"}, "--runs");
   expect_bad_input({"bench", "-m", "nowhere"}, "there is no model at nowhere");
 }

@@ -91,6 +91,8 @@ TEST_F(EnhancedPictures, AreNotDrawnWithoutAnAnswer) {
   StandInChat boxes(R"({"prompt": "a <b>", "boxes": [{"id": "b", "bbox": [0, 0, 9, 9],
                         "desc": "c"}]})");
   refused(boxes.url(), "its answer cannot be drawn: this model takes no boxes");
+  refused(boxes.url(), "its answer cannot be drawn: this model takes no boxes");
+  EXPECT_EQ(boxes.questions().size(), 2u) << "such an answer is not kept";
 }
 
 TEST_F(EnhancedPictures, AreStoppedWhileTheEnhancerThinks) {

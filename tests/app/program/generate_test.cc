@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "has_match.h"
 #include "image/png.h"
 #include "workplace.h"
@@ -272,6 +273,9 @@ TEST_F(Generate, StartsFromTheLatentsOfADump) {
   draw({"a", "--latents", "d.safetensors", "-o", "2.png", "--dtype", "float32"});
   EXPECT_EQ(decode_png(bytes("1.png"), "").rgb, decode_png(bytes("2.png"), "").rgb);
   const auto dump = bytes("d.safetensors");
+  EXPECT_THAT(read_png_text(bytes("2.png"), ""),
+              testing::IsSupersetOf(
+                  PngText{{"latents", "d.safetensors"}, {"latents_sha256", sha256_hex(dump)}}));
   for (const auto* const name : {"prompt_embeds", "pooled_prompt_embeds", "latents_initial",
                                  "sigmas", "timesteps", "velocity_first", "latents_final"})
     EXPECT_THAT(dump, HasSubstr("\"" + std::string(name) + "\""));

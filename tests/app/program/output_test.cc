@@ -111,6 +111,10 @@ TEST_F(Output, ReplacesAnOldFileAndFollowsALink) {
   EXPECT_EQ(draw({"a", "-o", "link.png"}).exit_code, 0);
   EXPECT_TRUE(fs::is_symlink(folder_ / "link.png"));
   EXPECT_THAT(read_file(folder_ / "old.png"), testing::StartsWith("\x89PNG"));
+  fs::create_symlink("new.png", folder_ / "early.png");
+  EXPECT_EQ(draw({"a", "-o", "early.png"}).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "early.png"));
+  EXPECT_THAT(read_file(folder_ / "new.png"), testing::StartsWith("\x89PNG"));
 }
 
 TEST_F(Output, MayBeADevice) {
@@ -128,6 +132,12 @@ TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
   expect_refusal(draw({"a", "-o", "new/deep/", "-m", "nowhere"}), 2, "there is no model");
   expect_refusal(draw({"a", "-o", "a.gif"}), 2, "--output should end in .png, .jpg or .webp");
   expect_refusal(draw({"a", "-o", "a.png", "--dump", "a.png"}), 2, "are the same file");
+  expect_refusal(draw({"a", "-o", "a.png", "--dump", "./a.png"}), 2, "are the same file");
+  fs::create_symlink("a.png", folder_ / "link");
+  expect_refusal(draw({"a", "-o", "a.png", "--dump", "link"}), 2, "are the same file");
+  fs::remove(folder_ / "link");
+  expect_refusal(draw({"a", "-o", "a.webp", "--size", "16384x16"}), 2,
+                 "the sides of a WebP should lie between 1 and 16383");
   expect_refusal(draw({"a", "--dump", "missing/a"}), 2, "there is no folder missing");
   expect_refusal(draw({"a", "--dump", "."}), 2, "should be a file, it is a folder");
   EXPECT_THAT(files(), ElementsAre("file"));

@@ -106,6 +106,7 @@ TEST_F(PicturesIn, AreDrawnWhereTheyAreTransparent) {
   EXPECT_THAT(text, Contains(Pair("mask", "alpha")));
   EXPECT_THAT(text, Contains(Pair("mask_blur", "1.5")));
   EXPECT_THAT(text, Contains(Pair("padding_crop", "2")));
+  EXPECT_THAT(text, Contains(Pair("size", "64x64"))) << "as --size says it";
   const auto made = decode_png(png, "braid.png");
   EXPECT_EQ(std::pair(made.width, made.height), std::pair(17, 9));
 }
