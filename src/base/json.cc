@@ -9,16 +9,18 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/foreign_file.h"
+#include "base/json_error.h"
 
 namespace braid {
-namespace {
 
-// What nlohmann's reader found, without its own name for it: "[json.exception.parse_error.101] ".
-std::string_view sentence_of(const nlohmann::json::exception& error) {
-  const std::string_view text = error.what();
+void refuse_json(const std::string& source, const std::exception& found) {
+  std::string_view text = found.what();
   const auto end = text.starts_with("[json.exception.") ? text.find("] ") : text.npos;
-  return end == text.npos ? text : text.substr(end + 2);
+  if (end != text.npos) text.remove_prefix(end + 2);
+  throw InputError(text_of(source, " is not valid JSON: ", text));
 }
+
+namespace {
 
 // Builds the value that nlohmann's reader reports piece by piece, and rejects what its own parser
 // would silently accept: duplicate keys and unbounded nesting. (Its parser with a callback takes
@@ -50,7 +52,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t, const std::string&,
                    const nlohmann::json::exception& error) override {
-    throw InputError(text_of(source_, " is not valid JSON: ", sentence_of(error)));
+    refuse_json(source_, error);
   }
 
  private:

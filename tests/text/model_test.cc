@@ -87,7 +87,8 @@ TEST(ModelJson, NamesWhatIsThereTwice) {
 TEST(ModelJson, RefusesWhatIsNotJson) {
   for (const char* text : {"", "{", "[1,]", "{\"a\":1}x", "\"\xff\"", R"({"model": {"vocab": {"a")",
                            R"({"model": {"vocab": {"\ud800": 1}}})", R"({"model": {"merges": [)"})
-    EXPECT_THAT(complaint(text), HasSubstr("t.json is not valid JSON")) << text;
+    EXPECT_THAT(complaint(text), testing::StartsWith("t.json is not valid JSON: parse error at"))
+        << text;
   EXPECT_THAT(complaint(std::string(100'000, '[')), HasSubstr("deeper than 100"));
   EXPECT_THAT(complaint(R"({"model": {"vocab": )" + std::string(100'000, '[')),
               HasSubstr("a list"));

@@ -129,6 +129,7 @@ class Conversion {
   std::vector<SurveyedTensor> asked_of(const Part& part, LoadOptions load);
   std::shared_ptr<const ShardJob> rest_of(const Part& part, const ShardJob& job) const;
   bool is_cut(const Part& part) const { return cut_.contains(part.folder); }
+  void check_single_file() const;
   void check_place() const;
   void tell(std::int64_t bytes);
   ShardJob job_of(const Part& part);
@@ -239,6 +240,20 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
   return std::make_shared<const ShardJob>(std::move(rest));
 }
 
+// A single file holds the transformer alone, as safetensors.
+void Conversion::check_single_file() const {
+  require(out_.extension() != ".gguf", out_, " is named as a GGUF file, but a single file is ",
+          "written as safetensors");
+  require(o_.memory.quantize_text == Quantize::kNone && !o_.only_used_layers, out_,
+          " takes the transformer alone: `",
+          o_.only_used_layers ? "only_used_layers" : "quantize_text", "` is for text encoders");
+  for (const auto& part : family_->description().parts)
+    if (part.role == Part::Role::kText && adapts(adapted_.adapters, *family_, part) &&
+        hooks_.warning)
+      hooks_.warning(text_of("the adapters change ", part.folder, ", too, which a single file ",
+                             "leaves out: load them again with it, or convert to a directory"));
+}
+
 // The result must be new and must not lie in a part of the model being read.
 void Conversion::check_place() const {
   std::error_code unreadable;  // a link without a target is there, too
@@ -334,6 +349,7 @@ void Conversion::finish_folder() const {
 void Conversion::run() {
   const c10::InferenceMode inference;
   check_place();
+  if (is_single_file()) check_single_file();
   require(is_single_file() || files_.part_files.empty(), o_.model.string(),
           " holds other parts of the model, too, which are not converted: a directory needs the ",
           "folders of its parts (`components`); a single file takes the transformer alone");

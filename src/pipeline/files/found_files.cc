@@ -237,6 +237,9 @@ PipelineOptions with_files_found(PipelineOptions options, const Warn& say) {
   const bool is_single_file = is_lone_transformer(options.model);
   if (is_single_file && options.components.empty())
     options.components = chosen_components(options, say);
+  if (!is_single_file && !options.components.empty() && say)
+    say(text_of("`components` ", options.components.string(), " is not read: ",
+                options.model.string(), " is no single file, but has parts of its own"));
   if (!comfy.empty() || (is_single_file && !options.components.empty()))
     PartFinder(options, comfy, say).run();
   return options;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_error.h"
 
 namespace braid::text {
 namespace {
@@ -73,7 +74,7 @@ class Handler : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
-    throw InputError(text_of(source_, " is not valid JSON: ", e.what()));
+    refuse_json(source_, e);
   }
 
  private:

@@ -86,7 +86,8 @@ TEST_F(Lora, IsDescribed) {
   EXPECT_EQ(json["kinds"], Json::array({"LoRA"}));
   EXPECT_EQ(json["spelling"], "sd-scripts");
   EXPECT_EQ(json["modules_by_rank"], Json::parse(R"({"2": 1})"));
-  EXPECT_EQ(json["fits"], "flux1-dev, flux1-schnell");
+  EXPECT_EQ(json["fits"], std::string("flux1-dev, flux1-schnell, flux1-kontext-dev, ") +
+                              "flux1-fill-dev, flux1-canny-dev, flux1-depth-dev");
   EXPECT_EQ(json["parameters"], 2 * (21504 + 3072));
 }
 
@@ -98,7 +99,8 @@ TEST_F(Lora, ThatWidensAModelIsDescribedAsItsOwn) {
   const auto file = lora(tensors);
   const auto info = braid({"info", "--json", file});
   ASSERT_EQ(info.exit_code, 0) << info.err;
-  EXPECT_EQ(Json::parse(info.out)["fits"], "flux1-dev, flux1-schnell");
+  EXPECT_EQ(Json::parse(info.out)["fits"],
+            "flux1-dev, flux1-schnell, flux1-canny-dev, flux1-depth-dev");
   expect_bad_input({"generate", "a", "--lora", lora(pair("img_in", 192, 128))},
                    "this model needs a control picture to follow");
 }

@@ -198,6 +198,10 @@ TEST_F(PullModel, IsListedWithWhatElseIsHere) {
   // 11 901 408 320 parameters of the transformer alone, in bfloat16
   EXPECT_GT(by_name["FLUX.1-dev"]["bytes"], 2 * 11'901'408'320);
   EXPECT_EQ(by_name["FLUX.1-dev"]["path"], nullptr);
+  for (const auto* const tool : {"FLUX.1-Canny-dev", "FLUX.1-Fill-dev", "FLUX.1-Kontext-dev"}) {
+    EXPECT_EQ(by_name[tool]["family"], "FLUX.1") << tool;
+    EXPECT_GE(by_name[tool]["bytes"], by_name["FLUX.1-dev"]["bytes"]) << tool;
+  }
 }
 
 }  // namespace braid::pull_test

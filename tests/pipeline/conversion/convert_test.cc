@@ -246,6 +246,34 @@ TEST_F(Convert, TakesWhatTheIndexNamesAndFollowsLinks) {
   expect_same(run({.model = folder_ / "out"}), run({.model = model_}));
 }
 
+// What concerns text encoders has no effect on a file of the transformer.
+TEST_F(Convert, TakesForASingleFileOnlyWhatChangesATransformer) {
+  ConvertOptions options{.model = basic_ / "model",
+                         .out = folder_ / "flux.gguf",
+                         .form = ConvertOptions::Form::kSingleFile};
+  EXPECT_THAT(refusal(options), HasSubstr("flux.gguf\" is named as a GGUF file"));
+  options.out = folder_ / "flux.safetensors";
+  auto others = options;
+  others.memory.quantize_text = Quantize::kInt8;
+  EXPECT_THAT(refusal(others), HasSubstr("`quantize_text` is for text encoders"));
+  others = options;
+  others.only_used_layers = true;
+  EXPECT_THAT(refusal(others), HasSubstr("`only_used_layers` is for text encoders"));
+
+  std::map<std::string, Tensor> tensors;
+  for (const std::string module : {"lora_te1_text_model_encoder_layers_0_self_attn_k_proj",
+                                   "lora_unet_double_blocks_0_img_attn_proj"}) {
+    tensors[module + ".lora_down.weight"] = at::randn({2, 32});
+    tensors[module + ".lora_up.weight"] = at::randn({32, 2});
+  }
+  write_file(folder_ / "both.safetensors", write_safetensors(tensors));
+  options.adapters = {{.file = folder_ / "both.safetensors"}};
+  std::vector<std::string> warnings;
+  convert(options, {.warning = [&](const std::string& one) { warnings.push_back(one); }});
+  EXPECT_TRUE(fs::exists(options.out));
+  EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("the adapters change text_encoder, too")));
+}
+
 TEST_F(Convert, RefusesATruncatedModelAndMakesNothing) {
   const auto source = folder_ / "source";
   fs::copy(model_, source, fs::copy_options::recursive);

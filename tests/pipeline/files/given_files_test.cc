@@ -204,6 +204,17 @@ TEST_F(GivenFiles, AloneInAFolderAreThatFolder) {
             transformer());
 }
 
+TEST_F(GivenFiles, SayWhichComponentsAreNotRead) {
+  std::string told;
+  (void)with_files_found({.model = kModel, .components = kModel},
+                         [&](const std::string& one) { told += one; });
+  EXPECT_THAT(told, AllOf(HasSubstr("`components`"), HasSubstr("is not read")));
+  told.clear();
+  (void)with_files_found({.model = transformer(), .components = kModel},
+                         [&](const std::string& one) { told += one; });
+  EXPECT_EQ(told, "");
+}
+
 // -------------------------------------------------------------------------- Hugging Face's cache
 
 class CachedFiles : public GivenFiles {

@@ -282,6 +282,24 @@ TEST(MemoryPlan, CountsAllRanksOfADevice) {
   EXPECT_LE(plan_within(job, 20, 0, together).device_peak, 20 * kGB);
 }
 
+// A plan counts a process's own bytes as a budget does, whether or not it has pages.
+TEST(MemoryPlan, OfACpuIsWhatAPlanOfItsLayoutNeeds) {
+  auto job = flux_dev();
+  job.is_on_host = true;
+  const RankPlaces cpu{.grid = {}, .devices = {"cpu"}};
+  const auto whole = plan_within(job, 48, 0, cpu);
+  job.memory.offload.folder = "pages";
+  const auto paged = plan_within(job, 8, 0, cpu);
+  EXPECT_GT(paged.files, 0);
+  for (const auto& chosen : {whole, paged}) {
+    job.memory = chosen.memory;
+    job.tiling = chosen.tiling;
+    const auto bytes = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
+    EXPECT_EQ(needed_bytes(job, bytes), chosen.host_peak);
+    EXPECT_GT(needed_bytes(job, bytes), bytes.peak() + kProcessBytes);
+  }
+}
+
 // On a CPU, pages in memory would exist twice: only files help.
 TEST(MemoryPlan, OfACpuIsOfTheProcess) {
   auto job = flux_dev();

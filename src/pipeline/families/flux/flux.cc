@@ -186,10 +186,25 @@ std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
       configs, schedule, read_defaults(files, flux_defaults(configs.flux, kind, schedule)));
 }
 
+std::vector<std::string> published_models(FluxKind kind) {
+  switch (kind) {
+    case FluxKind::kPlain:
+      return {"flux1-dev", "flux1-schnell"};
+    case FluxKind::kKontext:
+      return {"flux1-kontext-dev"};
+    case FluxKind::kFill:
+      return {"flux1-fill-dev"};
+    case FluxKind::kControl:
+      return {"flux1-canny-dev", "flux1-depth-dev"};
+  }
+  return {};
+}
+
 // The configs' defaults are those of FLUX.1.
-std::shared_ptr<const Family> named(const std::string& name) {
-  FluxConfigs configs;
-  configs.flux.guidance_embeds = name == "flux1-dev";
+std::shared_ptr<const Family> named(const std::string& name, FluxKind kind) {
+  FluxConfigs configs{.kind = kind};
+  configs.flux.in_channels += flux_extra_channels(kind, configs.vae);
+  configs.flux.guidance_embeds = name != "flux1-schnell";
   const bool is_dev = configs.flux.guidance_embeds;
   const ScheduleConfig schedule{.shift = is_dev ? 3.0 : 1.0, .use_dynamic_shifting = is_dev};
   return std::make_shared<const FluxFamily>(configs, schedule,
@@ -212,13 +227,11 @@ FamilyEntry flux_family(FluxKind kind) {
                       "scheduler", "transformer"},
           .single_file_has = {"vector_in.in_layer.weight",
                               "time_text_embed.text_embedder.linear_1.weight"},
-          .published = kind == FluxKind::kPlain
-                           ? std::vector<std::string>{"flux1-dev", "flux1-schnell"}
-                           : std::vector<std::string>{},
+          .published = published_models(kind),
           .takes_controlnets = kind == FluxKind::kPlain,
           .takes_redux = kind != FluxKind::kKontext,
           .open = [=](const ModelFiles& files) { return open(files, kind); },
-          .named = named};
+          .named = [=](const std::string& name) { return named(name, kind); }};
 }
 
 }  // namespace braid

@@ -360,8 +360,7 @@ std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
 }
 
 std::int64_t needed_bytes(const PlanJob& job, const RankBytes& b) {
-  const bool has_pages = job.is_on_host && b.pages > 0;
-  return has_pages ? kProcessBytes + host_peak(job, b) : b.peak();
+  return job.is_on_host ? kProcessBytes + host_peak(job, b) : b.peak();
 }
 
 }  // namespace braid
