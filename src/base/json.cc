@@ -92,7 +92,9 @@ bool is_within(const Json& integer, std::int64_t low, std::int64_t high) {
 
 }  // namespace
 
+// To nlohmann's reader a zero byte is the end.
 Json parse_json(std::string_view text, const std::string& source) {
+  require(text.find('\0') == text.npos, source, " is not valid JSON: it has a byte of value zero");
   Builder builder(source);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return std::move(builder.built);

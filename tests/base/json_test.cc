@@ -22,6 +22,12 @@ TEST(Json, RefusesWhatIsNotJson) {
     EXPECT_THAT(message_of([&] { parse_json(text, "f.json"); }), HasSubstr("f.json")) << text;
 }
 
+// The reader that is wrapped takes a zero byte for the end.
+TEST(Json, RefusesZeroBytes) {
+  for (const auto& text : {std::string("{}\0x", 4), std::string("{\"a\":\0 1}", 9)})
+    EXPECT_THAT(message_of([&] { parse_json(text, "f"); }), HasSubstr("a byte of value zero"));
+}
+
 // Also of numbers that are too large, which the reader reports in another way.
 TEST(Json, SaysWhereInOurOwnWords) {
   const auto said = [](const char* text) { return message_of([&] { parse_json(text, "f"); }); };

@@ -46,14 +46,28 @@ std::string recipe_of(const ConvertOptions& o, const fs::path& given_components)
   return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-// Turns "model/" into "model".
-fs::path named(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
+// Turns "model/" and "model/." into "model".
+fs::path named(fs::path path) {
+  while (path.has_parent_path() && (!path.has_filename() || path.filename() == "."))
+    path = path.parent_path();
+  return path;
+}
 
 // Whether writing `inner` changes the folder `outer`; links are followed.
 bool lies_in(const fs::path& inner, const fs::path& outer) {
   const auto inside = real_path(inner), around = real_path(outer);
   return std::mismatch(around.begin(), around.end(), inside.begin(), inside.end()).first ==
          around.end();
+}
+
+// Permissions are not copied: a file that may not be written could not be replaced by the run that
+// goes on after an interruption.
+void copy_one(const fs::path& from, const fs::path& to) {
+  const MappedFile file(from);
+  const auto bytes = file.bytes();
+  write_file(to, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  check(digest(bytes) == digest(MappedFile(to).bytes()), to,
+        " is not what was copied: the disk or the memory of this machine is at fault");
 }
 
 // Copies a file, or a folder and all in it, following links. Checked.
@@ -66,12 +80,10 @@ void copy_all(const fs::path& from, const fs::path& to) {
         copy_all(entry.path(), to / entry.path().filename());
       return;
     }
-    fs::copy_file(from, to, fs::copy_options::overwrite_existing);
   } catch (const fs::filesystem_error& e) {
     throw Error(text_of("cannot copy ", from, " to ", to, ": ", e.code().message()));
   }
-  check(digest(MappedFile(from).bytes()) == digest(MappedFile(to).bytes()), to,
-        " is not what was copied: the disk or the memory of this machine is at fault");
+  copy_one(from, to);
 }
 
 // Opens all weights as loading does, without reading their numbers.
@@ -242,6 +254,7 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
 
 // A single file holds the transformer alone, as safetensors.
 void Conversion::check_single_file() const {
+  require(out_ == o_.out, o_.out, " is the name of a folder, but the transformer alone is a file");
   require(out_.extension() != ".gguf", out_, " is named as a GGUF file, but a single file is ",
           "written as safetensors");
   require(o_.memory.quantize_text == Quantize::kNone && !o_.only_used_layers, out_,
@@ -300,7 +313,7 @@ void Conversion::write_configs() const {
     const bool is_as_read = !part.widened && (!is_denoiser || files_.single_file.empty());
     const bool has_own = is_as_read && is_there(own);
     if (has_own)
-      fs::copy_file(own, to, fs::copy_options::overwrite_existing);
+      copy_one(own, to);
     else
       write_file(to, family_->config_text(part));
     if (is_cut(part)) mark_as_cut(to);

@@ -1,12 +1,19 @@
 #include "weights/adapters/adapter_shelf.h"
 
+#include <sys/stat.h>
+
 namespace braid {
 
 AdapterShelf::Stamp AdapterShelf::stamp_of(const std::filesystem::path& path) {
-  std::error_code missing;
-  const auto bytes = std::filesystem::file_size(path, missing);
-  if (missing) return {};
-  return {.changed = std::filesystem::last_write_time(path, missing), .bytes = bytes};
+  struct stat file = {};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  };
+  return {.modified = nanoseconds(file.st_mtim),
+          .changed = nanoseconds(file.st_ctim),
+          .number = file.st_ino,
+          .bytes = std::uint64_t(file.st_size)};
 }
 
 std::vector<AppliedAdapter> AdapterShelf::open(const std::vector<Adapter>& adapters) {

@@ -14,10 +14,11 @@ class AdapterShelf {
   std::vector<AppliedAdapter> open(const std::vector<Adapter>& adapters);
 
  private:
-  // How a file was when it was read; one that is not there is always the same.
+  // How a file was when it was read; one that is not there is always the same. Whoever sets its
+  // time of modification back changes that of its state.
   struct Stamp {
-    std::filesystem::file_time_type changed = {};
-    std::uintmax_t bytes = 0;
+    std::int64_t modified = 0, changed = 0;  // nanoseconds
+    std::uint64_t number = 0, bytes = 0;     // of the inode; the size
 
     bool operator==(const Stamp&) const = default;
   };

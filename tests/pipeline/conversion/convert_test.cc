@@ -217,6 +217,18 @@ TEST_F(Convert, GoesOnWhereItWasStopped) {
   run({.model = out});
 }
 
+// Models on shared machines may only be read.
+TEST_F(Convert, CopiesNoPermissionsOfFiles) {
+  const auto source = folder_ / "source";
+  fs::copy(model_, source, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(source))
+    if (entry.is_regular_file()) fs::permissions(entry.path(), fs::perms::owner_read);
+  convert({.model = source, .out = folder_ / "out/."});
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "out"))
+    EXPECT_NE(entry.status().permissions() & fs::perms::owner_write, fs::perms::none)
+        << entry.path();
+}
+
 TEST_F(Convert, LeavesFoldersOfOthersAlone) {
   fs::create_directories(folder_ / "out.partial");
   write_file(folder_ / "out.partial/mine", "x");
@@ -252,6 +264,8 @@ TEST_F(Convert, TakesForASingleFileOnlyWhatChangesATransformer) {
                          .out = folder_ / "flux.gguf",
                          .form = ConvertOptions::Form::kSingleFile};
   EXPECT_THAT(refusal(options), HasSubstr("flux.gguf\" is named as a GGUF file"));
+  options.out = folder_ / "folder/";
+  EXPECT_THAT(refusal(options), HasSubstr("is the name of a folder"));
   options.out = folder_ / "flux.safetensors";
   auto others = options;
   others.memory.quantize_text = Quantize::kInt8;

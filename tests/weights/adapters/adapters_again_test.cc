@@ -235,6 +235,13 @@ TEST_F(ShelvedAdapters, AreOpenedAgainIfTheFileHasChanged) {
   EXPECT_EQ(shelf_.open({{.file = file}}).front().file->modules().at("a").tensors.size(), 3u);
 }
 
+// Tools that unpack or copy set times back.
+TEST_F(ShelvedAdapters, AreOpenedAgainWhereTheirTimeWasSetBack) {
+  const auto file = replace(pair("a", 16, 6), 0);
+  const auto first = shelf_.open({{.file = file}}).front().file;
+  EXPECT_NE(shelf_.open({{.file = replace(pair("a", 16, 6), 0)}}).front().file, first);
+}
+
 // A folder stays as old as it was when a file in it is written anew.
 TEST_F(ShelvedAdapters, InFoldersAreOpenedAgainIfTheirFilesHaveChanged) {
   const auto folder = folder_ / "lora";
