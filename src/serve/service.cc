@@ -281,7 +281,6 @@ std::shared_ptr<Job> Service::next() {
     if (!has_work()) look_after_models(lock);
     if (!has_news) kept_.forget_old();
   }
-  wants_release_ = false;  // a job uses its model
   running_ = readiness_ == Readiness::kStopped ? nullptr : queue_.pop();
   if (!running_) change(Readiness::kStopped);
   return running_;

@@ -56,6 +56,23 @@ TEST(ServiceEnd, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
   EXPECT_EQ(left, 1);
 }
 
+TEST(ServiceEnd, FreesItsModelsOnceNothingWaits) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {});
+  start(service);
+  const auto running = service.submit(order_of("a")), waiting = service.submit(order_of("b"));
+  engine.wait_until_called(1);
+  EXPECT_TRUE(service.release_models());
+  EXPECT_EQ(engine.num_releases(), 0);
+  engine.finish();
+  wait_for_end(*running);
+  wait_for_end(*waiting);
+  const auto deadline = Clock::now() + std::chrono::seconds(20);
+  while (engine.num_releases() == 0 && Clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(engine.num_releases(), 1);
+}
+
 TEST(ServiceEnd, StopsWhenARankIsLostWhileNothingIsAsked) {
   FakeEngine engine;
   auto backend = engine.backend();

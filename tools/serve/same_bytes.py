@@ -64,7 +64,7 @@ def by_web_ui(server, wish):
         return by_openais(server, wish)
     fields = {**wish, "batch_size": wish.get("n", 1)}
     if "guidance" in wish:
-        fields["cfg_scale"] = fields.pop("guidance")
+        fields["distilled_cfg_scale"] = fields.pop("guidance")
     return [base64.b64decode(one) for one in server.json("POST", "/sdapi/v1/txt2img", fields)["images"]]
 
 
