@@ -60,6 +60,7 @@ void blur_along(std::uint8_t* values, int count, std::size_t stride, const Box& 
 
 Pixels blurred(const Pixels& picture, float radius) {
   auto out = picture;
+  radius = std::clamp(radius, 0.0f, float(kMostBlur));
   if (radius == 0) return out;
   const Box box(box_radius(radius));
   const auto row_bytes = std::size_t(out.width) * 3;

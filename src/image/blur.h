@@ -5,7 +5,10 @@
 
 namespace braid {
 
-// A standard deviation of `radius` pixels, 0 or more; 0 leaves the picture unchanged.
+constexpr double kMostBlur = 1000;  // pixels
+
+// A standard deviation of `radius` pixels, 0 to kMostBlur: others are taken as the nearest of
+// these. 0 leaves the picture unchanged.
 Pixels blurred(const Pixels& picture, float radius);
 
 }  // namespace braid

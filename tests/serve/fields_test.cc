@@ -112,6 +112,13 @@ TEST(Fields, AreRefusedByName) {
            {R"({"prompt": "a", "size": "99999999999x64"})", "size"},
            {R"({"prompt": "a", "size": "65x64"})", "size"},
            {R"({"prompt": "a", "size": "4096x4096"})", "size"},
+           {R"({"prompt": "a", "size": "65536x16"})", "size"},
+           {R"({"prompt": "a", "size": "16x65536", "width": 16})", "size"},
+           {R"({"prompt": "a", "shift": 0})", "shift"},
+           {R"({"prompt": "a", "shift": -1.5})", "shift"},
+           {R"({"prompt": "a", "frames": 2})", "frames"},
+           {R"({"prompt": "a", "frames": 0})", "frames"},
+           {R"({"prompt": "a", "layers": 2})", "layers"},
            {R"({"prompt": "a", "width": 40})", "width"},
            {R"({"prompt": "a", "steps": 201})", "steps"},
            {R"({"prompt": "a", "guidance": "x"})", "guidance"},
@@ -179,6 +186,85 @@ TEST(Fields, OfAFormSayWhichIsNoText) {
   EXPECT_EQ(complaint(Part{"image", true, "", "\x89PNG"}).status, 0);
   EXPECT_THAT(complaint(Part{"\xff", false, "", ""}).message,
               HasSubstr("a name that is not UTF-8"));
+}
+
+// What reading `form` complains of, if the caller reads `seed` as text and `mask` as a file.
+Refusal refusal_of_form(const std::vector<Part>& form, UnknownFields unknown) {
+  try {
+    Fields fields(form, unknown);
+    (void)fields.seed();
+    (void)fields.files("mask");
+    (void)fields.list("lora", 4);
+    (void)fields.numbers("sigmas");
+    fields.accept_unused({"style"});
+    fields.finish();
+    if (!fields.warnings().empty()) return {0, "", fields.warnings().front(), ""};
+  } catch (const ApiError& error) {
+    return {error.status, error.param, error.what(), error.code};
+  }
+  return {};
+}
+
+// Also where unknown fields are warned of: this one is known.
+TEST(Fields, OfAFormThatAreTextAreNoFiles) {
+  for (const auto unknown : {UnknownFields::kRefused, UnknownFields::kWarnedOf}) {
+    const auto found = refusal_of_form({{"seed", true, "seed.txt", "5"}}, unknown);
+    EXPECT_EQ(found.status, 400);
+    EXPECT_EQ(found.param, "seed");
+    EXPECT_EQ(found.message, "'seed' should be text, it is a file");
+    EXPECT_EQ(refusal_of_form({{"mask", true, "m.png", "x"}}, unknown).message, "");
+    EXPECT_EQ(refusal_of_form({{"style", true, "s.txt", "x"}}, unknown).message,
+              "'style' is not used: it means nothing here");
+  }
+  const auto other = refusal_of_form({{"b", true, "b.png", "x"}}, UnknownFields::kRefused);
+  EXPECT_EQ(other.message, "there is no field 'b' for a file");
+}
+
+// As browsers send a file that nobody chose.
+TEST(Fields, OfAFormWithoutAFileAreAbsent) {
+  const Part unchosen{"mask", true, "", ""};
+  Fields fields(std::vector<Part>{unchosen});
+  EXPECT_TRUE(fields.files("mask").empty());
+  EXPECT_NO_THROW(fields.finish());
+  EXPECT_EQ(refusal_of_form({{"seed", true, "", ""}}, UnknownFields::kRefused).message, "");
+  Fields empty(std::vector<Part>{{"mask", true, "m.png", ""}});
+  EXPECT_EQ(empty.files("mask").size(), 1u) << "somebody chose it";
+}
+
+TEST(Fields, OfAFormAppearOnceUnlessTheyAreLists) {
+  using Form = std::vector<Part>;
+  const Part one{"sigmas", false, "", "1"}, element{"sigmas[]", false, "", "0.5"};
+  for (const auto& form : {Form{one, one}, Form{one, element}, Form{element, one}}) {
+    const auto found = refusal_of_form(form, UnknownFields::kRefused);
+    EXPECT_EQ(found.message, "the field 'sigmas' appears twice") << form[1].name;
+    EXPECT_EQ(found.param, "sigmas");
+  }
+  Fields list(Form{element, element});
+  EXPECT_EQ(list.numbers("sigmas"), (std::vector<double>{0.5, 0.5}));
+}
+
+TEST(Fields, OfAFormNameTheListThatIsNoJson) {
+  const auto complaint = [](std::string_view text) {
+    return refusal_of_form({{"lora", false, "", text}}, UnknownFields::kRefused);
+  };
+  const auto found = complaint("[{]");
+  EXPECT_EQ(found.status, 400);
+  EXPECT_EQ(found.param, "lora");
+  EXPECT_EQ(found.code, "invalid_json");
+  EXPECT_THAT(found.message,
+              HasSubstr("'lora' is not valid JSON: parse error at line 1, column 3"));
+  EXPECT_EQ(complaint(R"([], "other": [])").code, "invalid_json");
+  const auto deep = complaint("[" + std::string(40, '[') + std::string(40, ']') + "]");
+  EXPECT_EQ(deep.message, "'lora' nests JSON deeper than 32 levels");
+}
+
+TEST(Fields, SayThatTheModelHasNeitherFramesNorLayers) {
+  EXPECT_EQ(refusal(R"({"prompt": "a", "frames": 2})").message,
+            "this model draws pictures, of one frame each: 'frames' should be 1, it is 2");
+  EXPECT_EQ(refusal(R"({"prompt": "a", "frames": 1})").message, "");
+  for (const std::string layers : {"0", "1", "2"})
+    EXPECT_EQ(refusal(R"({"prompt": "a", "layers": )" + layers + "}").message,
+              "this model draws no layers: 'layers' should be left out, it is there");
 }
 
 TEST(Fields, RefuseWhatIsNoJson) {

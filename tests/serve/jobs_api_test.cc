@@ -82,9 +82,12 @@ TEST(JobsApi, HasTheLayersOfPicturesInTheirOrder) {
 TEST(JobsApi, RefusesLayersWhereTheModelDrawsNone) {
   FakeEngine engine;
   const Server server(engine);
-  const auto answer = server.ask("POST /v1/jobs", "", R"({"prompt": "a", "layers": 1})");
-  EXPECT_EQ(status_of(answer), 400);
-  EXPECT_THAT(answer, HasSubstr("this model draws no layers"));
+  for (const std::string layers : {"1", "2"}) {
+    const auto answer =
+        server.ask("POST /v1/jobs", "", R"({"prompt": "a", "layers": )" + layers + "}");
+    EXPECT_EQ(status_of(answer), 400);
+    EXPECT_THAT(answer, HasSubstr("this model draws no layers"));
+  }
 }
 
 TEST(JobsApi, ReplaysWhatAReaderHasMissed) {

@@ -35,6 +35,39 @@ TEST(OddHttp, RefusesWhatIsAmbiguous) {
               HasSubstr("there is no Host header"));
 }
 
+// Some clients end a body with an empty line (RFC 9112, section 2.2).
+TEST(OddHttp, IgnoresEmptyLinesBeforeARequest) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto live = Server::request_text("GET /livez", "connection: close\r\n", "");
+  for (const std::string before : {"\r\n", "\r\n\r\n\r\n"})
+    EXPECT_THAT(RawClient(server.port()).asked(before + live), HasSubstr("alive"));
+  RawClient ahead(server.port());
+  const auto drawn = Server::request_text("POST /v1/images/generations", "", kSmall);
+  const auto all = ahead.asked(drawn + "\r\n" + drawn + "\r\n" + live);
+  EXPECT_THAT(all, HasSubstr("b64_json"));
+  EXPECT_THAT(all, HasSubstr("alive"));
+  EXPECT_THAT(all, Not(HasSubstr("bad_request")));
+  for (const std::string before : {"\r", "\n", " \r\n"})
+    EXPECT_EQ(status_of(RawClient(server.port()).asked(before + live)), 400) << "no empty line";
+}
+
+TEST(OddHttp, RestsBehindAnEmptyLine) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.head_time = std::chrono::milliseconds(400)});
+  RawClient rests(server.port()), begins(server.port());
+  rests.send(Server::request_text("POST /v1/images/generations", "", kSmall));
+  ASSERT_TRUE(rests.read_until("\"size\":\"16x16\"}"));
+  for (const std::string half : {"\r", "\n"}) {
+    rests.send(half);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  begins.send("\r\n");
+  EXPECT_EQ(begins.read_all(), "") << "closed after its time";
+  rests.send(Server::request_text("GET /livez", "connection: close\r\n", ""));
+  EXPECT_THAT(rests.read_all(), HasSubstr("alive"));
+}
+
 // A client that asked for the end of its connection, and then does not close its own side.
 TEST(OddHttp, ClosesConnectionsOfClientsThatDoNot) {
   FakeEngine engine;

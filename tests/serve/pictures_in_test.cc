@@ -124,6 +124,24 @@ TEST_F(PicturesIn, MayBeStreamed) {
   EXPECT_THAT(answer, HasSubstr("event: image_edit.completed"));
 }
 
+TEST_F(PicturesIn, HaveAStrengthBetweenNothingAndAll) {
+  const auto image = base64(picture(16, 16, 1));
+  for (const double strength : {-0.1, 1.5}) {
+    const std::string words = text_of("should lie between 0 and 1, it is ", strength);
+    expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", image}, {"strength", strength}}),
+                   "strength", words);
+    expect_refused(
+        post("/v1/images/edits", {{"prompt", "a"}, {"image", image}, {"strength", strength}}),
+        "strength", words);
+    expect_refused(
+        post("/sdapi/v1/img2img",
+             {{"prompt", "a"}, {"init_images", {image}}, {"denoising_strength", strength}}),
+        "denoising_strength", words);
+  }
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"strength", 0.5}}), "strength",
+                 "should come with an 'init'");
+}
+
 TEST_F(PicturesIn, OfJobsComeInJsonAndInForms) {
   const auto init = picture(16, 16, 1), mask = picture(16, 16, 255), look = picture(8, 8, 3);
   const auto in_json = post("/v1/jobs", {{"prompt", "a"},

@@ -247,6 +247,28 @@ TEST_F(WebUi, SaysWhichScalingIsNotThere) {
       413);
 }
 
+// As many pictures as a request likes, but no more pixels than it may bring, in or out.
+TEST_F(WebUi, BoundsThePixelsOfAllPicturesThatItScales) {
+  const auto asked = [&](const json& image, int count, double factor) {
+    auto list = json::array();
+    for (int i = 0; i < count; ++i) list.push_back({{"data", image}, {"name", "a"}});
+    return post(
+        "extra-batch-images",
+        {{"upscaler_1", "Nearest"}, {"upscaling_resize", factor}, {"imageList", std::move(list)}});
+  };
+  const auto small = file_of(noise(32, 32));
+  EXPECT_EQ(status_of(asked(small, 3, 100)), 200) << "3 x 3200 x 3200";
+  const auto made = asked(small, 4, 100);
+  EXPECT_EQ(status_of(made), 413);
+  EXPECT_THAT(made, HasSubstr("the picture would become 3200x3200, at most 33554432 pixels are "
+                              "made for all pictures of a request"));
+  const auto large =
+      file_of({.width = 7000, .height = 5000, .rgb = std::vector<std::uint8_t>(105'000'000)});
+  const auto read = asked(large, 1, 0.01);
+  EXPECT_EQ(status_of(read), 413);
+  EXPECT_THAT(read, HasSubstr("the image has 7000x5000 pixels, at most 33554432 pixels are read"));
+}
+
 TEST_F(WebUi, AnswersWhatItsClientsAskBeforeTheyBegin) {
   for (const auto* const list :
        {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks", "face-restorers",

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "image/blur.h"
 #include "image/mask.h"
 #include "image/resize.h"
 
@@ -12,8 +13,6 @@ namespace {
 
 using ExtraChannels = PicturesTaken::ExtraChannels;
 using NetsFollow = PicturesTaken::NetsFollow;
-
-constexpr double kMostBlur = 1000;  // pixels
 
 void check_pixels(const char* name, const Pixels& picture) {
   require(picture.width > 0 && picture.height > 0, "the ", name, " should have pixels, it has ",

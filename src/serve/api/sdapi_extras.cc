@@ -71,10 +71,18 @@ Upscaling read_upscaling(Fields& fields) {
   return requested;
 }
 
-double factor_of(const Upscaling& requested, const Pixels& picture) {
-  if (!requested.to) return requested.factor;
-  return std::max(double(requested.to->width) / picture.width,
-                  double(requested.to->height) / picture.height);
+// The size before it is cropped, as numbers that may be huge.
+struct MadeSize {
+  double width, height;
+};
+MadeSize made_size(const Upscaling& requested, double width, double height) {
+  if (requested.upscaler == "None") return {width, height};
+  const auto& to = requested.to;
+  const auto factor = to ? std::max(to->width / width, to->height / height) : requested.factor;
+  const auto side = [&](double pixels) {
+    return std::max(1.0, std::floor(pixels * factor / kMultiple)) * kMultiple;
+  };
+  return {side(width), side(height)};
 }
 
 Pixels by_nearest(const Pixels& picture, int width, int height) {
@@ -94,18 +102,9 @@ Pixels by_nearest(const Pixels& picture, int width, int height) {
 }
 
 // The web UI's "None" leaves the picture as it is, too.
-Pixels upscaled(const Pixels& picture, const Upscaling& requested, std::int64_t most_pixels) {
+Pixels upscaled(const Pixels& picture, const Upscaling& requested) {
   if (requested.upscaler == "None") return picture;
-  const auto factor = factor_of(requested, picture);
-  const auto side = [&](int pixels) {
-    return std::max(1.0, std::floor(pixels * factor / kMultiple)) * kMultiple;
-  };
-  const double width = side(picture.width), height = side(picture.height);
-  if (width * height > double(most_pixels))
-    throw ApiError(413,
-                   text_of("the picture would become ", width, "x", height, ", at most ",
-                           most_pixels, " pixels are made (--max-input-pixels)"),
-                   "too_many_pixels", "upscaling_resize");
+  const auto [width, height] = made_size(requested, picture.width, picture.height);
   const auto made = requested.upscaler == "Nearest"
                         ? by_nearest(picture, int(width), int(height))
                         : resized(picture, int(width), int(height), Resampling::kLanczos);
@@ -117,13 +116,43 @@ Pixels upscaled(const Pixels& picture, const Upscaling& requested, std::int64_t 
                  requested.to->height);
 }
 
+// Counts the pixels that all pictures of a request have, and those that are made of them.
+class PixelsLeft {
+ public:
+  explicit PixelsLeft(const RequestBounds& bounds)
+      : most_(bounds.max_input_pixels), read_(double(most_)), made_(double(most_)) {}
+
+  // Reads the file's header only. Throws ApiError: 413 for too many.
+  void take(const std::string& bytes, const Upscaling& requested) {
+    const auto stored = stored_size(bytes, "the image");
+    const double width = double(stored.width), height = double(stored.height);
+    read_ -= width * height;
+    if (read_ < 0)
+      refuse(text_of("the image has ", width, "x", height, " pixels"), "read", "image");
+    const auto made = made_size(requested, width, height);
+    made_ -= made.width * made.height;
+    if (made_ < 0)
+      refuse(text_of("the picture would become ", made.width, "x", made.height), "made",
+             "upscaling_resize");
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& fact, const char* what, const char* field) const {
+    throw ApiError(413,
+                   text_of(fact, ", at most ", most_, " pixels are ", what,
+                           " for all pictures of a request (--max-input-pixels)"),
+                   "too_many_pixels", field);
+  }
+
+  std::int64_t most_;
+  double read_, made_;
+};
+
 // One file's bytes to the other's.
-std::string upscaled_file(const std::string& bytes, const Upscaling& requested,
-                          const RequestBounds& bounds) {
+std::string upscaled_file(const std::string& bytes, const Upscaling& requested, PixelsLeft& left) {
   try {
-    const auto most = std::uint64_t(bounds.max_input_pixels);
-    const auto made =
-        upscaled(decode_picture(bytes, "the image", most), requested, bounds.max_input_pixels);
+    left.take(bytes, requested);
+    const auto made = upscaled(decode_picture(bytes, "the image"), requested);
     return encode_png(made.width, made.height, made.rgb, read_picture_text(bytes, "the image"));
   } catch (const InputError& error) {
     throw ApiError(400, error.what(), "invalid_image", "image");
@@ -143,8 +172,9 @@ Answer extra_single_image(const ApiContext& context, const HttpRequest& http,
   const auto requested = read_upscaling(fields);
   auto bytes = image_in(fields, "image");
   return {.rest = [&context, requested, bytes = std::move(bytes)] {
+    PixelsLeft left(context.bounds);
     return json_answer(
-        {{"html_info", ""}, {"image", base64(upscaled_file(bytes, requested, context.bounds))}});
+        {{"html_info", ""}, {"image", base64(upscaled_file(bytes, requested, left))}});
   }};
 }
 
@@ -155,9 +185,9 @@ Answer extra_batch_images(const ApiContext& context, const HttpRequest& http,
   std::vector<std::string> files;
   for (auto& one : fields.list("imageList", kMostImages)) files.push_back(image_in(one, "data"));
   return {.rest = [&context, requested, files = std::move(files)] {
+    PixelsLeft left(context.bounds);
     auto images = Json::array();
-    for (const auto& bytes : files)
-      images.push_back(base64(upscaled_file(bytes, requested, context.bounds)));
+    for (const auto& bytes : files) images.push_back(base64(upscaled_file(bytes, requested, left)));
     return json_answer({{"html_info", ""}, {"images", std::move(images)}});
   }};
 }

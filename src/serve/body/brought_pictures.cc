@@ -71,6 +71,12 @@ void add_all(std::vector<BroughtFile> files, const std::string& field, Role firs
     pictures.add(i == 0 ? first : Role::kReference, field, std::move(files[i]));
 }
 
+// How far to depart from the picture to start from.
+void check_strength(const char* field, std::optional<double> strength) {
+  if (strength && (*strength < 0 || *strength > 1))
+    refuse(field, text_of("'", field, "' should lie between 0 and 1, it is ", *strength));
+}
+
 }  // namespace
 
 void UndecodedPictures::add(Role role, const std::string& field, BroughtFile file) {
@@ -128,7 +134,11 @@ UndecodedPictures read_own_pictures(Fields& fields, const ModelInfo& info,
   add_one("mask", Role::kMask);
   add("reference", Role::kReference);
   add("control", Role::kControl);
-  pictures.settings().strength = fields.number({"strength"});
+  const auto strength = fields.number({"strength"});
+  check_strength("strength", strength);
+  if (strength && !pictures.settings().init)
+    refuse("strength", "a 'strength' should come with an 'init' to start from, there is none");
+  pictures.settings().strength = strength;
   read_picture_options(fields, info, pictures.settings());
   return pictures;
 }
@@ -148,6 +158,7 @@ UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
     refuse("markup", "'markup' is not followed here: paint a 'mask', or draw into the picture");
   auto mask = single(fields.files("mask"), "mask");
   const auto strength = fields.number({"strength"});
+  check_strength("strength", strength);
   UndecodedPictures pictures(bounds);
   add_all(std::move(images), field, role_of_first(info.pictures, mask || strength), pictures);
   if (mask) pictures.add(Role::kHoles, "mask", std::move(*mask));
@@ -166,6 +177,7 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   const auto role = role_of_first(info.pictures, true);
   UndecodedPictures pictures(bounds);
   add_all(std::move(images), "init_images", role, pictures);
+  if (role == Role::kInit) check_strength("denoising_strength", strength);
   if (role == Role::kInit)
     pictures.settings().strength = strength;
   else if (strength != kSdapiStrength)

@@ -37,11 +37,11 @@ void check_text(const Part& part) {
 
 // Turns an InputError of base/json into the client's error, naming the field.
 template <class Read>
-auto naming(const std::string& param, Read read) {
+auto naming(const std::string& param, Read read, const char* code = "invalid_value") {
   try {
     return read();
   } catch (const InputError& error) {
-    refuse(param, error.what());
+    throw ApiError(400, error.what(), code, param);
   }
 }
 
@@ -51,6 +51,12 @@ int depth_of(const Json& json) {
   if (json.is_structured())
     for (const auto& element : json) deepest = std::max(deepest, 1 + depth_of(element));
   return deepest;
+}
+
+Json shallow_json(std::string_view text, const std::string& source) {
+  auto json = parse_json(text, source);
+  require(depth_of(json) <= kMostDepth, source, " nests JSON deeper than ", kMostDepth, " levels");
+  return json;
 }
 
 // The program's flags follow the same rule: the engine computes in single precision.
@@ -104,6 +110,14 @@ struct Spelled {
   }
 };
 
+[[noreturn]] void refuse_twice(const std::string& name) {
+  const auto shown = name.substr(0, kLongestFieldName);
+  throw ApiError(400, "the field '" + shown + "' appears twice", "invalid_multipart", shown);
+}
+
+// A form's file that nobody chose: browsers send it without a name and without bytes.
+bool is_left_empty(const Part& part) { return part.file.empty() && part.bytes.empty(); }
+
 bool read_decimal(const std::string& text, std::uint64_t& value) {
   const auto* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
@@ -125,15 +139,11 @@ std::string bytes_of_base64(std::string_view text, const std::string& param) {
 }
 
 Fields::Fields(std::string_view body, UnknownFields unknown) : unknown_(unknown) {
-  try {
-    json_ = std::make_shared<Json>(parse_json(body, kBody));
+  const auto read = [&] {
+    json_ = std::make_shared<Json>(shallow_json(body, kBody));
     (void)JsonObject(*json_, kBody);
-  } catch (const InputError& error) {
-    throw ApiError(400, error.what(), "invalid_json");
-  }
-  if (depth_of(*json_) > kMostDepth)
-    throw ApiError(400, text_of(kBody, " nests JSON deeper than ", kMostDepth, " levels"),
-                   "invalid_json");
+  };
+  naming("", read, "invalid_json");
 }
 
 Fields::Fields(const std::vector<Part>& form, UnknownFields unknown)
@@ -142,10 +152,10 @@ Fields::Fields(const std::vector<Part>& form, UnknownFields unknown)
     const auto name =
         part.name.ends_with("[]") ? part.name.substr(0, part.name.size() - 2) : part.name;
     check_text(part);
-    if (part.is_file)
-      files_[name].push_back({part.file, std::string(part.bytes)});
-    else
+    if (!part.is_file)
       add_text(part.name, part.bytes);
+    else if (auto& files = files_[name]; !is_left_empty(part))
+      files.push_back({part.file, std::string(part.bytes)});
   }
 }
 
@@ -153,13 +163,11 @@ Fields::Fields(const std::vector<Part>& form, UnknownFields unknown)
 void Fields::add_text(const std::string& name, std::string_view text) {
   const auto bracket = name.find("[]");
   if (bracket == name.npos) {
-    if (!json_->emplace(name, text).second)
-      throw ApiError(400, "the field '" + name.substr(0, 100) + "' appears twice",
-                     "invalid_multipart", name.substr(0, 100));
+    if (!json_->emplace(name, text).second) refuse_twice(name);
     return;
   }
-  auto& list = (*json_)[name.substr(0, bracket)];
-  if (!list.is_array()) list = Json::array();
+  auto& list = *json_->emplace(name.substr(0, bracket), Json::array()).first;
+  if (!list.is_array()) refuse_twice(name.substr(0, bracket));
   const auto rest = name.substr(bracket + 2);
   if (rest.empty()) return list.push_back(text);
   if (rest.size() < 3 || !rest.starts_with('[') || !rest.ends_with(']'))
@@ -174,8 +182,18 @@ void Fields::add_text(const std::string& name, std::string_view text) {
 }
 
 bool Fields::has(const std::string& name) {
+  if (has_files(name)) refuse(name, "'" + name + "' should be text, it is a file");
+  return has_text(name);
+}
+
+bool Fields::has_text(const std::string& name) {
   known_.insert(name);
   return JsonObject(*json_, kBody).has(name);
+}
+
+bool Fields::has_files(const std::string& name) const {
+  const auto own = files_.find(name);
+  return own != files_.end() && !own->second.empty();
 }
 
 // Forms contain only text.
@@ -279,8 +297,8 @@ std::string Fields::word(const std::string& name, std::initializer_list<const ch
 
 std::vector<BroughtFile> Fields::files(const std::string& name) {
   std::vector<BroughtFile> files;
-  if (const auto own = files_.find(name); own != files_.end()) files = own->second;
-  if (!has(name)) return files;
+  if (has_files(name)) files = files_.at(name);
+  if (!has_text(name)) return files;
   const auto& value = json_->at(name);
   const auto texts = value.is_array() ? value : Json::array({value});
   for (const auto& one : texts) {
@@ -294,7 +312,9 @@ std::vector<Fields> Fields::list(const std::string& name, std::size_t most) {
   if (!has(name)) return {};
   auto value = json_->at(name);
   if (is_form_ && value.is_string())
-    value = Fields(R"({"list":)" + value.get<std::string>() + "}").json().at("list");
+    value = naming(
+        name, [&] { return shallow_json(value.get<std::string>(), "'" + name + "'"); },
+        "invalid_json");
   if (!value.is_array()) refuse(name, text_of("'", name, "' should be a list"));
   if (value.size() > most)
     refuse(name,
@@ -309,7 +329,8 @@ std::vector<Fields> Fields::list(const std::string& name, std::size_t most) {
 
 void Fields::accept_unused(std::initializer_list<const char*> names) {
   for (const auto* const name : names)
-    if (has(name)) warn(text_of("'", name, "' is not used: it means nothing here"));
+    if (has_text(name) || has_files(name))
+      warn(text_of("'", name, "' is not used: it means nothing here"));
 }
 
 void Fields::complain_of_unknown(const std::string& name, const char* more) const {

@@ -28,10 +28,10 @@ class Fields {
   // Throws ApiError if `body` is not a JSON object, repeats a key or nests deeper than 32.
   explicit Fields(std::string_view body, UnknownFields unknown = UnknownFields::kRefused);
   // Text in a form is parsed as a number when one is asked for. `name[]` is a list, and
-  // `name[][key]` a list of objects.
+  // `name[][key]` a list of objects. Throws ApiError for a field that appears twice.
   explicit Fields(const std::vector<Part>& form, UnknownFields unknown = UnknownFields::kRefused);
 
-  bool has(const std::string& name);  // present and not null
+  bool has(const std::string& name);  // present and not null; throws ApiError if it is a file
   // The value of a field with several spellings; nullopt if none is present. Throws ApiError naming
   // both if two have different values.
   std::optional<std::int64_t> integer(std::initializer_list<const char*> names, std::int64_t low,
@@ -47,8 +47,8 @@ class Fields {
   // One of the words, or `otherwise` if absent.
   std::string word(const std::string& name, std::initializer_list<const char*> words,
                    const std::string& otherwise);
-  // Files of a form by field name; in JSON base64, a data URL, or OpenAI's object with such an
-  // `image_url`; or a list of these.
+  // Files of a form by field name, but for those that nobody chose; in JSON base64, a data URL, or
+  // OpenAI's object with such an `image_url`; or a list of these.
   std::vector<BroughtFile> files(const std::string& name);
   // The elements of a list, each with its fields, also for a list given as JSON text; empty if
   // absent.
@@ -71,6 +71,8 @@ class Fields {
         is_form_(around.is_form_),
         unknown_(around.unknown_),
         warnings_(around.warnings_) {}
+  bool has_text(const std::string& name);
+  bool has_files(const std::string& name) const;
   void complain_of_unknown(const std::string& name, const char* more) const;
   void add_text(const std::string& name, std::string_view text);
   void read_scalar(const std::string& name);

@@ -75,16 +75,25 @@ Pixels covering(const Pixels& picture, int width, int height) {
 
 constexpr double kSdapiBlur = 4;  // of each direction: AUTOMATIC1111's default
 
+// The mask may be blurred here, before the request is settled.
+std::optional<double> blur_in(Fields& fields, const char* field) {
+  const auto blur = fields.number({field});
+  if (blur && !(*blur >= 0 && *blur <= kMostBlur))
+    refuse(field,
+           text_of("'", field, "' should lie between 0 and ", kMostBlur, " pixels, it is ", *blur));
+  return blur;
+}
+
 // `mask_blur`, or else the blurs of both directions.
 double mask_blur_of(Fields& fields) {
-  if (const auto both = fields.number({"mask_blur"})) {
+  if (const auto both = blur_in(fields, "mask_blur")) {
     for (const auto* const name : {"mask_blur_x", "mask_blur_y"})
       if (const auto one = fields.number({name}).value_or(*both); one != *both && one != kSdapiBlur)
         fields.warn(text_of("'", name, "' ", one, " is not used: 'mask_blur' is ", *both));
     return *both;
   }
-  const auto across = fields.number({"mask_blur_x"}).value_or(0);
-  if (fields.number({"mask_blur_y"}).value_or(0) != across)
+  const auto across = blur_in(fields, "mask_blur_x").value_or(0);
+  if (blur_in(fields, "mask_blur_y").value_or(0) != across)
     refuse("mask_blur_x", "'mask_blur_x' and 'mask_blur_y' should be equal here");
   return across;
 }
@@ -118,7 +127,7 @@ void fill_hole(PicturesIn& in) {
 }  // namespace
 
 void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in) {
-  in.mask_blur = fields.number({"mask_blur"}).value_or(0);
+  in.mask_blur = blur_in(fields, "mask_blur").value_or(0);
   if (const auto padding = fields.integer({"padding_crop"}, 0, kLargestSide))
     in.padding_crop = int(*padding);
   in.reference_scales = one_each(fields, "reference_scale", in.references.size());

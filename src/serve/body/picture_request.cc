@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/random_bits.h"
@@ -26,12 +27,32 @@ void read_size(Fields& fields, const ModelInfo& info, Request& request) {
     if (value && pixels && *pixels != *value)
       refuse_contradiction({"size", *size}, {name, text_of(*value)});
     if (value) pixels = int(*value);
+    const auto* const param = value ? name : "size";
+    if (pixels && *pixels > info.largest_side)
+      refuse(param, text_of("width and height should be at most ", info.largest_side, ", one is ",
+                            *pixels));
     if (pixels && *pixels % info.size_multiple != 0)
-      refuse(fields.has(name) ? name : "size", text_of("width and height should be multiples of ",
-                                                       info.size_multiple, ", one is ", *pixels));
+      refuse(param, text_of("width and height should be multiples of ", info.size_multiple,
+                            ", one is ", *pixels));
   };
   side("width", request.width);
   side("height", request.height);
+}
+
+// A model without frames or layers says so, whatever their number.
+void read_frames(Fields& fields, const ModelInfo& info, Request& request) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  const bool has_many = info.frames.most > 1;
+  const auto frames = fields.integer({"frames"}, has_many ? 1 : Limits::min(),
+                                     has_many ? info.frames.most : Limits::max());
+  if (frames && !has_many && *frames != 1)
+    refuse("frames", text_of("this model draws pictures, of one frame each: 'frames' should be 1, ",
+                             "it is ", *frames));
+  if (frames) request.frames = int(*frames);
+  if (info.layers.most == 0 && fields.has("layers"))
+    refuse("layers", "this model draws no layers: 'layers' should be left out, it is there");
+  if (const auto layers = fields.integer({"layers"}, 1, info.layers.most))
+    request.layers = int(*layers);
 }
 
 void read_guidance(Fields& fields, Request& request) {
@@ -107,13 +128,7 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
   if (const auto second = fields.text("prompt_2", kLongestPrompt)) request.prompts_2 = {*second};
   request.num_images = int(fields.integer({"n"}, 1, bounds.max_pictures).value_or(1));
   read_size(fields, backend.info, request);
-  if (const auto frames = fields.integer({"frames"}, 1, backend.info.frames.most))
-    request.frames = int(*frames);
-  const auto& of_layers = backend.info.layers;
-  if (const auto layers = fields.integer({"layers"}, 1, std::max(1, of_layers.most))) {
-    if (of_layers.most == 0) refuse("layers", "this model draws no layers");
-    request.layers = int(*layers);
-  }
+  read_frames(fields, backend.info, request);
   if (const auto steps = fields.integer({"steps", "num_inference_steps"}, 1, bounds.max_steps))
     request.steps = int(*steps);
   if (const auto tokens = fields.integer({"max_sequence_length"}, 1, backend.info.max_text_tokens))

@@ -107,6 +107,8 @@ void read_sampling(Fields& fields, Sampling& sampling) {
   sampling.sigmas = fields.numbers("sigmas");
   sampling.base_sigmas = fields.numbers("base_sigmas");
   sampling.shift = fields.number({"shift"});
+  if (sampling.shift && *sampling.shift <= 0)
+    refuse("shift", text_of("'shift' should be a number above 0, it is ", *sampling.shift));
 }
 
 void read_web_ui_sampling(Fields& fields, Sampling& sampling) {

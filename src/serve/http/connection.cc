@@ -18,7 +18,7 @@ constexpr std::size_t kWrittenHere = 64 << 10;     // bytes of pictures
 
 // Proxies keep connections for minutes; a head that has begun must come soon.
 void Connection::wait_for_next() {
-  if (buffer_.size() > 0) return read_head();
+  if (begins_head(buffer_)) return read_head();
   if (shared_.is_stopping) return;
   is_idle_ = true;
   rests_since_ = Clock::now();
@@ -27,7 +27,7 @@ void Connection::wait_for_next() {
                           [self = shared_from_this()](error_code error, std::size_t bytes) {
                             self->rests_since_.reset();
                             self->buffer_.commit(bytes);
-                            if (!error) self->read_head();
+                            if (!error) self->wait_for_next();
                           });
 }
 
@@ -43,7 +43,7 @@ void Connection::read_head() {
   bytes_sent_ = 0;
   is_idle_ = true;
   stream_.expires_after(shared_.options.head_time);
-  http::async_read_header(stream_, buffer_, *parser_, bound(&Connection::on_head));
+  async_read_head(stream_, buffer_, *parser_, bound(&Connection::on_head));
 }
 
 void Connection::on_head(error_code error) {

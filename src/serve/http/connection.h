@@ -12,6 +12,7 @@
 #include "serve/http/boost_messages.h"
 #include "serve/http/endpoints.h"
 #include "serve/http/event_stream.h"
+#include "serve/http/head_reader.h"
 #include "serve/http/http_server.h"
 
 namespace braid::serve {
@@ -113,7 +114,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     };
   }
 
-  boost::beast::basic_stream<net::generic::stream_protocol> stream_;
+  Stream stream_;
   net::steady_timer timer_;  // of pings
   Shared& shared_;
   boost::beast::flat_buffer buffer_;
