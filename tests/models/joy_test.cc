@@ -141,6 +141,9 @@ TEST_F(WanVae, MayHaveTheNamesOfItsAuthors) {
   const auto vae = load(file);
   expect_equal(decoded(vae, "vae.latents", Tiles::kNever), "vae.decoded");
   expect_equal(moments(vae), "vae.moments");
+  expect_equal(decoded(load(file, Vae::Parts::kDecoder), "vae.latents", Tiles::kNever),
+               "vae.decoded");
+  expect_equal(moments(load(file, Vae::Parts::kEncoder)), "vae.moments");
 }
 
 TEST_F(WanVae, HasEitherHalf) {

@@ -167,6 +167,15 @@ TEST_F(WeightsTest, ASkippedScopeIsNotMissed) {
   EXPECT_THAT(message_of<std::exception>([&] { w.finish(); }), HasSubstr("'encoderx'"));
 }
 
+TEST_F(WeightsTest, ASkippedScopeMayHaveOtherNamesInTheFile) {
+  const Names names{.spellings = {{"quant", {"conv1"}}, {"half.in", {"stem"}}}};
+  const auto w = open({{"conv1.a", {1}, {1}}, {"stem.a", {1}, {1}}, {"conv10.a", {1}, {1}}}, names);
+  (w / "quant").skip();
+  (w / "half").skip();
+  const auto left = message_of<std::exception>([&] { w.finish(); });
+  EXPECT_THAT(left, HasSubstr("1 tensor that the model does not have: 'conv10.a'"));
+}
+
 TEST_F(WeightsTest, WhatIsUnreadIsStillCheckedAndCounted) {
   std::int64_t told = 0;
   const auto w = open({{"here.a", {2}, {1, 2}}, {"there.a", {2}, {1, 2}}}, {},

@@ -68,9 +68,13 @@ class StoredTensors : public TensorSource {
 
   std::optional<TensorPlan> find(const TensorRequest& request) override;
 
+  // Under the names that files have, too: "quant_conv" is "conv1" in Wan's own.
   std::int64_t skip(const std::string& scope) override {
-    const auto prefix = names_.prefix + scope + ".";
-    return leave([&](const std::string& name) { return name.starts_with(prefix); });
+    std::vector<std::string> patterns = {names_.prefix + scope + ".**"};
+    for (const auto& rule : names_.spellings)
+      if (rule.name == scope || rule.name.starts_with(scope + "."))
+        for (const auto& stored : rule.stored) patterns.push_back(names_.prefix + stored + ".**");
+    return leave([&](const std::string& name) { return matches_any(patterns, name); });
   }
 
   std::int64_t finish() override {

@@ -185,7 +185,7 @@ TEST_F(Interrupted, ByAFullDiskItSaysSoAndGoesOn) {
     EXPECT_FALSE(fs::exists(folder_ / "out"));
   }
   run_and_die(to("out"), kAllShards);
-  EXPECT_THAT(failure_within(1'500'000), HasSubstr("cannot copy")) << "the autoencoder";
+  EXPECT_THAT(failure_within(1'500'000), HasSubstr("cannot write")) << "the autoencoder";
   EXPECT_EQ(made_by(to("out")), made_by(to("whole")));
 }
 
