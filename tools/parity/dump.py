@@ -83,6 +83,9 @@ def load(pipeline, dtype="float32", parts=None):
     pipe = diffusers.DiffusionPipeline.from_pretrained(
         pipeline, torch_dtype=getattr(torch, dtype), **(parts or {}))
     pipe.set_progress_bar_config(disable=True)
+    if parts:  # left in files in part: a pipeline takes the device of a weight, "meta", for its own
+        cpu = property(lambda _: torch.device("cpu"))
+        pipe.__class__ = type(type(pipe).__name__, (type(pipe),), {"device": cpu, "_execution_device": cpu})
     if "QwenImageEdit" in type(pipe).__name__:
         import random_qwen_image  # here, as its modules import this one
 
