@@ -45,7 +45,9 @@ struct HttpResponse {
 
 // A handler's result: an immediate answer, or a job and how to answer its end or its events.
 struct Answer {
-  // Set for what takes a while, such as decoding pictures: returns the answer, on any thread.
+  // Set for what takes a while, such as decoding pictures: returns the answer, on any thread. That
+  // answer may have a `rest` of its own: other clients have their turn before it, and it is not
+  // called if the client leaves meanwhile or the server stops.
   std::function<Answer()> rest = {};
   // Set for what another machine does first: returns the answer, on a thread that may wait. If the
   // client leaves meanwhile, or the server stops, `when_gone` is called.

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <ctime>
+#include <limits>
+
 #include "base/file.h"
 #include "image/blur.h"
 #include "image/mask.h"
@@ -50,11 +53,31 @@ Pixels negative(Pixels picture) {
 
 TEST(Blur, EqualsPillowBitForBit) {
   const auto cases = cases_of("blurred.json");
-  EXPECT_EQ(cases.size(), 28u);
+  EXPECT_EQ(cases.size(), 40u);
   for (const auto& wanted : cases) {
     const auto got = blurred(colours(wanted["size"][0], wanted["size"][1]), wanted["radius"]);
     EXPECT_EQ(checksum(got), wanted["crc32"]) << wanted;
   }
+}
+
+TEST(Blur, TakesTheNearestRadiusThatItCanHave) {
+  const auto picture = colours(50, 30);
+  for (const float radius : {1001.0f, 1e8f, 1e12f, std::numeric_limits<float>::infinity()})
+    EXPECT_EQ(blurred(picture, radius).rgb, blurred(picture, 1000).rgb) << radius;
+  for (const float radius : {-1e12f, -5.0f, std::numeric_limits<float>::quiet_NaN()})
+    EXPECT_EQ(blurred(picture, radius).rgb, picture.rgb) << radius;
+}
+
+// A mask one pixel wide has as many lines as pixels. The processor's clock counts.
+TEST(Blur, TakesTimeForPixelsAndNotForItsRadius) {
+  const auto thin = colours(1, 50'000);
+  const auto ticks = [&](float radius) {
+    const auto began = std::clock();
+    (void)blurred(thin, radius);
+    return std::clock() - began;
+  };
+  (void)ticks(1);
+  EXPECT_LT(ticks(1000), 8 * ticks(1) + CLOCKS_PER_SEC / 100);
 }
 
 TEST(Mask, MarksAndFillsAndIsLaidBackAsInTheReference) {

@@ -181,11 +181,14 @@ TEST_F(PictureOptions, OfTheWebUisClientsAreOfMasks) {
   wish.update({{"mask_blur", nullptr}, {"mask_blur_x", 3}, {"mask_blur_y", 3}, {"resize_mode", 0}});
   EXPECT_EQ(pictures_of("/sdapi/v1/img2img", wish).mask_blur, 3);
   for (const double blur : {-5.0, 1001.0, 1e8, 1e38}) {
-    for (const int mode : {0, 1}) {
-      auto blurred = wish;
-      blurred.update({{"mask_blur", blur}, {"resize_mode", mode}});
-      expect_refused("/sdapi/v1/img2img", blurred, "mask_blur", "between 0 and 1000 pixels");
-    }
+    for (const auto* const field : {"mask_blur", "mask_blur_x"})
+      for (const nlohmann::json& ours : std::vector<nlohmann::json>{
+               nlohmann::json::object(), {{"resize_mode", 1}}, {{"inpainting_fill", 0}}}) {
+        auto blurred = wish;
+        blurred.update({{field, blur}});
+        blurred.update(ours);
+        expect_refused("/sdapi/v1/img2img", blurred, field, "between 0 and 1000 pixels");
+      }
   }
   wish["mask_blur_y"] = 4;
   expect_refused("/sdapi/v1/img2img", wish, "mask_blur_x", "should be equal");

@@ -269,6 +269,72 @@ TEST_F(WebUi, BoundsThePixelsOfAllPicturesThatItScales) {
   EXPECT_THAT(read, HasSubstr("the image has 7000x5000 pixels, at most 33554432 pixels are read"));
 }
 
+// A picture without pixels: its header can be read, and nothing else.
+TEST_F(WebUi, CountsThePixelsOfAllPicturesBeforeItReadsOne) {
+  const auto file = encode_png(8, 8, noise(8, 8).rgb);
+  const auto empty = base64(file.substr(0, 8 + 25) + file.substr(file.size() - 12));
+  const json wish = {{"upscaler_1", "Nearest"},
+                     {"imageList", {{{"data", empty}}, {{"data", file_of(noise(8, 8))}}}}};
+  EXPECT_EQ(status_of(post("extra-batch-images", wish)), 400);
+  auto huge = wish;
+  huge["upscaling_resize"] = 1000;
+  EXPECT_EQ(status_of(post("extra-batch-images", huge)), 413);
+  huge["imageList"][0] = wish["imageList"][1];
+  huge["imageList"][1]["data"] = base64("no picture");
+  huge["upscaling_resize"] = 1;
+  const auto unknown = post("extra-batch-images", huge);
+  EXPECT_EQ(status_of(unknown), 400);
+  EXPECT_EQ(json_of(unknown)["error"]["param"], "image");
+  const auto none = json_of(post("extra-batch-images", {{"imageList", json::array()}}));
+  EXPECT_EQ(none["images"], json::array());
+}
+
+// Sixty small pictures that take long together.
+std::string long_batch() {
+  const auto small = base64(encode_png(8, 8, std::vector<std::uint8_t>(8 * 8 * 3, 9)));
+  const json wish = {{"upscaler_1", "Lanczos"},
+                     {"upscaling_resize", 80},
+                     {"imageList", json::array_t(60, {{"data", small}, {"name", "a"}})}};
+  return Server::request_text("POST /sdapi/v1/extra-batch-images", "", wish.dump());
+}
+
+TEST_F(WebUi, ServesOthersBetweenThePicturesOfABatch) {
+  RawClient batch(server_.port());
+  batch.send(long_batch());
+  const json wish = {{"upscaler_1", "Nearest"}, {"image", file_of(noise(8, 8))}};
+  EXPECT_EQ(status_of(post("extra-single-image", wish)), 200);
+  EXPECT_FALSE(batch.has_more()) << "it waited for the whole batch";
+  ASSERT_TRUE(batch.read_until("html_info"));
+  EXPECT_EQ(status_of(batch.received()), 200);
+}
+
+TEST(WebUiBatch, EndsWithItsClientOrTheServer) {
+  std::atomic<int> left = 0;
+  const auto log = [&](const RequestLog& request) { left += request.status == 499; };
+  FakeEngine engine;
+  std::optional<Server> server(std::in_place, engine, Access{}, HttpServerOptions{.log = log});
+  const auto seconds_of = [](const auto& work) {
+    const auto began = Clock::now();
+    work();
+    return std::chrono::duration<double>(Clock::now() - began).count();
+  };
+  RawClient waits(server->port());
+  const auto whole = seconds_of([&] {
+    waits.send(long_batch());
+    ASSERT_TRUE(waits.read_until("html_info"));
+  });
+  waits.leave();
+  while (server->http().num_connections() > 0) std::this_thread::yield();
+  EXPECT_EQ(left, 0);
+  const auto abandoned = seconds_of([&] {
+    RawClient client(server->port());
+    client.send(long_batch());
+    client.leave();
+    while (left == 0 || server->http().num_connections() > 0) std::this_thread::yield();
+  });
+  EXPECT_LT(abandoned, whole / 2);
+}
+
 TEST_F(WebUi, AnswersWhatItsClientsAskBeforeTheyBegin) {
   for (const auto* const list :
        {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks", "face-restorers",

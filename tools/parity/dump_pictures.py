@@ -136,7 +136,8 @@ def main():
     write_cases(out / "blurred.json", [
         {"size": size, "radius": radius,
          "crc32": checksum(colours(*size).filter(ImageFilter.GaussianBlur(radius)))}
-        for size in ((1, 1), (7, 5), (64, 48), (3, 100)) for radius in (0, 0.3, 1, 4, 7.7, 33, 120)])
+        for size in ((1, 1), (7, 5), (64, 48), (3, 100), (50, 1))
+        for radius in (0, 0.3, 1, 4, 7.7, 33, 120, 1000)])
     write_cases(out / "masks.json", [mask_case(*case) for case in MASKS])
     for name in ("clear.png", "clear.webp", "clear_grey.png", "palette.png"):
         Image.open(out / name).convert("L").save(out / (name + ".levels.png"))

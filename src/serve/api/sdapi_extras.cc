@@ -116,15 +116,25 @@ Pixels upscaled(const Pixels& picture, const Upscaling& requested) {
                  requested.to->height);
 }
 
-// Counts the pixels that all pictures of a request have, and those that are made of them.
+StoredSize size_in(const std::string& bytes) {
+  try {
+    return stored_size(bytes, "the image");
+  } catch (const InputError& error) {
+    throw ApiError(400, error.what(), "invalid_image", "image");
+  }
+}
+
+// Counts the pixels that all pictures of a request have, and those that are made of them, before
+// decoding one costs time and memory.
 class PixelsLeft {
  public:
   explicit PixelsLeft(const RequestBounds& bounds)
       : most_(bounds.max_input_pixels), read_(double(most_)), made_(double(most_)) {}
 
-  // Reads the file's header only. Throws ApiError: 413 for too many.
+  // Reads the file's header only. Throws ApiError: 400 for what is no picture, 413 for too many
+  // pixels.
   void take(const std::string& bytes, const Upscaling& requested) {
-    const auto stored = stored_size(bytes, "the image");
+    const auto stored = size_in(bytes);
     const double width = double(stored.width), height = double(stored.height);
     read_ -= width * height;
     if (read_ < 0)
@@ -149,9 +159,8 @@ class PixelsLeft {
 };
 
 // One file's bytes to the other's.
-std::string upscaled_file(const std::string& bytes, const Upscaling& requested, PixelsLeft& left) {
+std::string upscaled_file(const std::string& bytes, const Upscaling& requested) {
   try {
-    left.take(bytes, requested);
     const auto made = upscaled(decode_picture(bytes, "the image"), requested);
     return encode_png(made.width, made.height, made.rgb, read_picture_text(bytes, "the image"));
   } catch (const InputError& error) {
@@ -171,25 +180,42 @@ Answer extra_single_image(const ApiContext& context, const HttpRequest& http,
   Fields fields(http.body);
   const auto requested = read_upscaling(fields);
   auto bytes = image_in(fields, "image");
-  return {.rest = [&context, requested, bytes = std::move(bytes)] {
-    PixelsLeft left(context.bounds);
-    return json_answer(
-        {{"html_info", ""}, {"image", base64(upscaled_file(bytes, requested, left))}});
+  PixelsLeft(context.bounds).take(bytes, requested);
+  return {.rest = [requested, bytes = std::move(bytes)] {
+    return json_answer({{"html_info", ""}, {"image", base64(upscaled_file(bytes, requested))}});
+  }};
+}
+
+struct Batch {
+  Upscaling requested;
+  std::vector<std::string> files = {};
+  Json made = Json::array();  // of the first files, as base64
+};
+
+// One picture after another: other clients have their turn between them, and a client that leaves
+// costs no further one.
+Answer rest_of(const std::shared_ptr<Batch>& batch) {
+  auto& [requested, files, made] = *batch;
+  if (made.size() == files.size())
+    return json_answer({{"html_info", ""}, {"images", std::move(made)}});
+  return {.rest = [batch] {
+    auto& file = batch->files[batch->made.size()];
+    batch->made.push_back(base64(upscaled_file(file, batch->requested)));
+    file = {};
+    return rest_of(batch);
   }};
 }
 
 Answer extra_batch_images(const ApiContext& context, const HttpRequest& http,
                           const std::vector<std::string>&) {
   Fields fields(http.body);
-  const auto requested = read_upscaling(fields);
-  std::vector<std::string> files;
-  for (auto& one : fields.list("imageList", kMostImages)) files.push_back(image_in(one, "data"));
-  return {.rest = [&context, requested, files = std::move(files)] {
-    PixelsLeft left(context.bounds);
-    auto images = Json::array();
-    for (const auto& bytes : files) images.push_back(base64(upscaled_file(bytes, requested, left)));
-    return json_answer({{"html_info", ""}, {"images", std::move(images)}});
-  }};
+  const auto batch = std::make_shared<Batch>(Batch{.requested = read_upscaling(fields)});
+  PixelsLeft left(context.bounds);
+  for (auto& one : fields.list("imageList", kMostImages)) {
+    batch->files.push_back(image_in(one, "data"));
+    left.take(batch->files.back(), batch->requested);
+  }
+  return rest_of(batch);
 }
 
 Answer upscalers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {

@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::size_t kMostHeadBytes = 16 << 10, kMostBytesAtOnce = 64 << 10;
 constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
-constexpr std::size_t kReadHere = 64 << 10;  // bytes, a millisecond's
+// Bytes of requests, and of pictures in answers: a millisecond's.
+constexpr std::size_t kReadHere = 64 << 10, kWrittenHere = 64 << 10;
 constexpr auto kLingering = std::chrono::seconds(2);
 constexpr std::size_t kSlowestReader = 64 << 10;   // bytes per second
 constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
-constexpr std::size_t kWrittenHere = 64 << 10;     // bytes of pictures
 
 }  // namespace
 
@@ -140,9 +140,7 @@ void Connection::answer_with(Answer answer) {
     return answer.job && answer.when_gone ? answer.when_gone() : void();
   request_.body = {};
   if (answer.elsewhere) return wait_elsewhere(std::move(answer));
-  if (answer.rest)
-    return answer_aside(shared_.aside.one_by_one,
-                        [this, rest = std::move(answer.rest)] { return shared_.api.finish(rest); });
+  if (answer.rest) return finish_on(shared_.aside.one_by_one, std::move(answer.rest));
   answer_ = std::move(answer);
   release_places();
   if (!answer_.job) return send(std::move(answer_.now));
@@ -150,14 +148,17 @@ void Connection::answer_with(Answer answer) {
   wait_for_job();
 }
 
-// Who leaves meanwhile costs the other machine no more work.
 void Connection::wait_elsewhere(Answer answer) {
   release_places();
   waits_elsewhere_ = true;
   answer_ = {.when_gone = std::move(answer.when_gone)};
+  finish_on(shared_.aside.waiting.get_executor(), std::move(answer.elsewhere));
+}
+
+// Who leaves meanwhile costs no more work than what has begun, here or on another machine.
+void Connection::finish_on(const net::any_io_executor& aside, std::function<Answer()> work) {
   watch_client();
-  answer_aside(shared_.aside.waiting.get_executor(),
-               [this, work = std::move(answer.elsewhere)] { return shared_.api.finish(work); });
+  answer_aside(aside, [this, work = std::move(work)] { return shared_.api.finish(work); });
 }
 
 void Connection::fail(const ApiError& error) {
@@ -239,13 +240,14 @@ void Connection::wait_for_job() {
         });
       });
   stream_.expires_never();
-  if (!is_watching_) watch_client();
+  watch_client();
   if (answer_.on_event) begin_stream();
   on_job_changed();
 }
 
 // Bytes that arrive meanwhile belong to the next request.
 void Connection::watch_client() {
+  if (is_watching_) return;
   is_watching_ = true;
   stream_.async_read_some(buffer_.prepare(4096),
                           [self = shared_from_this()](error_code error, std::size_t bytes) {
@@ -357,10 +359,8 @@ void Connection::send_piece(std::string bytes) {
                    [self = shared_from_this()](error_code error, std::size_t) {
                      self->is_writing_ = false;
                      if (!self->answer_.job) return;
-                     if (error && !self->is_answered_) return self->leave();
-                     if (error) return;
-                     if (self->is_answered_) return self->end_stream();
-                     self->on_job_changed();
+                     if (error) return self->is_answered_ ? void() : self->leave();
+                     self->is_answered_ ? self->end_stream() : self->on_job_changed();
                    });
 }
 

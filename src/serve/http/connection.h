@@ -82,6 +82,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answer_aside(const net::any_io_executor& aside, std::function<Answer()> work);
   void answer_with(Answer answer);
   void wait_elsewhere(Answer answer);
+  void finish_on(const net::any_io_executor& aside, std::function<Answer()> work);
   void send(HttpResponse response);
   void allow_time_to_write(std::size_t bytes);
   void after_answer();
