@@ -10,6 +10,7 @@ namespace {
 
 void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std::string>& used,
             const std::function<void(const std::string&)>& warn) {
+  if (warn && !used.empty() && !file.note().empty()) warn(file.note());
   std::vector<std::string> left;
   bool is_for_others = false;
   for (const auto& [name, module] : file.modules()) {

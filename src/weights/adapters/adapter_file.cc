@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/gguf_header.h"
 
@@ -15,7 +16,23 @@ const StoredTensor* AdapterModule::find(AdapterRole role) const {
   return it == tensors.end() ? nullptr : &it->second;
 }
 
-std::filesystem::path adapter_in(const std::filesystem::path& path) {
+namespace {
+
+std::filesystem::path found(const std::filesystem::path& name) {
+  if (is_there(name)) return snapshot_of(name);
+  const auto in_hub = hub_name(name.string());
+  if (!in_hub) return name;  // the reader of the file complains
+  const auto path = find_in_hub(*in_hub, hub_cache());
+  require(!path.empty(), "there is no adapter at ", name.string(),
+          ", and none of that name in Hugging Face's cache, ", hub_cache().string(),
+          ": 'braid pull ", name.string(), "' loads it");
+  return path;
+}
+
+}  // namespace
+
+std::filesystem::path adapter_in(const std::filesystem::path& name) {
+  const auto path = found(name);
   if (!is_folder(path)) return path;
   for (const char* const name : {"pytorch_lora_weights.safetensors", "adapter_model.safetensors"})
     if (is_there(path / name)) return path / name;
@@ -61,8 +78,12 @@ AdapterFile::AdapterFile(const std::filesystem::path& given) : source_(adapter_i
   require(!begins_as_gguf(bytes), source_, " is a GGUF file, an adapter should be safetensors");
   metadata_ = read_adapter_metadata(bytes, source_);
   const auto config = config_beside(path);
-  if (path.filename() == "adapter_model.safetensors" && is_there(config))
+  if (path.filename() != "adapter_model.safetensors") return;
+  if (is_there(config))
     metadata_.scalings["base_model"] = read_peft_config(read_file(config), config.string());
+  else if (metadata_.scalings.empty())
+    note_ = source_ + " lies without its adapter_config.json, in which peft keeps alpha: its " +
+            "changes are added as if alpha were the rank";
 }
 
 // A file in which nothing can be applied is refused by what it is.

@@ -31,6 +31,8 @@ class AdapterFile {
   const std::map<std::string, AdapterModule>& modules() const { return modules_; }
   const AdapterModule* find(const std::string& module) const;  // nullptr when absent
   const AdapterMetadata& metadata() const { return metadata_; }
+  // A sentence on what is missing beside the file; empty if nothing is.
+  const std::string& note() const { return note_; }
 
  private:
   void check_applicable(const Checkpoint& file) const;
@@ -38,11 +40,10 @@ class AdapterFile {
   std::string source_;
   std::map<std::string, AdapterModule> modules_;
   AdapterMetadata metadata_;
+  std::string note_;
 };
 
-// The file itself, or a folder's: as diffusers or peft name it, or the only one. Throws InputError.
-std::filesystem::path adapter_in(const std::filesystem::path& path);
-// That file, and the other one that AdapterFile may read: peft's config beside it.
+// adapter_in()'s file, and the other one that AdapterFile may read: peft's config beside it.
 std::vector<std::filesystem::path> files_of_adapter(const std::filesystem::path& path);
 
 // Whether a file has a tensor named like part of an adapter.

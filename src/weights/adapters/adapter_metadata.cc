@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "weights/files/safetensors_header.h"
@@ -53,8 +54,23 @@ PeftScaling::Pattern read_pattern(const Json& fields, const std::string& usual,
   return pattern;
 }
 
+// peft takes what these begin with out of the base's weights, again whenever it loads the adapter.
+// True, false, "gaussian", "orthogonal" and "eva" leave the base as it is.
+void check_beginning(const Json& fields, const std::string& where) {
+  if (!fields.contains("init_lora_weights") || !fields["init_lora_weights"].is_string()) return;
+  const auto beginning = ascii_lower_case(fields["init_lora_weights"].get<std::string>());
+  for (const auto* const changes_base : {"pissa", "olora", "corda", "loftq", "lora_ga"})
+    require(
+        !beginning.starts_with(changes_base), where, "'init_lora_weights' is '", beginning,
+        "', which changes the base's weights, too, so that the adapter alone does not say what ",
+        "was trained: merge it with peft's merge_and_unload(), or save it with "
+        "save_pretrained(..., ",
+        "path_initial_model_for_weight_conversion=...), which makes a usual LoRA of it");
+}
+
 // `fields` are those of peft's LoraConfig, LoHaConfig or LoKrConfig.
 PeftScaling scaling_of(const Json& fields, const std::string& where) {
+  check_beginning(fields, where);
   PeftScaling scaling;
   const auto* const alpha = says(fields, "alpha") ? "alpha" : "lora_alpha";
   scaling.alpha = read_pattern(fields, alpha, "alpha_pattern", where);

@@ -3,7 +3,7 @@
 
 namespace braid::peft_scaling_test {
 
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 using PeftScalings = AdaptedModel;
 
 TEST_F(PeftScalings, TakeAlphasFromPeftsConfiguration) {
@@ -64,10 +64,45 @@ TEST_F(PeftScalings, TakeAlphasFromTheConfigurationBesideThem) {
   const auto file =
       write({{"base_model.model.a.lora_A.weight", down}, {"base_model.model.a.lora_B.weight", up}},
             "adapter_model");
+  expect_added({{.file = file}}, {{"a.weight", up.mm(down)}});
+  ASSERT_FALSE(warnings_.empty());
+  EXPECT_THAT(warnings_.back(), HasSubstr("lies without its adapter_config.json"));
+  warnings_.clear();
   write_file(folder_ / "adapter_config.json", R"({"r": 4, "lora_alpha": 12, "alpha_pattern": {}})");
   expect_added({{.file = file}}, {{"a.weight", 3 * up.mm(down)}});
   write_file(folder_ / "adapter_config.json", R"({"lora_alpha": "12"})");
   EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }), HasSubstr("adapter_config"));
+}
+
+// peft takes the product at the beginning out of the base's weights, which an adapter alone does
+// not tell.
+TEST_F(PeftScalings, AreOfAdaptersThatLeaveTheBaseAsItIs) {
+  const auto up = at::randn({16, 4}), down = at::randn({4, 6});
+  const auto file =
+      write({{"base_model.model.a.lora_A.weight", down}, {"base_model.model.a.lora_B.weight", up}},
+            "adapter_model");
+  const auto write_beginning = [&](const std::string& beginning) {
+    write_file(folder_ / "adapter_config.json",
+               R"({"r": 4, "lora_alpha": 4, "init_lora_weights": )" + beginning + "}");
+  };
+  for (const std::string beginning :
+       {"true", "false", "null", R"("gaussian")", R"("orthogonal")", R"("eva")"}) {
+    write_beginning(beginning);
+    expect_added({{.file = file}}, {{"a.weight", up.mm(down)}});
+  }
+  for (const std::string beginning : {R"("pissa")", R"("pissa_niter_16")", R"("olora")",
+                                      R"("OLoRA")", R"("corda")", R"("loftq")", R"("lora_ga")"}) {
+    write_beginning(beginning);
+    EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }),
+                AllOf(HasSubstr("adapter_config.json: 'init_lora_weights' is '"),
+                      HasSubstr("changes the base's weights")))
+        << beginning;
+  }
+  const auto diffusers =
+      write_with(R"({\"transformer.init_lora_weights\": \"pissa\"})",
+                 {{"transformer.a.lora_A.weight", down}, {"transformer.a.lora_B.weight", up}});
+  EXPECT_THAT(message_of([&] { open_adapters({{.file = diffusers}}); }),
+              HasSubstr("lora_adapter_metadata: 'init_lora_weights' is 'pissa'"));
 }
 
 // peft's LoHa and LoKr keep their alpha under another name, and LoKr's rank may be told by nothing
