@@ -16,6 +16,7 @@
 #include "pipeline/devices.h"
 #include "pipeline/files/model_folder.h"
 #include "pipeline/part_tensors.h"
+#include "weights/files/folder_files.h"
 #include "weights/sources/identity.h"
 
 namespace braid {
@@ -103,12 +104,14 @@ Deployment deployed(const ConvertOptions& o, const Warn& say) {
                  .say = say});
 }
 
-// Says in a text encoder's configuration that its files lack layers, which transformers would fill
-// with random numbers.
-void mark_as_cut(const fs::path& config) {
+// Says what was written: numbers or our codes, which the quantisation of the files that were read
+// no longer describes, and of a cut text encoder not all layers, which transformers would fill with
+// random numbers.
+void describe_written(const fs::path& config, bool is_cut) {
   auto json = OrderedJson::parse(read_file(config));
-  json["braid_layers"] = "used";
-  write_file(config, json.dump(2) + "\n");
+  const auto untrue = json.erase("quantization_config") + json.erase("quant_config");
+  if (is_cut) json["braid_layers"] = "used";
+  if (untrue > 0 || is_cut) write_file(config, json.dump(2) + "\n");
 }
 
 class Conversion {
@@ -316,7 +319,7 @@ void Conversion::write_configs() const {
       copy_one(own, to);
     else
       write_file(to, family_->config_text(part));
-    if (is_cut(part)) mark_as_cut(to);
+    describe_written(to, is_cut(part));
   }
   auto index = OrderedJson::parse(read_file(index_of(files_.folder)));
   for (const auto& part : family_->description().parts)  // other programs should not try
@@ -342,9 +345,8 @@ void Conversion::copy_the_rest() const {
                          std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
                            return name == part.folder && changes(part);
                          });
-    const bool is_wanted = entry.is_directory()
-                               ? index.contains(name.string())
-                               : entry.is_regular_file() && name.extension() != ".safetensors";
+    const bool is_wanted = entry.is_directory() ? index.contains(name.string())
+                                                : entry.is_regular_file() && !is_weights_name(name);
     if (is_wanted && !is_made) copy_all(entry.path(), partial_ / name);
   }
 }

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -132,6 +133,22 @@ TEST_F(Convert, KeepsTheLayersOfLanguageModelsThatBraidDoesNotRun) {
   }
 }
 
+// transformers would take plain numbers for codes.
+TEST_F(Convert, SaysNothingOfCodesThatWereRead) {
+  const auto source = folder_ / "source", out = folder_ / "out";
+  fs::copy(model_, source, fs::copy_options::recursive);
+  const std::string parts[] = {"transformer", "text_encoder_2"};
+  for (const auto& part : parts) {
+    auto config = nlohmann::json::parse(read_file(source / part / "config.json"));
+    config["quantization_config"] = {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
+    write_file(source / part / "config.json", config.dump());
+  }
+  convert({.model = source, .out = out, .dtype = Dtype::kBfloat16});
+  for (const auto& part : parts)
+    EXPECT_EQ(nlohmann::json::parse(read_file(out / part / "config.json")),
+              nlohmann::json::parse(read_file(model_ / part / "config.json")));
+}
+
 // Such as the vocabulary's head and the vision tower, which no module of ours asks for.
 TEST_F(Convert, KeepsWhatElseATextEncodersFilesHold) {
   const auto source = folder_ / "source";
@@ -247,12 +264,14 @@ TEST_F(Convert, TakesWhatTheIndexNamesAndFollowsLinks) {
   fs::copy(model_, hub, fs::copy_options::recursive);
   fs::rename(hub / "vae", folder_ / "blobs");
   fs::create_directory_symlink(folder_ / "blobs", hub / "vae");
-  write_file(hub / "flux1-dev.safetensors", "much");
+  for (const std::string ending : {"safetensors", "SFT", "gguf"})
+    write_file(hub / ("flux1-dev." + ending), "much");
   fs::create_directories(hub / ".cache/huggingface");
   write_file(hub / "LICENSE.md", "text");
   convert({.model = hub, .out = out});
   EXPECT_TRUE(fs::exists(folder_ / "out/LICENSE.md"));
-  EXPECT_FALSE(fs::exists(folder_ / "out/flux1-dev.safetensors"));
+  for (const std::string ending : {"safetensors", "SFT", "gguf"})
+    EXPECT_FALSE(fs::exists(folder_ / ("out/flux1-dev." + ending)));
   EXPECT_FALSE(fs::exists(folder_ / "out/.cache"));
   EXPECT_FALSE(fs::is_symlink(folder_ / "out/vae"));
   expect_same(run({.model = folder_ / "out"}), run({.model = model_}));
