@@ -16,7 +16,9 @@ constexpr std::array kNamedTexts = {"text_encoders.", "conditioner.embedders."};
 constexpr std::array kTexts = {"cond_stage_model.", "text_encoder.", "text_encoder_2."};
 
 // Tools that save a whole module write its name before all others.
-constexpr std::array kWrappers = {"transformer.", "net.", "dit.", "unet.", "module.", "model."};
+// torch.compile() wraps one, too.
+constexpr std::array kWrappers = {"_orig_mod.", "transformer.", "net.",  "dit.",
+                                  "unet.",      "module.",      "model."};
 // These belong to a schedule, or to the tool that saved the model.
 const std::vector<std::string> kOtherParts = {
     "model_sampling.", "model.model_sampling.", "model_ema.", "denoiser.", "log_sigmas", "sigmas"};

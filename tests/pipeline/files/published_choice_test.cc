@@ -166,7 +166,8 @@ TEST_F(PublishedChoices, OverlookWhatToolsAdd) {
   auto shapes = flux1_shapes();
   shapes["model_sampling.sigmas"] = {10000};
   EXPECT_EQ(chosen("flux", shapes), "FLUX.1-dev");
-  for (const std::string prefix : {"transformer.", "model.", "model.diffusion_model.", "net."}) {
+  for (const std::string prefix : {"transformer.", "model.", "model.diffusion_model.", "net.",
+                                   "_orig_mod.", "module._orig_mod."}) {
     Shapes prefixed;
     for (const auto& [name, shape] : flux1_shapes()) prefixed[prefix + name] = shape;
     EXPECT_EQ(chosen("flux", prefixed), "FLUX.1-dev") << prefix;
