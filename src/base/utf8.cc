@@ -52,6 +52,16 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+std::string as_valid_utf8(std::string_view text) {
+  std::string valid;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto character = decode_utf8(text, at);
+    append_utf8(valid, character.code);
+    at += character.size;
+  }
+  return valid;
+}
+
 std::size_t num_characters(std::string_view text) {
   return std::size_t(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
 }

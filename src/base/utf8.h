@@ -18,6 +18,8 @@ Utf8Character decode_utf8(std::string_view text, std::size_t at);
 void append_utf8(std::string& text, char32_t code);
 
 bool is_valid_utf8(std::string_view text);
+// The text with U+FFFD in place of each byte that is not UTF-8.
+std::string as_valid_utf8(std::string_view text);
 // Counts the bytes that begin a character.
 std::size_t num_characters(std::string_view text);
 

@@ -38,6 +38,12 @@ TEST(Utf8, StepsOverBadBytesOneByOne) {
   EXPECT_EQ(decode_utf8("\xED\xA0\x80", 0).size, 1u) << "a surrogate";
 }
 
+TEST(Utf8, IsMadeOfAnyBytes) {
+  EXPECT_EQ(as_valid_utf8("aé€😀"), "aé€😀");
+  EXPECT_EQ(as_valid_utf8("a\xFF\xE2\x82z"), "a\uFFFD\uFFFD\uFFFDz");
+  EXPECT_EQ(as_valid_utf8(""), "");
+}
+
 TEST(Utf8, CountsCharacters) {
   EXPECT_EQ(num_characters(""), 0u);
   EXPECT_EQ(num_characters("aé€😀"), 4u);

@@ -7,6 +7,7 @@
 #include "app/flags/memory_words.h"
 #include "app/flags/option_names.h"
 #include "base/hub_cache.h"
+#include "base/utf8.h"
 #include "comm/mesh.h"
 #include "pipeline/engine.h"
 
@@ -21,7 +22,7 @@ std::string decimal(double value) {
 std::string adapters_text(const std::vector<Adapter>& adapters) {
   std::string text;
   for (const auto& [file, scale] : adapters)
-    text += (text.empty() ? "" : ", ") + file.filename().string() + "=" + decimal(scale);
+    text += (text.empty() ? "" : ", ") + model_name(file) + "=" + decimal(scale);
   return text;
 }
 
@@ -182,6 +183,7 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
   add_files(text, options);
   text.emplace_back("software", "braid " + version());
+  for (auto& [key, value] : text) value = as_valid_utf8(value);  // names of files are any bytes
   return text;
 }
 

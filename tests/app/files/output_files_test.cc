@@ -8,6 +8,7 @@
 
 #include "app/files/picture_text.h"
 #include "base/file.h"
+#include "image/png.h"
 #include "message_of.h"
 #include "temporary_folder.h"
 
@@ -118,6 +119,22 @@ TEST(PictureText, NamesWhatReplacesTheModelsOwn) {
   EXPECT_EQ(written("components"), "FLUX.1-dev");
   EXPECT_EQ(written("text_encoder_file"), "clip.safetensors, t5.safetensors");
   EXPECT_EQ(written("vae_file"), "ae.safetensors");
+}
+
+// A picture that was drawn must not be lost for the name of a file.
+TEST(PictureText, IsUtf8WhateverFilesAreCalled) {
+  PipelineOptions options;
+  options.model = "files/n\xFF-model";
+  options.adapters = {
+      {.file = "caf\xE9.safetensors"},
+      {.file = "hub/models--org--ink/snapshots/0123456789abcdef0123456789abcdef01234567"}};
+  const InputFile input{.role = "init", .name = "h\u00E9, \x80.png", .sha256 = "0"};
+  const auto text = text_of_picture({}, Prompt{"a", "", {}, {}}, {}, options, {input});
+  using Entry = PngText::value_type;
+  EXPECT_THAT(text, testing::Contains(Entry("model", "n\uFFFD-model")));
+  EXPECT_THAT(text, testing::Contains(Entry("lora", "caf\uFFFD.safetensors=1, ink=1")));
+  EXPECT_THAT(text, testing::Contains(Entry("init", "h\u00E9, \uFFFD.png")));
+  EXPECT_NO_THROW((void)encode_png(1, 1, std::vector<std::uint8_t>(3), text));
 }
 
 // A server with Redux also makes pictures without it.
