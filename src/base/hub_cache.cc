@@ -21,6 +21,40 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
+struct Reference {
+  std::string name;
+  std::size_t end;  // where the text goes on
+};
+
+// The "$NAME" or "${NAME}" that begins at `dollar`; its name is empty if there is none.
+Reference reference_at(const std::string& text, std::size_t dollar) {
+  constexpr std::string_view kOfNames =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  const auto begin = dollar + 1;
+  if (begin == text.size() || text[begin] != '{') {
+    const auto end = std::min(text.find_first_not_of(kOfNames, begin), text.size());
+    return {.name = text.substr(begin, end - begin), .end = end};
+  }
+  const auto close = text.find('}', begin);
+  if (close == text.npos) return {.name = "", .end = begin};
+  return {.name = text.substr(begin + 1, close - begin - 1), .end = close + 1};
+}
+
+// Like Python's expandvars: unknown variables stay as they are, values are not expanded again.
+std::string with_variables(const std::string& text) {
+  std::string expanded;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto dollar = std::min(text.find('$', at), text.size());
+    expanded += text.substr(at, dollar - at);
+    if (dollar == text.size()) break;
+    const auto [name, end] = reference_at(text, dollar);
+    const auto* const value = std::getenv(name.c_str());
+    expanded += value ? value : text.substr(dollar, end - dollar);
+    at = end;
+  }
+  return expanded;
+}
+
 // Letters, digits, '-', '_' and '.', as the hub allows them.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.front() != '.' && name.front() != '-' && name.size() <= 96 &&
@@ -129,19 +163,19 @@ std::optional<InCache> place_in_cache(const fs::path& path) {
 
 fs::path hub_cache() {
   for (const char* const name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
-    if (const auto cache = variable(name); !cache.empty()) return expanded_home(cache);
+    if (const auto cache = variable(name); !cache.empty()) return expanded_path(cache);
   return hub_home() / "hub";
 }
 
 fs::path hub_home() {
-  if (const auto home = variable("HF_HOME"); !home.empty()) return expanded_home(home);
+  if (const auto home = variable("HF_HOME"); !home.empty()) return expanded_path(home);
   const auto caches = variable("XDG_CACHE_HOME");
-  return expanded_home(caches.empty() ? "~/.cache" : caches) / "huggingface";
+  return expanded_path(caches.empty() ? "~/.cache" : caches) / "huggingface";
 }
 
-fs::path expanded_home(const std::string& path) {
+fs::path expanded_path(const std::string& path) {
   const bool is_at_home = path == "~" || path.starts_with("~/");
-  return is_at_home ? fs::path(variable("HOME") + path.substr(1)) : fs::path(path);
+  return with_variables(is_at_home ? variable("HOME") + path.substr(1) : path);
 }
 
 std::string repository_of_folder(const std::string& folder) {

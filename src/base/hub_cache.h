@@ -18,8 +18,9 @@ std::filesystem::path hub_cache();
 // XDG_CACHE_HOME/huggingface or ~/.cache/huggingface.
 std::filesystem::path hub_home();
 
-// The path with "~" replaced by the user's home, as Python's expanduser has it.
-std::filesystem::path expanded_home(const std::string& path);
+// A path of huggingface_hub's variables, expanded as the library does: "~" at its beginning is the
+// user's home, "$NAME" and "${NAME}" are variables of the environment; unknown ones stay.
+std::filesystem::path expanded_path(const std::string& path);
 
 // A name in the cache: "org/name", "org/name@revision", "org/name/file.gguf".
 struct HubName {

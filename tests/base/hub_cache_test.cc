@@ -136,6 +136,30 @@ TEST_F(HubCache, IsWhereTheEnvironmentSays) {
   expect("/new");
 }
 
+// Expected values are those of os.path.expandvars(os.path.expanduser(path)).
+TEST(ExpandedPath, HasVariablesAsPythonHasThem) {
+  const Variables variables({{"HOME", "/home/u"}, {"HF_HOME", "/h"}, {"XDG_CACHE_HOME", ""}});
+  const std::map<std::string, std::string> expected = {{"~", "/home/u"},
+                                                       {"~/a", "/home/u/a"},
+                                                       {"a~/~", "a~/~"},
+                                                       {"$HF_HOME/b", "/h/b"},
+                                                       {"${HF_HOME}b", "/hb"},
+                                                       {"~/$HF_HOME/${HOME}", "/home/u//h//home/u"},
+                                                       {"a${XDG_CACHE_HOME}b", "ab"},
+                                                       {"$HF_HUB_CACHE/a", "$HF_HUB_CACHE/a"},
+                                                       {"a${HF_HUB_CACHE}", "a${HF_HUB_CACHE}"},
+                                                       {"$HF_HOMES-$", "$HF_HOMES-$"},
+                                                       {"$$HF_HOME", "$/h"},
+                                                       {"${HF_HOME/$HOME", "${HF_HOME//home/u"},
+                                                       {"${}$-$HF_HOME-", "${}$-/h-"}};
+  for (const auto& [path, wanted] : expected) EXPECT_EQ(expanded_path(path).string(), wanted);
+  ::setenv("HF_HUB_CACHE", "$HF_HOME/$HOME", 1);
+  EXPECT_EQ(hub_cache(), "/h//home/u");
+  ::setenv("HOME", "$HF_HOME", 1);
+  ::setenv("HF_HUB_CACHE", "${HOME}", 1);
+  EXPECT_EQ(hub_cache(), "$HF_HOME") << "values are not expanded again";
+}
+
 TEST(ModelName, IsTheLastComponent) {
   EXPECT_EQ(model_name("models/demo"), "demo");
   EXPECT_EQ(model_name("models/demo/"), "demo");

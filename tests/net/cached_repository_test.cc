@@ -1,9 +1,13 @@
-// The hub cache's layout on file systems without symbolic links, such as exFAT.
+// The hub cache's layout on file systems without symbolic links, such as exFAT, and the modes of
+// its files.
 #include "net/hub/cached_repository.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "net/hub/incomplete_blob.h"
 #include "temporary_folder.h"
 
 namespace braid::net::cached_repository_test {
@@ -51,6 +55,73 @@ TEST_F(WithoutLinks, AFileThatIsMissingIsCopiedFromItsTwin) {
 TEST_F(WithoutLinks, AFileWithoutContentsIsNotPublished) {
   const HubFile gone{.path = "vae/config.json", .size = 9, .etag = "gone"};
   EXPECT_THROW(repository_.publish({kIndex, gone}, kCommit), Error);
+}
+
+// The umask of a test, restored after it.
+class Umask {
+ public:
+  explicit Umask(mode_t mask) : before_(::umask(mask)) {}
+  Umask(const Umask&) = delete;
+  Umask& operator=(const Umask&) = delete;
+  ~Umask() { ::umask(before_); }
+
+ private:
+  mode_t before_;
+};
+
+unsigned mode_of(const fs::path& path) { return unsigned(fs::status(path).permissions()); }
+
+void take(const fs::path& lock) {
+  const FileLock taken(lock, {}, [] {});
+}
+
+// huggingface_hub's: locks 0664 always, blobs as the umask has them.
+TEST(ModesOfFiles, AreThoseOfTheHubsLibrary) {
+  for (const mode_t mask : {0002, 0022, 0077}) {
+    const TemporaryFolder folder;
+    const Umask umask(mask);
+    take(folder / "a.lock");
+    EXPECT_EQ(mode_of(folder / "a.lock"), 0664u) << mask;
+    const IncompleteBlob blob(folder / "a.incomplete", kIndex);
+    EXPECT_EQ(mode_of(folder / "a.incomplete"), 0666u & ~mask) << mask;
+  }
+}
+
+// Runs as a user without rights until destroyed; root alone can.
+class AsNobody {
+ public:
+  AsNobody() {
+    EXPECT_EQ(::setegid(kNobody), 0);
+    EXPECT_EQ(::seteuid(kNobody), 0);
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+  ~AsNobody() {
+    EXPECT_EQ(::seteuid(0), 0);
+    EXPECT_EQ(::setegid(0), 0);
+  }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+};
+
+TEST(FileLock, IsTakenOnAFileOfAnotherUser) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms(0755));
+  for (const unsigned mode : {0666u, 0644u}) {
+    const auto lock = folder / "a.lock";
+    write_file(lock, "");
+    fs::permissions(lock, fs::perms(mode));
+    {
+      const AsNobody nobody;
+      std::error_code hidden;
+      if (!fs::exists(lock, hidden)) GTEST_SKIP() << "temporary folders are root's alone";
+      EXPECT_NO_THROW(take(lock)) << mode;
+      EXPECT_THROW(take(folder / "b.lock"), Error) << "nobody may not create files there";
+    }
+    EXPECT_EQ(mode_of(lock), mode);
+  }
 }
 
 }  // namespace braid::net::cached_repository_test

@@ -20,7 +20,8 @@ class HubEnvironment : public testing::Test {
   void set(const std::map<std::string, std::string>& variables) const {
     for (const char* const name :
          {"HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
-          "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_DISABLE_IMPLICIT_TOKEN"})
+          "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+          "BRAID_TEST_FOLDER"})
       ::unsetenv(name);
     ::setenv("HF_HOME", folder_.path().c_str(), 1);
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
@@ -49,6 +50,8 @@ TEST_F(HubEnvironment, HasTokensInThisOrder) {
   EXPECT_EQ(hub_access().token_source, (folder_ / "token").string());
   write_file(folder_ / "other", "of-path");
   set({{"HF_TOKEN_PATH", (folder_ / "other").string()}});
+  EXPECT_EQ(hub_access().token, "of-path");
+  set({{"BRAID_TEST_FOLDER", folder_.path()}, {"HF_TOKEN_PATH", "${BRAID_TEST_FOLDER}/other"}});
   EXPECT_EQ(hub_access().token, "of-path");
   set({{"HUGGING_FACE_HUB_TOKEN", "older"}});
   EXPECT_EQ(hub_access().token, "older");

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "message_of.h"
 #include "net/stand_in_hub.h"
 
 namespace braid::net::pull_test {
@@ -112,6 +113,56 @@ TEST_F(PullFiles, AreNotLoadedTwice) {
   for (const auto& request : hub_.requests()) EXPECT_NE(request["where"], "network");
 }
 
+// As a read-only cache needs it, and one whose locks belong to others.
+TEST_F(PullFiles, ThatAreHereAreNotWritten) {
+  pull(options());
+  fs::remove_all(cache_ / ".locks");
+  write_file(cache_ / ".locks", "no folder: there can be no lock");
+  const auto long_ago = std::chrono::floor<std::chrono::seconds>(fs::file_time_type::clock::now() -
+                                                                 std::chrono::hours(24));
+  std::vector<fs::path> all = {cache_, repository_};
+  for (const auto& entry : fs::recursive_directory_iterator(repository_))
+    if (!entry.is_symlink()) all.push_back(entry.path());
+  for (const auto& path : all) fs::last_write_time(path, long_ago);
+  for (const bool checks_all : {false, true}) {
+    auto asked = options();
+    asked.checks_all = checks_all;
+    expect_whole(pull(asked));
+    for (const auto& path : all) EXPECT_EQ(fs::last_write_time(path), long_ago) << path;
+  }
+  fs::remove(repository_ / "blobs" / weights_blob());
+  EXPECT_THAT(failure(options()), HasSubstr("cannot create the folder"));
+}
+
+TEST_F(PullFiles, AreReadToDecideWithoutBeingWritten) {
+  Pull pull(options(), {});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(pull.text_of_file("vae/config.json"), "{\"a\": 1}");
+  EXPECT_FALSE(fs::exists(cache_));
+  const auto files = pull.describe(pull.listing().paths);
+  EXPECT_EQ(pull.bytes_missing(files), 2 + 8 + weights_.size());
+  pull.fetch(files);
+  pull.publish(files);
+  expect_whole(pull.snapshot());
+  EXPECT_EQ(pull.text_of_file("vae/config.json"), "{\"a\": 1}");
+  int loads = 0;
+  for (const auto& request : hub_.requests())
+    loads += request["method"] == "GET" &&
+             request["path"].get<std::string>().ends_with("vae/config.json");
+  EXPECT_EQ(loads, 1);
+}
+
+TEST_F(PullFiles, ThatAreReadToDecideAreChecked) {
+  const auto refusal = [&] {
+    Pull pull(options(), {});
+    return message_of<Error>([&] { pull.text_of_file("vae/config.json"); });
+  };
+  hub_.have_faults({{"other_bytes", {"vae/config.json"}}});
+  EXPECT_THAT(refusal(), HasSubstr("vae/config.json of org/name arrived with another hash"));
+  hub_.have_faults({{"cut", {{"vae/config.json", {3, 2}}}}});
+  EXPECT_EQ(refusal(), "");
+  EXPECT_EQ(hub_.requests().back()["range"], "bytes=3-");
+}
+
 TEST_F(PullFiles, TakeBranchesAndCommits) {
   hub_.put("org/name@v1/model_index.json", "[1]");
   const auto old = pull(options("org/name@v1"));
@@ -193,11 +244,19 @@ TEST_F(PullFiles, ThatChangeMeanwhileAreRefused) {
 }
 
 TEST_F(PullFiles, WithHostileNamesAreRefusedBeforeAnyIsWritten) {
-  for (const char* const name : {"../../../evil", "/evil", "a/../../b", "a\\b"}) {
+  for (const char* const name : {"../../../evil", "/evil", "a/../../b", "a//b"}) {
     hub_.have_faults({{"files", {"model_index.json", name}}});
     EXPECT_THAT(failure(options()), HasSubstr("would lie outside its folder")) << name;
     EXPECT_FALSE(fs::exists(cache_)) << name;
   }
+}
+
+TEST_F(PullFiles, MayHaveColonsAndBackslashesInTheirNames) {
+  const std::string name = "notes/12:30 a\\b.txt";
+  hub_.put("org/name/" + name, "noted");
+  const auto snapshot = pull(options());
+  EXPECT_EQ(read_file(snapshot / name), "noted");
+  EXPECT_EQ(read_file(snapshot / kWeights), weights_);
 }
 
 TEST_F(PullFiles, WaitAsLongAsTheHubAsks) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,11 +37,24 @@ bool has_size(const fs::path& path, std::uint64_t size) {
   return fs::is_regular_file(path, missing) && size_or_zero(path) == size;
 }
 
+// A group that shares a cache shares its locks, whatever the umask: huggingface_hub gives them this
+// mode. The file of another user keeps its own mode; where it is not writable, a descriptor that
+// only reads can hold the lock.
+int open_lock(const fs::path& path) {
+  constexpr mode_t kForTheGroup = 0664;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForTheGroup);
+  if (fd >= 0) (void)::fchmod(fd, kForTheGroup);
+  if (fd >= 0 || errno != EACCES) return fd;
+  const int for_reading = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (for_reading < 0) errno = EACCES;
+  return for_reading;
+}
+
 }  // namespace
 
 FileLock::FileLock(const fs::path& path, const std::stop_token& stop,
                    const std::function<void()>& when_taken)
-    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    : fd_(open_lock(path)) {
   check(fd_ >= 0, "cannot open ", path.string(), ": ", std::strerror(errno));
   for (bool is_first = true; ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
        is_first = false) {
@@ -112,11 +126,11 @@ CachedRepository::Placed CachedRepository::place(const HubFile& file, const fs::
                                                  const std::string& commit) const {
   const auto path = snapshot(commit) / file.path;
   if (from == path) return Placed::kAsItWas;
-  make_folder(path.parent_path());
   const auto target = folder_.lexically_relative(path.parent_path()) / "blobs" / file.etag;
   std::error_code failure;
   if (fs::is_symlink(path, failure) && fs::read_symlink(path, failure) == target)
     return Placed::kAsItWas;
+  make_folder(path.parent_path());
   fs::remove(path, failure);
   if (links_ == Links::kSymbolic && from == blob(file)) {
     fs::create_symlink(target, path, failure);
@@ -142,6 +156,7 @@ void CachedRepository::publish(const std::vector<HubFile>& files, const std::str
 
 void CachedRepository::write_ref(const std::string& revision, const std::string& commit) const {
   const auto path = folder_ / "refs" / revision;
+  if (has_size(path, commit.size()) && read_file(path) == commit) return;
   make_folder(path.parent_path());
   write_file(path, commit);
 }

@@ -53,8 +53,9 @@ class CachedRepository {
   void prepare() const;
   // Puts files, whose contents are here, into the snapshot, in their order: as links to blobs, or,
   // where the file system has none, as copies, for whose sake no blob stays. Several may have the
-  // same contents. Throws Error naming the path.
+  // same contents. Writes nothing if all are there. Throws Error naming the path.
   void publish(const std::vector<HubFile>& files, const std::string& commit) const;
+  // Writes nothing if the ref names this commit already.
   void write_ref(const std::string& revision, const std::string& commit) const;
 
  private:

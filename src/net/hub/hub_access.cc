@@ -41,7 +41,7 @@ std::string checked_token(const std::string& text, const std::string& source) {
 }
 
 fs::path token_file() {
-  if (const auto path = environment("HF_TOKEN_PATH"); !path.empty()) return expanded_home(path);
+  if (const auto path = environment("HF_TOKEN_PATH"); !path.empty()) return expanded_path(path);
   return hub_home() / "token";
 }
 

@@ -14,7 +14,7 @@ void require_inside(const std::string& path, const std::string& repository) {
     throw InputError(text_of(repository, " has a file named '", shown,
                              "', which would lie outside its folder: nothing was loaded"));
   };
-  if (path.empty() || path.size() > 1024 || path.find_first_of("\\:") != path.npos) refuse();
+  if (path.empty() || path.size() > 1024) refuse();
   if (std::any_of(path.begin(), path.end(), [](unsigned char c) { return c < ' '; })) refuse();
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find('/', begin), path.size());

@@ -8,7 +8,8 @@
 
 namespace braid::net {
 
-// Throws InputError unless the path stays inside a folder that it is joined to, on this system.
+// Throws InputError unless the path stays inside a folder that it is joined to, on this system:
+// there ':' and '\' are ordinary characters of names.
 void require_inside(const std::string& path, const std::string& repository);
 
 std::string percent_encoded(std::string_view path);  // all but letters, digits and "-_.~/"

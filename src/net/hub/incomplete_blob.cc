@@ -62,7 +62,7 @@ std::string hash_of_file(const std::filesystem::path& path, const HubFile& file)
 IncompleteBlob::IncompleteBlob(const std::filesystem::path& path, const HubFile& file)
     : path_(path),
       file_(file),
-      fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)),
+      fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)),
       hash_(file) {
   require_written(fd_ >= 0);
   try {

@@ -115,7 +115,6 @@ void Pull::count_file() {
 }
 
 void Pull::fetch(const std::vector<HubFile>& files) {
-  repository_.prepare();
   auto largest_first = without_copies(files);
   progress_ = {.num_files = int(largest_first.size())};
   for (const auto& file : largest_first) progress_.num_bytes += file.size;
@@ -125,21 +124,52 @@ void Pull::fetch(const std::vector<HubFile>& files) {
               [&](HubReader& own, std::size_t i) { fetch_one(own, largest_first[i]); });
 }
 
+// Whether it is complete, and right where that is to be checked.
+bool Pull::is_here(const HubFile& file) const {
+  const auto here = repository_.contents(file, listing_.commit);
+  return !here.empty() && (!options_.checks_all || hash_of_file(here, file) == file.etag);
+}
+
+// A cache that has the file may be read-only: a lock is taken only to write.
 void Pull::fetch_one(HubReader& reader, const HubFile& file) {
-  const FileLock lock(repository_.lock(file), reader.stop_token(),
-                      [&] { say(text_of("waiting for another process that loads ", file.path)); });
-  auto here = repository_.contents(file, listing_.commit);
-  if (!here.empty() && options_.checks_all && hash_of_file(here, file) != file.etag) {
-    say(text_of(file.path, " is damaged, and is loaded again"));
-    std::filesystem::remove(here);
-    here.clear();
-  }
-  if (here.empty()) {
-    load(reader, file);
-  } else {
+  if (is_here(file)) {
     count(std::int64_t(file.size), 0);
+  } else {
+    repository_.prepare();
+    const FileLock lock(repository_.lock(file), reader.stop_token(), [&] {
+      say(text_of("waiting for another process that loads ", file.path));
+    });
+    fetch_locked(reader, file);
   }
   count_file();
+}
+
+void Pull::fetch_locked(HubReader& reader, const HubFile& file) {
+  if (is_here(file)) return count(std::int64_t(file.size), 0);  // another process was faster
+  if (const auto damaged = repository_.contents(file, listing_.commit); !damaged.empty()) {
+    say(text_of(file.path, " is damaged, and is loaded again"));
+    std::filesystem::remove(damaged);
+  }
+  if (const auto text = texts_.find(file.etag); text != texts_.end()) {
+    write_blob(file, text->second);
+  } else {
+    load(reader, file);
+  }
+}
+
+// What text_of_file() read is checked already.
+void Pull::write_blob(const HubFile& file, const std::string& text) {
+  IncompleteBlob blob(repository_.incomplete(file), file);
+  blob.restart();
+  blob.add(text);
+  blob.become(repository_.blob(file));
+  count(std::int64_t(text.size()), text.size());
+}
+
+void Pull::refuse(const HubFile& file, std::uint64_t size) const {
+  throw Error(text_of(file.path, " of ", options_.name.repository, " arrived with ",
+                      size == file.size ? "another hash" : "another size", " than the hub names, ",
+                      file.etag, ": nothing of it is kept"));
 }
 
 // A file whose first bytes came with an earlier run may be of several sources: it gets a second
@@ -167,19 +197,32 @@ void Pull::load(HubReader& reader, const HubFile& file) {
     blob.restart();
   }
   blob.remove();
-  throw Error(text_of(file.path, " of ", options_.name.repository, " arrived with ",
-                      blob.size() == file.size ? "another hash" : "another size",
-                      " than the hub names, ", file.etag, ": nothing of it is kept"));
+  refuse(file, blob.size());
 }
 
 std::string Pull::text_of_file(const std::string& path) {
   const auto files = describe({path});
   check(files.front().size <= kLargestText, path, " has ", files.front().size, " bytes, at most ",
         kLargestText, " were expected");
-  const auto hook = std::exchange(hooks_.progress, {});
-  fetch(files);
-  hooks_.progress = hook;
-  return read_file(repository_.contents(files.front(), listing_.commit), kLargestText);
+  const auto& file = files.front();
+  if (is_here(file)) return read_file(repository_.contents(file, listing_.commit), kLargestText);
+  if (!texts_.contains(file.etag)) texts_[file.etag] = loaded_text(file);
+  return texts_[file.etag];
+}
+
+std::string Pull::loaded_text(const HubFile& file) {
+  std::string text;
+  reader(hooks_.stop)
+      .load(
+          listing_, file, 0, [&](std::uint64_t offset) { text.resize(offset); },
+          [&](std::string_view bytes) {
+            text += bytes;
+            if (text.size() > file.size) refuse(file, text.size());
+          });
+  BlobHash hash(file);
+  hash.add(text);
+  if (text.size() != file.size || hash.hex() != file.etag) refuse(file, text.size());
+  return text;
 }
 
 void Pull::publish(std::vector<HubFile> files) const {

@@ -3,6 +3,7 @@
 // asked for are here.
 #pragma once
 
+#include <map>
 #include <mutex>
 
 #include "net/hub/cached_repository.h"
@@ -45,16 +46,24 @@ class Pull {
   std::uint64_t bytes_missing(const std::vector<HubFile>& files) const;
   // Throws Error if the disk has too little space for what is missing.
   void check_space(const std::vector<HubFile>& files) const;
-  // Returns once all are here. On an exception what has arrived is kept for the next run.
+  // Returns once all are here; writes nothing if they were. On an exception what has arrived is
+  // kept for the next run.
   void fetch(const std::vector<HubFile>& files);
-  std::string text_of_file(const std::string& path);  // fetches one small file
+  // The contents of a small file, which decide what is needed. Writes nothing: fetch() does, and
+  // does not ask for them again.
+  std::string text_of_file(const std::string& path);
   // Makes these files, which are here, the snapshot of the revision. Files that others begin with,
   // such as model_index.json, come last: a folder without them is no model.
   void publish(std::vector<HubFile> files) const;
 
  private:
   void in_parallel(std::size_t count, const std::function<void(HubReader&, std::size_t)>& work);
+  bool is_here(const HubFile& file) const;
   void fetch_one(HubReader& reader, const HubFile& file);
+  void fetch_locked(HubReader& reader, const HubFile& file);
+  std::string loaded_text(const HubFile& file);
+  void write_blob(const HubFile& file, const std::string& text);
+  [[noreturn]] void refuse(const HubFile& file, std::uint64_t size) const;
   void load(HubReader& reader, const HubFile& file);
   void count(std::int64_t bytes, std::uint64_t received);
   void count_file();
@@ -67,6 +76,7 @@ class Pull {
   PullProgress progress_;
   HubListing listing_;
   CachedRepository repository_;
+  std::map<std::string, std::string> texts_;  // that were read and are not in the cache, by etag
 };
 
 }  // namespace braid::net

@@ -31,28 +31,34 @@ std::string joined(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : folder + "/" + name;
 }
 
+std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
 class NeededFiles {
  public:
   explicit NeededFiles(const RepositoryFiles& repository)
       : repository_(repository), all_(repository.paths.begin(), repository.paths.end()) {}
 
   std::vector<std::string> found() const { return {needed_.begin(), needed_.end()}; }
-  bool has(const std::string& path) const { return all_.contains(path); }
 
-  void add_model() {
-    const std::string name = has("model_index.json") ? "model_index.json" : kModularIndex;
-    const auto source = repository_.name + "/" + name;
+  // False if the folder is no model directory; the repository itself is "".
+  bool add_model(const std::string& root) {
+    const auto plain = joined(root, "model_index.json"), modular = joined(root, kModularIndex);
+    if (!has(plain) && !has(modular)) return false;
+    const auto name = has(plain) ? plain : modular;
+    const auto source = joined(repository_.name, name);
     const auto json = parse_json(repository_.text(name), source);
     const JsonObject index(json, source);
     needed_.insert(name);
-    if (has("generation_config.json")) needed_.insert("generation_config.json");
-    for (const auto& folder : folders_of(index)) {
+    add_if_there(joined(root, "generation_config.json"));
+    for (const auto& part : folders_of(index)) {
+      const auto folder = joined(root, part);
       require(!names_in(folder).empty(), repository_.name, " has no folder ", folder, ", which a ",
               index.at("_class_name").dump(), " needs");
       add_folder(folder);
     }
-    for (const auto& folder : optional_folders_of(index))
-      if (!names_in(folder).empty()) add_folder(folder);
+    for (const auto& part : optional_folders_of(index))
+      if (!names_in(joined(root, part)).empty()) add_folder(joined(root, part));
+    return true;
   }
 
   // False if it is neither the folder of a part nor that of an adapter.
@@ -72,29 +78,52 @@ class NeededFiles {
                  [](const std::string& path) { return is_weights_name(path); });
     require(!weights.empty(), repository_.name,
             " has no weights that Braid reads (.safetensors or .gguf)");
-    require(weights.size() == 1, repository_.name, " has ", weights.size(),
-            " files of weights, one of which has to be named, as in ", repository_.name, "/",
-            weights.front(), ": ", list_of(weights));
-    needed_.insert(weights.front());
+    add_only(weights, repository_.name);
   }
 
   void add_inside(std::string inside) {
     while (inside.ends_with('/')) inside.pop_back();
     if (has(inside)) {
-      needed_.insert(inside);
+      add_file(inside);
       if (inside.ends_with(".json")) add_shards(inside);
       return;
     }
-    std::vector<std::string> weights;
-    for (const auto& path : all_)
-      if (is_weights_name(path)) weights.push_back(path);
-    require(!names_in(inside).empty(), repository_.name, " has no ", inside,
-            "; its files of weights are: ", list_of(weights));
-    require(add_part(inside) || !needed_.empty(), repository_.name, "/", inside,
-            " is not the folder of a part: it has no config.json");
+    if (!add_model(inside) && !add_part(inside)) add_only_weights_of(inside);
   }
 
  private:
+  bool has(const std::string& path) const { return all_.contains(path); }
+
+  // A folder that is no part: what `--lora` and `-m` take of it.
+  void add_only_weights_of(const std::string& folder) {
+    std::vector<std::string> weights;
+    for (const auto& path : all_)
+      if (is_weights_name(path)) weights.push_back(path);
+    require(!names_in(folder).empty(), repository_.name, " has no ", folder,
+            "; its files of weights are: ", list_of(weights));
+    std::erase_if(weights, [&](const std::string& path) { return folder_of(path) != folder; });
+    const auto where = joined(repository_.name, folder);
+    require(!weights.empty(), where,
+            " is not the folder of a part or model: it has no config.json, no model_index.json "
+            "and no weights that Braid reads");
+    add_only(weights, where);
+  }
+
+  void add_only(const std::vector<std::string>& weights, const std::string& where) {
+    require(weights.size() == 1, where, " has ", weights.size(),
+            " files of weights, one of which has to be named, as in ",
+            joined(repository_.name, weights.front()), ": ", list_of(weights));
+    add_file(weights.front());
+  }
+
+  // Beside a LoRA's weights lies its alpha, beside a ControlNet's its shape.
+  void add_file(const std::string& path) {
+    needed_.insert(path);
+    if (!is_weights_name(path)) return;
+    for (const char* const name : {"adapter_config.json", "config.json"})
+      add_if_there(joined(folder_of(path), name));
+  }
+
   std::vector<std::string> folders_of(const JsonObject& index) const {
     const auto& name = index.at("_class_name");
     if (name.is_string() && is_redux_pipeline(name.get<std::string>()))
@@ -151,7 +180,7 @@ class NeededFiles {
     needed_.insert(index);
     const auto source = joined(repository_.name, index);
     const auto json = parse_json(repository_.text(index), source);
-    const auto folder = fs::path(index).parent_path().string();
+    const auto folder = folder_of(index);
     const auto weights = json.is_object() ? json.find("weight_map") : json.end();
     if (!json.is_object() || weights == json.end() || !weights->is_object()) return true;
     for (const auto& [tensor, shard] : weights->items()) {
@@ -196,9 +225,7 @@ std::vector<std::string> needed_files(const RepositoryFiles& repository,
   NeededFiles needed(repository);
   if (!inside.empty()) {
     needed.add_inside(inside);
-  } else if (needed.has("model_index.json") || needed.has(kModularIndex)) {
-    needed.add_model();
-  } else if (!needed.add_part("")) {
+  } else if (!needed.add_model("") && !needed.add_part("")) {
     needed.add_only_weights();
   }
   return needed.found();

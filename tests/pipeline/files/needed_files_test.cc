@@ -166,6 +166,58 @@ TEST(NeededFiles, AreThoseOfAFolderThatIsNamed) {
   EXPECT_EQ(needed(flux(), "transformer").size(), 4u);
 }
 
+// It has alpha, without which the changes would be added at another scale.
+TEST(NeededFiles, OfOneFileComeWithItsConfiguration) {
+  const Files files = {{"README.md", ""},
+                       {"config.json", ""},
+                       {"a/adapter_config.json", ""},
+                       {"a/adapter_model.safetensors", ""},
+                       {"a/other.txt", ""},
+                       {"net/config.json", ""},
+                       {"net/control.safetensors", ""},
+                       {"net/tokenizer.json", ""}};
+  EXPECT_THAT(needed(files, "a/adapter_model.safetensors"),
+              ElementsAreArray({"a/adapter_config.json", "a/adapter_model.safetensors"}));
+  EXPECT_THAT(needed(files, "net/control.safetensors"),
+              ElementsAreArray({"net/config.json", "net/control.safetensors"}));
+  EXPECT_THAT(needed(files, "a/other.txt"), ElementsAreArray({"a/other.txt"}));
+  EXPECT_THAT(needed({{"adapter_config.json", ""}, {"adapter_model.safetensors", ""}},
+                     "adapter_model.safetensors"),
+              ElementsAreArray({"adapter_config.json", "adapter_model.safetensors"}));
+  EXPECT_THAT(needed({{"a/adapter_config.json", ""}, {"a/adapter_model.safetensors", ""}}),
+              ElementsAreArray({"a/adapter_config.json", "a/adapter_model.safetensors"}));
+}
+
+TEST(NeededFiles, OfAFolderAreThoseThatItIsGivenFor) {
+  const Files files = {{"ink/README.md", ""},       {"ink/adapter_config.json", ""},
+                       {"ink/ink.safetensors", ""}, {"ink/older/ink.safetensors", ""},
+                       {"quants/a.gguf", ""},       {"quants/b.gguf", ""},
+                       {"notes/a.txt", ""},         {"model.safetensors", ""}};
+  for (const char* const folder : {"ink", "ink/"})
+    EXPECT_THAT(needed(files, folder),
+                ElementsAreArray({"ink/adapter_config.json", "ink/ink.safetensors"}));
+  EXPECT_THAT(needed(files, "ink/older"), ElementsAreArray({"ink/older/ink.safetensors"}));
+  EXPECT_THAT(refusal(files, "quants"),
+              HasSubstr("org/name/quants has 2 files of weights, one of which has to be named, as "
+                        "in org/name/quants/a.gguf: quants/a.gguf, quants/b.gguf"));
+  EXPECT_THAT(refusal(files, "notes"),
+              HasSubstr("org/name/notes is not the folder of a part or model"));
+}
+
+TEST(NeededFiles, OfAModelDirectoryInAFolderAreThoseOfTheModel) {
+  auto files = flux();
+  files["generation_config.json"] = "";
+  std::vector<std::string> expected;
+  for (const auto& path : needed(files)) expected.push_back("models/schnell/" + path);
+  Files deeper = {{"model.safetensors", ""}, {"vae/config.json", ""}};
+  for (const auto& [path, contents] : files) deeper["models/schnell/" + path] = contents;
+  EXPECT_THAT(needed(deeper, "models/schnell"), ElementsAreArray(expected));
+  deeper.erase("models/schnell/vae/config.json");
+  deeper.erase("models/schnell/vae/diffusion_pytorch_model.safetensors");
+  EXPECT_THAT(refusal(deeper, "models/schnell"),
+              HasSubstr("org/name has no folder models/schnell/vae"));
+}
+
 TEST(NeededFiles, AreRefusedWhereBraidRunsNoSuchModel) {
   auto files = flux();
   files.erase("vae/diffusion_pytorch_model.safetensors");
