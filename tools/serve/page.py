@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """The page in headless Chromium, as a person uses it: page.py BRAID [FOLDER-FOR-SCREENSHOTS]"""
 
+import base64
 import pathlib
+import struct
 import sys
 import tempfile
+import zlib
 
 from browser import KEYS, Browser
 from running import Server
 
+# A file's name, its bytes in base64 and its type, which is PNG unless it is given.
 DROP = """
-const [name, base64] = arguments;
+const [name, base64, type] = arguments;
 const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 const data = new DataTransfer();
-data.items.add(new File([bytes], name, {type: "image/png"}));
+data.items.add(new File([bytes], name, {type: type ?? "image/png"}));
 dispatchEvent(new DragEvent("drop", {dataTransfer: data, cancelable: true}));
 """
 
@@ -27,6 +31,17 @@ window.fetch = (path, options) => {
   return Promise.resolve(new Response(JSON.stringify(body), {status: 503}));
 };
 """
+
+
+def png_with(texts, width=64, height=48):
+    """A grey PNG with these texts, in base64."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    entries = b"".join(chunk(b"tEXt", f"{key}\0{text}".encode("latin-1")) for key, text in texts.items())
+    pixels = zlib.compress((b"\0" + b"\x80" * width) * height)
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+                            entries + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")).decode()
 
 
 def value(browser, name):
@@ -76,7 +91,7 @@ def waits_for_the_model(server, folder):
 def cancels(browser):
     set_value(browser, "steps", "200")
     browser.click("#make")
-    browser.wait_until("document.getElementById('progress').value > 0.02")
+    browser.wait_until("!document.getElementById('working').hidden && document.getElementById('progress').value > 0.02")
     browser.click("#cancel")
     idle(browser)
     assert browser.run("return document.getElementById('spoken').textContent") == "Cancelled."
@@ -108,6 +123,71 @@ def gives_settings_back(browser, server, folder):
     assert (value(browser, "width"), value(browser, "height"), value(browser, "steps")) == ("96", "64", "3")
     browser.run(DROP, "b.png", "AAAA")
     browser.wait_until("document.getElementById('error').textContent !== ''")
+
+
+def restored(browser):
+    return browser.run("return document.getElementById('restored').textContent")
+
+
+def last_request(browser, server):
+    user = browser.run("return localStorage.getItem('braid.user')")
+    return server.json("GET", f"/v1/jobs?user={user}")["jobs"][-1]["request"]
+
+
+def says_what_it_does_not_restore(browser, server):
+    """What the form has no field for is named; how the server ran is not, and neither is what others wrote."""
+    asked = {"prompt": "a fox", "prompt_2": "other words", "seed": 78, "steps": 3, "size": "96x64", "shift": 9.0,
+             "cfg_until": 0.5, "negative_prompt": "no\nwords", "true_cfg": 3.5, "sampler": "heun", "guidance": 2}
+    made = server.json("POST", "/v1/images/generations", asked)
+    browser.run(DROP, "a.png", made["data"][0]["b64_json"])
+    browser.wait_until("document.getElementById('seed').value === '78'")
+    assert restored(browser) == "Not restored: prompt_2, cfg_until, shift.", restored(browser)
+    assert browser.role("#restored") == "status", browser.role("#restored")
+    text = {"prompt": "a wolf", "seed": "79", "steps": "2", "sampler": "none_such", "guidance": "2", "size": "64x64",
+            "max_sequence_length": "64", "init": "in.png", "init_sha256": "00", "control_1_net": "edges", "strength": "0.5",
+            "tp": "2", "dtype": "float32", "lora": "ink=0.8", "model": "another", "software": "braid 0.1.0", "date:create": "now"}
+    browser.run(DROP, "b.png", png_with(text))
+    browser.wait_until("document.getElementById('seed').value === '79'")
+    assert restored(browser) == "Not restored: sampler, init, strength, lora, model.", restored(browser)
+    assert value(browser, "sampler") == "euler", "a sampler that is not offered leaves it to the model"
+    made = server.json("POST", "/v1/images/generations", {"prompt": "a star", "seed": 77, "steps": 3, "size": "96x64"})
+    browser.run(DROP, "c.png", made["data"][0]["b64_json"])
+    browser.wait_until("document.getElementById('seed').value === '77'")
+    assert restored(browser) == "", restored(browser)
+
+
+def keeps_empty_negative_prompts(browser, server):
+    """They guide, too: when settings are restored, after a reload, and when a picture of an earlier visit is made again."""
+    before = gallery(browser)
+    set_value(browser, "n", "1")
+    made = server.json("POST", "/v1/images/generations", {"prompt": "a fox", "prompt_2": "other words", "seed": 80, "steps": 3,
+                                                           "size": "64x64", "negative_prompt": "", "true_cfg": 3})
+    browser.run(DROP, "a.png", made["data"][0]["b64_json"])
+    browser.wait_until("document.getElementById('seed').value === '80'")
+    assert (value(browser, "negative_prompt"), value(browser, "true_cfg")) == ("", "3")
+    assert restored(browser) == "Not restored: prompt_2.", restored(browser)
+    reload(browser, before)
+    browser.click("#make")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before + 1}")
+    idle(browser)
+    request = last_request(browser, server)
+    assert (request.get("negative_prompt"), request.get("true_cfg")) == ("", 3), request
+    browser.type("#negative_prompt", "x")  # what is typed and deleted is left out
+    browser.click("#make")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before + 2}")
+    idle(browser)
+    assert "negative_prompt" not in last_request(browser, server), last_request(browser, server)
+    user = browser.run("return localStorage.getItem('braid.user')")
+    server.json("POST", "/v1/jobs", {"prompt": "a hare", "prompt_2": "other words", "steps": 2, "size": "64x64",
+                                     "negative_prompt": "", "true_cfg": 2.5, "user": user})
+    server.wait_until_idle()
+    reload(browser, before + 3)
+    browser.click("#picture-actions [data-act=again]")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before + 4}")
+    idle(browser)
+    request = last_request(browser, server)
+    assert [request.get(name) for name in ("prompt", "prompt_2", "negative_prompt", "true_cfg")] == \
+        ["a hare", "other words", "", 2.5], request
 
 
 def survives_a_reload(browser, server):
@@ -191,11 +271,13 @@ def main(braid, folder):
             assert not browser.complaints(), browser.complaints()
             refuses_bad_settings(browser)
             gives_settings_back(browser, server, folder)
+            says_what_it_does_not_restore(browser, server)
             can_be_heard(browser)
             survives_a_reload(browser, server)
             keeps_what_was_typed(browser)
             keeps_each_picture_once(browser, server)
             takes_deletions_back(browser)
+            keeps_empty_negative_prompts(browser, server)
             complaints = [text for text in browser.complaints() if "400 (Bad Request)" not in text]
             assert not complaints, complaints
         with Browser(width=500, height=900, dark=True) as phone:
@@ -203,7 +285,9 @@ def main(braid, folder):
             phone.wait_until("document.getElementById('width').value === '128'")
             phone.screenshot(folder / "phone.png")
             assert phone.run("return document.documentElement.scrollWidth <= innerWidth"), "it is too wide"
-    print("page: waiting for the model, a picture with progress and previews, cancel, settings back, reloads, deletions taken back, roles, a phone")
+    print("page: waiting for the model, a picture with progress and previews, cancel, "
+          "settings back and those that are not, empty negative prompts, "
+          "reloads, deletions taken back, roles, a phone")
 
 
 if __name__ == "__main__":

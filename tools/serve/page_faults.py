@@ -159,6 +159,17 @@ def lives_without_storage(browser, server):
     browser.devtools("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
 
 
+def reads_past_damaged_settings(browser, server):
+    """What another program or a fault left in the place of the remembered form."""
+    opened(browser, server.address)
+    for damaged in ("{broken", "null", "4", '"words"'):
+        browser.run("localStorage.setItem('braid.settings', arguments[0])", damaged)
+        opened(browser, server.address)
+        set_value(browser, "prompt", "remembered")
+        opened(browser, server.address)
+        assert browser.run("return document.getElementById('prompt').value") == "remembered", damaged
+
+
 def leaves_text_where_it_is_dropped(browser):
     drop = """const data = new DataTransfer();
         data.setData("text/plain", "a word");
@@ -256,10 +267,12 @@ def main(braid, folder):
     with Server(braid).wait_until_ready() as server, Browser() as browser:
         cancels_many_jobs(browser, server)
         assert not browser.complaints(), browser.complaints()
+        reads_past_damaged_settings(browser, server)
         survives_a_full_browser(browser, server)
         lives_without_storage(browser, server)
         comes_back(browser, server)
-    print("page: by keyboard alone, at 320 pixels, many jobs, a lost connection, a restart, a full browser, no storage")
+    print("page: by keyboard alone, at 320 pixels, many jobs, a lost connection, a restart, "
+          "damaged settings, a full browser, no storage")
 
 
 if __name__ == "__main__":

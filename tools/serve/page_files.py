@@ -3,12 +3,14 @@
 the shapes of sizes: page_files.py BRAID [FOLDER-FOR-SCREENSHOTS]"""
 
 import base64
+import json
 import pathlib
+import struct
 import sys
 import tempfile
 
 from browser import Browser
-from page import idle, set_value, value
+from page import DROP, idle, png_with, set_value, value
 from page_pictures import text
 from running import Server
 from webdriver import ENGINES
@@ -28,6 +30,16 @@ OTHERS = {
                     "GtAa0BrQGtAa0D5FRgFaHG8IBwAAABpmY1RMAAAAAQAAAEAAAAAwAAAAAAAAAAAAAAABAAAfjwocAAAAVmZkQVQAAAACeJztzzENACAAwDBAAzf+"
                     "ZSKCoyFZFWxznD1+tnTAqwa0BrQGtAa0BrQGtAa0BrQGtAa0BrQGtAa0BrQGtAa0BrQGtAa0BrQGtAa0BrQL/tsAkhCS3jYAAAAASUVORK5CYII=",
 }
+
+# 64x48 pixels each, without text. Written by Pillow 13.
+BARE = {
+    "jpeg": "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/wAALCAAw"
+            "AEABAREA/8QAFQABAQAAAAAAAAAAAAAAAAAAAAT/xAAUEAEAAAAAAAAAAAAAAAAAAAAA/9oACAEBAAA/AJAAAAAAAAAAAAAAAAf/2Q==",
+    "webp": "UklGRiQAAABXRUJQVlA4TBcAAAAvP8ALAAdQjyKXov8BICH8Xy9G9D/1AwA=",
+}
+
+FORGES = ("a fox\nSteps: 20, Sampler: Euler, Schedule type: Simple, CFG scale: 1, Distilled CFG Scale: 3.5, Seed: 42, "
+          "Size: 128x128, Model: flux1-dev, Version: f2.0.1v1.10.1")
 
 # A photo as a camera writes it, drawn in the browser: with noise, so that its file is not tiny.
 PHOTO = """
@@ -160,6 +172,48 @@ def takes_pasted_pictures(browser):
     assert browser.run("return document.getElementById('init-picture').hidden"), "an office program's text is meant"
 
 
+def with_comment(kind, comment):
+    """A bare picture with a user comment in its EXIF data, as AUTOMATIC1111's web UI and Forge write it; in base64."""
+    text = b"UNICODE\0" + comment.encode("utf-16-be")
+    entry = struct.pack(">HHHIII", 1, 0x9286, 7, len(text), 44, 0)
+    tiff = b"MM\0*" + struct.pack(">I", 8) + struct.pack(">HHHIII", 1, 0x8769, 4, 1, 26, 0) + entry + text
+    bare = base64.b64decode(BARE[kind])
+    if kind == "jpeg":
+        segment = b"Exif\0\0" + tiff
+        made = bare[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(segment)) + segment + bare[2:]
+    else:
+        chunks = b"WEBPVP8X" + struct.pack("<I", 10) + b"\x08\0\0\0\x3f\0\0\x2f\0\0" + bare[12:] + \
+            b"EXIF" + struct.pack("<I", len(tiff)) + tiff + b"\0" * (len(tiff) % 2)
+        made = b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+    return base64.b64encode(made).decode()
+
+
+def leaves_other_programs_settings(browser, server):
+    """ComfyUI's and Forge's pictures are used as any others are: their texts mean something else. Braid's own restore
+    their settings in each format."""
+    graph = {"3": {"class_type": "KSampler", "inputs": {"seed": 5, "steps": 20}}}
+    others = [("ComfyUI_00001_.png", png_with({"prompt": json.dumps(graph), "workflow": "{}"}), "image/png"),
+              *((f"forge.{kind}", with_comment(kind, FORGES), f"image/{kind}") for kind in BARE)]
+    set_value(browser, "prompt", "a carefully written prompt")
+    names = ("prompt", "seed", "steps", "guidance", "sampler", "schedule")
+    for name, data, kind in others:
+        for bring in ((DROP, name, data, kind), (PASTE, name, kind, data, "")):
+            before = [value(browser, one) for one in names]
+            browser.run(*bring)
+            browser.wait_until("!document.getElementById('init-picture').hidden")
+            assert [value(browser, one) for one in names] == before, name
+            assert text(browser, "error") == text(browser, "restored") == "", name
+            browser.click("#init-remove")
+    for seed, kind in enumerate(("png", "jpeg", "webp"), 90):
+        made = server.json("POST", "/v1/images/generations", {"prompt": f"of a {kind}", "seed": seed, "steps": 2, "guidance": 2.5,
+                                                               "size": "64x64", "output_format": kind})
+        browser.run(DROP, f"a.{kind}", made["data"][0]["b64_json"], f"image/{kind}")
+        browser.wait_until(f"document.getElementById('seed').value === '{seed}'")
+        assert [value(browser, one) for one in ("prompt", "guidance")] == [f"of a {kind}", "2.5"], kind
+        assert text(browser, "restored") == "", (kind, text(browser, "restored"))
+    browser.click("#dice")
+
+
 def counts_tokens(browser):
     """As transformers counts them for the bundled model: 142 of CLIP, and 141 of T5."""
     words = " ".join(["a red circle on a blue background"] * 20)
@@ -203,11 +257,13 @@ def main(braid, folder):
                 plans(browser)
                 takes_other_formats(browser, here)
                 takes_pasted_pictures(browser)
+                leaves_other_programs_settings(browser, server)
                 takes_photos(browser, server, folder)
                 folds_what_is_rare(browser)
                 counts_tokens(browser)
                 says_what_the_engine_warned_of(browser)
-            print(f"page: shapes, photos of 12 and 48 megapixels, AVIF, GIF, BMP, pasted pictures, tokens, warnings in {engine}")
+            print(f"page: shapes, photos of 12 and 48 megapixels, AVIF, GIF, BMP, pasted pictures, "
+                  f"those of other programs, tokens, warnings in {engine}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // What may be done with a picture from where it appears: buttons with data-act in a toolbar.
-import { $, complain, isNarrow, say } from "./dom.js";
+import { clearMessages, complain, isNarrow, say } from "./dom.js";
 import { fillFrom, useSeed } from "./form.js";
 import { follow, lookAt, paintOn, startFrom, uses } from "./pictures.js";
 import { orderAgain } from "./orders.js";
@@ -46,7 +46,7 @@ export function offerActions(toolbar, current, before = () => {}) {
       const picture = await current();
       if (!picture) return;
       before(act);
-      $("error").textContent = "";
+      clearMessages();
       await acts[act](picture);
     } catch (error) {
       before(act);

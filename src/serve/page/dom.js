@@ -36,6 +36,9 @@ export function complain(message) {
   $("error").scrollIntoView({ block: "nearest" });
 }
 
+// Takes back what was said of the last act.
+export const clearMessages = () => ($("error").textContent = $("restored").textContent = "");
+
 export const isNarrow = () => matchMedia("(max-width: 48rem)").matches;
 
 export function duration(seconds) {

@@ -4,6 +4,7 @@ import { $, complain } from "./dom.js";
 import { chooseLoras, chosenLoras, lorasOfText, offerLoras } from "./loras.js";
 import { offerPictures } from "./pictures.js";
 import { askJson } from "./server.js";
+import { isSetting } from "./settings.js";
 import { shapes, sizeLike, sizeOfRatio } from "./size.js";
 import { local } from "./storage.js";
 import { countFor } from "./tokens.js";
@@ -13,14 +14,24 @@ local.write("user", user);
 
 let capabilities = null;  // of the chosen model
 let anySeed = true;
+let isEmptyNegativeUsed = false;  // an empty negative prompt guides, too; usually an empty field gives none
 export const offered = () => capabilities;
 
 // ---- what the model takes
 
-const rememberedSettings = () => JSON.parse(local.read("settings") ?? "{}");
+// A damaged text counts as none: it would stop the page at each visit.
+function rememberedSettings() {
+  try {
+    const settings = JSON.parse(local.read("settings"));
+    return settings instanceof Object ? settings : {};
+  } catch (error) {
+    console.debug(error);
+    return {};
+  }
+}
 
 // Settings that mean something else to another model.
-const ofTheModel = ["steps", "layers", "sampler", "schedule", "guidance", "true_cfg", "max_sequence_length"];
+const ofTheModel = ["steps", "layers", "sampler", "schedule", "guidance", "true_cfg", "max_sequence_length", "empty_negative"];
 
 const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encodeURIComponent(model)}`);
 
@@ -29,7 +40,7 @@ export async function beginForm() {
   await offerModel(local.read("model") ?? "");
   const { model, loras, boxes, prompt, negative_prompt, ...settings } = rememberedSettings();
   if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
-  fill({ ...capabilities.defaults, ...settings });
+  fill({ ...capabilities.defaults, empty_negative: false, ...settings });
   chooseLoras(loras ?? []);
   if (capabilities.boxes) chooseBoxes(boxes ?? []);
   $("settings").disabled = $("make").disabled = false;
@@ -85,7 +96,7 @@ async function changeModel(name) {
   await offerModel(name);
   local.write("model", name);
   const { steps, layers, sampler, schedule, guidance, max_sequence_length } = capabilities.defaults;
-  fill({ steps, layers, sampler, schedule, guidance, max_sequence_length, true_cfg: 1 });
+  fill({ steps, layers, sampler, schedule, guidance, max_sequence_length, true_cfg: 1, empty_negative: false });
   rememberForm();
 }
 $("models").addEventListener("change", () =>
@@ -123,9 +134,12 @@ function fill(settings) {
   for (const name of remembered) if (settings[name] !== undefined) $(name).value = settings[name];
   if (settings.seed !== undefined) useSeed(settings.seed);
   if (settings.enhance !== undefined) $("enhance").checked = settings.enhance;
+  if (settings.empty_negative !== undefined) useEmptyNegative(settings.empty_negative);
+  // A name that is not offered would leave the list empty.
+  if (capabilities) for (const name of ["sampler", "schedule"]) $(name).value ||= capabilities.defaults[name];
   showShape();
   // Nothing that has an effect is out of sight.
-  if ($("negative_prompt").value && !$("true-cfg-row").hidden) $("more").open = true;
+  if (hasNegative() && !$("true-cfg-row").hidden) $("more").open = true;
   if (capabilities && namesChosen().length) $("more").open = true;
 }
 // Of sampler and schedule, those that are not the model's own.
@@ -133,29 +147,40 @@ const namesChosen = () => ["sampler", "schedule"].filter((name) =>
   $(name).value && $(name).value !== capabilities.defaults[name]);
 export const fillRemembered = () => fill(rememberedSettings());
 
-// The settings of a picture's text. Those it does not name take their defaults.
-export async function fillFrom(settings) {
+// Restores the settings of a picture's text, and says which it could not. Those without a name there take their defaults.
+export async function fillFrom(text) {
   if (!capabilities) return complain("the model is still being loaded");
-  if (settings.model !== capabilities.model && capabilities.models.includes(settings.model))
-    await changeModel(settings.model);
-  const [width, height] = (settings.size ?? "").split("x");
+  if (text.model !== capabilities.model && capabilities.models.includes(text.model)) await changeModel(text.model);
+  const [width, height] = (text.size ?? "").split("x");
   const { sampler, schedule } = capabilities.defaults;
-  fill({ negative_prompt: "", true_cfg: 1, sampler, schedule, ...settings, ...(height ? { width, height } : {}),
-    enhance: false });  // a picture's prompt may have been rewritten before
-  chooseLoras(lorasOfText(settings.lora ?? ""));
+  fill({ negative_prompt: "", true_cfg: 1, sampler, schedule, ...text, ...(height ? { width, height } : {}),
+    empty_negative: text.negative_prompt === "", enhance: false });  // a picture's prompt may have been rewritten before
+  chooseLoras(lorasOfText(text.lora ?? ""));
   chooseBoxes([]);  // a picture's prompt has them behind it
+  const lost = notRestored(text);
+  $("restored").textContent = lost.length ? `Not restored: ${lost.join(", ")}.` : "";
   rememberForm();
   countFor(capabilities);
   $("prompt").focus();
 }
 
+// Names of the text's settings that differ from what the form would order.
+function notRestored(text) {
+  const { width, height, lora = [], ...settings } = settingsOfForm();
+  const ordered = { ...capabilities.defaults, model: capabilities.model, ...settings, size: `${width}x${height}` };
+  const hasLora = (wanted) => lora.some(({ name, scale }) => name === wanted.name && scale === wanted.scale);
+  const isSame = (name, value) => name === "lora" ? lorasOfText(value).every(hasLora)
+    : name in ordered && (String(ordered[name]) === value.replace(/\r\n?/g, "\n") || ordered[name] === Number(value));
+  return Object.keys(text).filter((name) => isSetting(name) && !isSame(name, String(text[name])));
+}
+
 export function rememberForm() {
-  const prompts = { prompt: $("prompt").value, negative_prompt: $("negative_prompt").value };
+  const prompts = { prompt: $("prompt").value, negative_prompt: $("negative_prompt").value, empty_negative: isEmptyNegativeUsed };
   if (!capabilities) return local.write("settings", JSON.stringify({ ...rememberedSettings(), ...prompts }));
   const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
   local.write("settings", JSON.stringify(
     { ...settings, seed: anySeed ? "" : $("seed").value, enhance: $("enhance").checked, loras: chosenLoras(),
-      boxes: chosenBoxes(), model: capabilities.model }));
+      boxes: chosenBoxes(), model: capabilities.model, empty_negative: isEmptyNegativeUsed }));
 }
 for (const kind of ["input", "change"]) $("form").addEventListener(kind, rememberForm);
 whenBoxesChange(rememberForm);
@@ -173,8 +198,15 @@ $("dice").addEventListener("click", () => {
   rememberForm();
 });
 
+function useEmptyNegative(isUsed) {
+  isEmptyNegativeUsed = isUsed;
+  $("negative_prompt").placeholder = isUsed ? "Used although it is empty" : "";
+}
+const hasNegative = () => $("negative_prompt").value !== "" || isEmptyNegativeUsed;
+
 // A negative prompt does nothing without true guidance, so turn that on if it has its own scale.
 $("negative_prompt").addEventListener("input", () => {
+  useEmptyNegative(false);
   if ($("true_cfg").value === "1") $("true_cfg").value = 4;
 });
 
@@ -185,7 +217,7 @@ export function settingsOfForm() {
   if (capabilities.limits.layers) settings.layers = Number($("layers").value);
   for (const name of namesChosen()) settings[name] = $(name).value;
   if (capabilities.guidance !== "none") settings.guidance = Number($("guidance").value);
-  if (capabilities.negative_prompt && $("negative_prompt").value) {
+  if (capabilities.negative_prompt && hasNegative()) {
     settings.negative_prompt = $("negative_prompt").value;
     if (capabilities.guidance === "embedded_or_true") settings.true_cfg = Number($("true_cfg").value);
   }

@@ -40,14 +40,17 @@ function beginEnhancing() {
 $("stop-enhancing").addEventListener("click", () => enhancing.abort());
 
 const numbers = ["steps", "shift", "guidance", "max_sequence_length", "true_cfg", "guidance_rescale", "cfg_norm_cap",
-  "cfg_until", "layers"];
+  "cfg_until", "layers", "frames"];
+const texts = ["prompt_2", "negative_prompt_2", "sampler", "schedule"];
 const isPicture = (name) => /^(init|mask|(reference|control)(_\d+)?)$/.test(name);
 
 // What to order for the settings in a picture's text.
 export function settingsOfText(text, capabilities) {
   const [width, height] = (text.size ?? "").split("x").map(Number);
   const settings = { prompt: text.prompt ?? "", ...(height && { width, height }) };
-  for (const name of ["prompt_2", "negative_prompt", "sampler", "schedule"]) if (text[name]) settings[name] = text[name];
+  for (const name of texts) if (text[name]) settings[name] = text[name];
+  if (text.negative_prompt !== undefined) settings.negative_prompt = text.negative_prompt;  // empty ones guide, too
+  if (text.cfg_normalize) settings.cfg_normalize = text.cfg_normalize === "on";
   for (const name of numbers) if (text[name] !== undefined) settings[name] = Number(text[name]);
   for (const name of ["sigmas", "base_sigmas"]) if (text[name]) settings[name] = text[name].split(",").map(Number);
   if (capabilities.guidance === "none") delete settings.guidance;

@@ -1,6 +1,6 @@
 // The page: a form, the picture that is being made, and a gallery kept by the browser.
 import { fitActions, whenOrdered } from "./actions.js";
-import { $, complain, duration, isNarrow, say } from "./dom.js";
+import { $, clearMessages, complain, duration, isNarrow, say } from "./dom.js";
 import { beginForm, fillFrom, fillRemembered, focusField, isSameOffer, offered, rememberForm, settingsOfForm } from "./form.js";
 import { openGallery } from "./gallery.js";
 import { begin, followMine, refreshPlaces, whenLost } from "./jobs.js";
@@ -65,7 +65,7 @@ function sayStatus(status) {
 
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  $("error").textContent = "";
+  clearMessages();
   if (!offered()) return;
   const settings = settingsOfForm();
   rememberForm();
@@ -93,7 +93,7 @@ $("form").addEventListener("keydown", (event) => {
 
 // Restores the settings of a picture that Braid made; else the model uses the picture, if it can.
 async function takeFile(file) {
-  $("error").textContent = "";
+  clearMessages();
   const isPicture = file.type.startsWith("image/");
   const settings = isPicture ? await settingsOf(file).catch(() => ({})) : {};
   try {

@@ -24,9 +24,18 @@ export async function readSettings(blob) {
   return settings;
 }
 
-// Other formats are read by the server; files that are not Braid's have no steps.
+// Braid signs its text. Other programs use some of the same names with other meanings: ComfyUI keeps its graph
+// of nodes as "prompt", and the web UI's "CFG scale", which is "guidance" here, is Forge's true guidance.
+const isOfBraid = ({ software }) => software?.startsWith("braid ") ?? false;
+
+// Empty for pictures that Braid did not make.
 export async function settingsOf(file) {
-  if (file.type === "image/png") return readSettings(file);
+  const settings = file.type === "image/png" ? await readSettings(file) : await settingsByServer(file);
+  return isOfBraid(settings) ? settings : {};
+}
+
+// Of formats other than PNG.
+async function settingsByServer(file) {
   const image = await new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);
@@ -35,8 +44,16 @@ export async function settingsOf(file) {
   });
   const headers = { "content-type": "application/json" };
   const answer = await ask("sdapi/v1/png-info", { method: "POST", headers, body: JSON.stringify({ image }) });
-  const { items } = await answer.json();
-  return items.steps === undefined ? {} : items;
+  return (await answer.json()).items;
 }
+
+// What the text tells of the server and of the picture: no request has such fields.
+const informational = new Set(["software", "layer", "original_prompt", "dp", "cfg", "pp", "ring", "ulysses", "tp", "shares",
+  "collectives", "dtype", "quantize", "quantize_text", "quantize_skip", "cache", "cache_limit", "cache_polynomial",
+  "components", "text_encoder_file", "vae_file", "vae_tiling", "redux"]);
+
+// True for what a request asks for. Names of another form were added by other programs.
+export const isSetting = (name) =>
+  /^[a-z][a-z0-9_]*$/.test(name) && !informational.has(name) && !/_sha256$|^control_\d+_net$/.test(name);
 
 const latin = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
