@@ -15,13 +15,22 @@ using namespace std::literals;
 constexpr std::uint32_t kOrientationTag = 0x0112, kExifTag = 0x8769, kCommentTag = 0x9286;
 constexpr std::uint32_t kShort = 3, kLong = 4, kUndefined = 7;  // types of values
 constexpr std::size_t kEntryBytes = 12;
-constexpr auto kExifName = "Exif\0\0"sv;  // before the data in a JPEG, and in some WebPs
+constexpr auto kExifName = "Exif\0\0"sv;  // before the data in a JPEG, and in some other files
+constexpr auto kXmpName = "http://ns.adobe.com/xap/1.0/\0"sv;  // likewise
 constexpr auto kUtf16 = "UNICODE\0"sv, kAscii = "ASCII\0\0\0"sv;
+
+std::string_view without_names(std::string_view exif) {
+  while (exif.starts_with(kExifName)) exif.remove_prefix(kExifName.size());
+  return exif;
+}
 
 // Numbers in a TIFF structure, in its byte order; nothing past its end.
 class Tiff {
  public:
-  explicit Tiff(std::string_view bytes) : bytes_(bytes), is_big_(bytes.starts_with("MM")) {}
+  explicit Tiff(std::string_view exif)
+      : bytes_(without_names(exif)), is_big_(bytes_.starts_with("MM")) {}
+
+  bool is_big() const { return is_big_; }
 
   std::optional<std::uint32_t> number(std::size_t at, std::size_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) return {};
@@ -106,28 +115,103 @@ void append_directory(std::string& tiff, std::uint32_t tag, std::uint32_t type,
   append_big_endian(tiff, 0, 4);  // no further directory
 }
 
-}  // namespace
+// Some programs write UTF-16 in the order of a little-endian file. Read the other way round, most
+// letters, digits and spaces are U+xx00.
+bool seems_little_endian(std::string_view utf16) {
+  std::size_t characters = 0, swapped = 0;
+  for (std::size_t at = 0; at + 1 < utf16.size(); at += 2) {
+    const auto unit = big_endian(utf16.data() + at, 2);
+    characters += unit != 0;
+    swapped += unit != 0 && unit % 256 == 0;
+  }
+  return 2 * swapped > characters;
+}
 
-int exif_orientation(std::string_view bytes) {
-  const Tiff tiff(bytes);
+std::string without_padding(std::string text) {
+  text.erase(text.find_last_not_of('\0') + 1);
+  return text;
+}
+
+std::optional<int> stated_orientation(std::string_view exif) {
+  const Tiff tiff(exif);
   const auto directory = tiff.directory();
   const auto entry = directory ? tiff.entry(*directory, kOrientationTag, kShort) : std::nullopt;
-  const auto value = entry ? tiff.number(*entry + 8, 2).value_or(1) : 1;
+  if (!entry) return {};
+  const auto value = tiff.number(*entry + 8, 2).value_or(1);
   return value >= 1 && value <= 8 ? int(value) : 1;
 }
 
-std::optional<std::string> exif_comment(std::string_view bytes) {
-  const Tiff tiff(bytes);
+// As an attribute or an element, found by the pattern that Pillow looks for.
+int xmp_orientation(std::string_view xmp) {
+  constexpr auto kName = "tiff:Orientation"sv;
+  while (true) {
+    const auto name = xmp.find(kName);
+    if (name == xmp.npos) return 1;
+    xmp.remove_prefix(name + kName.size());
+    const std::size_t before = xmp.starts_with("=\"") ? 2 : xmp.starts_with('>') ? 1 : 0;
+    if (before == 0 || before == xmp.size()) continue;
+    const char digit = xmp[before];
+    if (digit >= '0' && digit <= '9') return digit >= '1' && digit <= '8' ? digit - '0' : 1;
+  }
+}
+
+// A JPEG starts with a list of segments: 0xff, a marker, a size that includes itself.
+std::string_view segment_of_jpeg(std::string_view jpeg, std::string_view name) {
+  auto rest = jpeg.substr(std::min<std::size_t>(jpeg.size(), 2));
+  while (rest.size() >= 4 && rest[0] == '\xff' && rest[1] != '\xda') {
+    if (rest[1] == '\xff') {  // any number of fill bytes
+      rest.remove_prefix(1);
+      continue;
+    }
+    const auto size = std::size_t(big_endian(rest.data() + 2, 2));
+    if (size < 2 || size + 2 > rest.size()) break;
+    const auto data = rest.substr(4, size - 2);
+    if (rest[1] == '\xe1' && data.starts_with(name)) return data.substr(name.size());
+    rest.remove_prefix(size + 2);
+  }
+  return {};
+}
+
+// A WebP is a list of chunks: a name, a size, that many bytes, and a padding byte if that is odd.
+std::string_view chunk_of_webp(std::string_view webp, std::string_view name) {
+  constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
+  auto rest = webp.substr(std::min(webp.size(), kRiffHeader));
+  while (rest.size() >= kChunkHeader) {
+    const auto size = std::size_t(little_endian(rest.data() + 4, 4));
+    const bool is_it = rest.substr(0, 4) == name;
+    rest.remove_prefix(kChunkHeader);
+    if (size > rest.size()) break;
+    if (is_it) return rest.substr(0, size);
+    rest.remove_prefix(std::min(rest.size(), size + size % 2));
+  }
+  return {};
+}
+
+}  // namespace
+
+int exif_orientation(std::string_view exif) { return stated_orientation(exif).value_or(1); }
+
+int orientation_of(std::string_view exif, std::string_view xmp) {
+  const auto stated = stated_orientation(exif);
+  return stated ? *stated : xmp_orientation(xmp);
+}
+
+std::optional<std::string> exif_comment(std::string_view exif) {
+  const Tiff tiff(exif);
   const auto directory = tiff.directory();
   const auto link = directory ? tiff.entry(*directory, kExifTag, kLong) : std::nullopt;
   const auto details = link ? tiff.number(*link + 8, 4) : std::nullopt;
   const auto entry = details ? tiff.entry(*details, kCommentTag, kUndefined) : std::nullopt;
   if (!entry) return {};
   const auto comment = tiff.bytes(*entry);
-  if (comment.starts_with(kUtf16)) return utf8_of_utf16(comment.substr(kUtf16.size()), true);
-  const auto text = comment.substr(std::min(comment.size(), kAscii.size()));
+  if (comment.starts_with(kUtf16)) {
+    const auto utf16 = comment.substr(kUtf16.size());
+    return without_padding(utf8_of_utf16(utf16, tiff.is_big() || !seems_little_endian(utf16)));
+  }
+  if (!comment.starts_with(kAscii)) return {};
+  const auto text = without_padding(std::string(comment.substr(kAscii.size())));
   const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });
-  return comment.starts_with(kAscii) && is_ascii ? std::optional(std::string(text)) : std::nullopt;
+  return is_ascii ? std::optional(text) : std::nullopt;
 }
 
 std::string exif_of_comment(std::string_view comment) {
@@ -138,37 +222,12 @@ std::string exif_of_comment(std::string_view comment) {
   return tiff + text;
 }
 
-// A JPEG starts with a list of segments: 0xff, a marker, a size that includes itself.
-std::string_view exif_of_jpeg(std::string_view jpeg) {
-  auto rest = jpeg.substr(std::min<std::size_t>(jpeg.size(), 2));
-  while (rest.size() >= 4 && rest[0] == '\xff' && rest[1] != '\xda') {
-    if (rest[1] == '\xff') {  // any number of fill bytes
-      rest.remove_prefix(1);
-      continue;
-    }
-    const auto size = std::size_t(big_endian(rest.data() + 2, 2));
-    if (size < 2 || size + 2 > rest.size()) break;
-    const auto data = rest.substr(4, size - 2);
-    if (rest[1] == '\xe1' && data.starts_with(kExifName)) return data.substr(kExifName.size());
-    rest.remove_prefix(size + 2);
-  }
-  return {};
-}
+std::string_view exif_of_jpeg(std::string_view jpeg) { return segment_of_jpeg(jpeg, kExifName); }
+std::string_view xmp_of_jpeg(std::string_view jpeg) { return segment_of_jpeg(jpeg, kXmpName); }
 
-// A WebP is a list of chunks: a name, a size, that many bytes, and a padding byte if that is odd.
 std::string_view exif_of_webp(std::string_view webp) {
-  constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
-  auto rest = webp.substr(std::min(webp.size(), kRiffHeader));
-  while (rest.size() >= kChunkHeader) {
-    const auto size = std::size_t(little_endian(rest.data() + 4, 4));
-    const auto name = rest.substr(0, 4);
-    rest.remove_prefix(kChunkHeader);
-    if (size > rest.size()) break;
-    const auto data = rest.substr(0, size);
-    if (name == "EXIF") return data.starts_with(kExifName) ? data.substr(kExifName.size()) : data;
-    rest.remove_prefix(std::min(rest.size(), size + size % 2));
-  }
-  return {};
+  return without_names(chunk_of_webp(webp, "EXIF"));
 }
+std::string_view xmp_of_webp(std::string_view webp) { return chunk_of_webp(webp, "XMP "); }
 
 }  // namespace braid

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hexadecimal.h"
 #include "image/exif.h"
 #include "image/lossy/jpeg_decode.h"
 #include "image/lossy/webp_decode.h"
@@ -15,10 +16,32 @@ namespace {
 
 using namespace std::literals;
 
+// ImageMagick's EXIF data as text: an empty line, the kind, the size, then hexadecimal digits.
+std::string bytes_of_raw_profile(std::string_view text) {
+  constexpr int kLinesBefore = 3;
+  for (int line = 0; line < kLinesBefore; ++line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  std::string bytes;
+  int high = -1;
+  for (const char c : text) {
+    if (c == '\n') continue;
+    const int value = hex_value(c);
+    if (value < 0) return "";
+    if (high >= 0) bytes += char(high << 4 | value);
+    high = high >= 0 ? -1 : value;
+  }
+  return bytes;
+}
+
 int orientation_of_png(std::string_view png, const std::string& source) {
+  std::string exif, xmp;
+  for (const auto& [key, value] : readable_png_text(png, source)) {
+    if (key == "Raw profile type exif") exif = bytes_of_raw_profile(value);
+    if (key == "XML:com.adobe.xmp") xmp = value;
+  }
   for (const auto& chunk : png_chunks(png, source))
-    if (chunk.type == "eXIf") return exif_orientation(chunk.bytes);
-  return 1;
+    if (chunk.type == "eXIf") return orientation_of(chunk.bytes, xmp);
+  return orientation_of(exif, xmp);
 }
 
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG"sv); }
@@ -51,6 +74,11 @@ StoredSize stored_size(std::string_view bytes, const std::string& source) {
   return {header.width, header.height};
 }
 
+bool may_store_rgba(std::string_view bytes, const std::string& source) {
+  if (!is_png(bytes)) return is_webp(bytes);
+  return png_header(png_chunks(bytes, source).front(), source).channels == 4;
+}
+
 Pixels decode_picture(std::string_view bytes, const std::string& source, std::uint64_t max_pixels,
                       Flatten& flatten) {
   if (is_jpeg(bytes)) return decode_jpeg(bytes, source, max_pixels);
@@ -75,6 +103,10 @@ PngText read_picture_text(std::string_view bytes, const std::string& source) {
   if (!is_jpeg(bytes) && !is_webp(bytes)) refuse_file(bytes, source);
   const auto comment = exif_comment(is_jpeg(bytes) ? exif_of_jpeg(bytes) : exif_of_webp(bytes));
   return comment && !comment->empty() ? text_of_parameters(*comment) : PngText();
+}
+
+PngText readable_picture_text(std::string_view bytes, const std::string& source) {
+  return is_png(bytes) ? readable_png_text(bytes, source) : read_picture_text(bytes, source);
 }
 
 }  // namespace braid

@@ -11,9 +11,9 @@
 namespace braid {
 
 // The pixels of a PNG, JPEG or WebP as RGB over white, or as `flatten` makes them, upright
-// according to its EXIF data. Colour profiles are ignored. Throws InputError naming `source` for
-// anything else, for animations, and for files that are damaged, truncated or exceed `max_pixels`,
-// before allocating memory for them.
+// according to its EXIF data, or else its XMP data. Colour profiles are ignored. Throws InputError
+// naming `source` for anything else, for animations, and for files that are damaged, truncated or
+// exceed `max_pixels`, before allocating memory for them.
 Pixels decode_picture(std::string_view bytes, const std::string& source,
                       std::uint64_t max_pixels = kMaxPixels, Flatten& flatten = over_white);
 
@@ -25,6 +25,10 @@ Pixels decode_meaning(std::string_view bytes, const std::string& source,
 // Reads the header only. Throws InputError naming `source` for anything but PNG, JPEG and WebP.
 StoredSize stored_size(std::string_view bytes, const std::string& source);
 
+// Whether the file is one of those that Pillow opens as RGBA: a PNG with four channels, or a WebP,
+// which may also be opaque. Throws InputError naming `source` for a damaged PNG.
+bool may_store_rgba(std::string_view bytes, const std::string& source);
+
 // The transparency of each pixel as grey, white for fully transparent; nullopt for an opaque
 // picture. Throws as decode_picture().
 std::optional<Pixels> decode_transparency(std::string_view bytes, const std::string& source,
@@ -34,5 +38,7 @@ std::optional<Pixels> decode_transparency(std::string_view bytes, const std::str
 // a JPEG or WebP. Empty if there is none. Throws InputError for anything else and for a damaged
 // PNG.
 PngText read_picture_text(std::string_view bytes, const std::string& source);
+// The same without what of a PNG's text cannot be read, as readable_png_text().
+PngText readable_picture_text(std::string_view bytes, const std::string& source);
 
 }  // namespace braid

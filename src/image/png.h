@@ -29,6 +29,14 @@ std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
 // naming `source` if the file is damaged or its text unpacks to more than 1 MiB.
 PngText read_png_text(std::string_view png, const std::string& source);
 
+// The same without entries that are malformed, do not unpack or make the text longer than that; the
+// rest is left out from the 17th of these on. Throws InputError naming `source` only if the file is
+// damaged.
+PngText readable_png_text(std::string_view png, const std::string& source);
+
+// The entries that encode_png() can write.
+PngText writable_text(const PngText& text);
+
 // The pixels of any PNG as 8-bit RGB over white; deeper pixels are rounded to 8 bits. Ignores the
 // EXIF orientation. Throws InputError naming `source` if the file is damaged, animated or has more
 // than `max_pixels`. Memory grows with the file, not with its header's claims.

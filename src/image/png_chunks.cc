@@ -72,7 +72,8 @@ PngHeader png_header(const PngChunk& ihdr, const std::string& source) {
   const int depth = std::uint8_t(ihdr.bytes[8]);
   const int channels = channels_of(std::uint8_t(ihdr.bytes[9]));
   const bool known = depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
-  const PngHeader header{number_of(ihdr.bytes), number_of(ihdr.bytes.substr(4)), depth * channels};
+  const PngHeader header{number_of(ihdr.bytes), number_of(ihdr.bytes.substr(4)), channels,
+                         depth * channels};
   require(known && channels > 0 && header.width > 0 && header.height > 0, source,
           " is a damaged PNG: IHDR holds impossible values");
   return header;

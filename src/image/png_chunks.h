@@ -15,6 +15,7 @@ struct PngChunk {
 
 struct PngHeader {
   std::uint32_t width = 0, height = 0;
+  int channels = 0;        // 1 to 4; a palette's pixels have one
   int bits_per_pixel = 0;  // as stored: depth times channels, 1 to 64
 };
 

@@ -141,6 +141,18 @@ bool write(const Writer& writer, const Rows& rows, std::vector<png_text>& text) 
 
 }  // namespace
 
+PngText writable_text(const PngText& text) {
+  PngText writable;
+  for (const auto& entry : text) {
+    try {
+      const TextChunks fits(PngText{entry});
+      writable.push_back(entry);
+    } catch (const InputError&) {  // it is left out
+    }
+  }
+  return writable;
+}
+
 std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
                        const PngText& text, std::span<const std::uint8_t> alpha) {
   require(width > 0 && height > 0 && width <= kMaxSide && height <= kMaxSide,

@@ -12,6 +12,7 @@ namespace braid {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = 1u << 20;  // of all entries together, unpacked
+constexpr int kMostPassedOver = 16;              // each may have been unpacked up to that size
 
 std::string utf8_of_latin1(std::string_view latin1) {
   std::string utf8;
@@ -76,20 +77,45 @@ std::optional<std::string> value_of(std::string_view type, std::string_view rest
   return utf8_of_latin1(unpack(rest.substr(1), source));
 }
 
+bool is_text(const PngChunk& chunk) {
+  return chunk.type == "tEXt" || chunk.type == "zTXt" || chunk.type == "iTXt";
+}
+
+// Adds the entry of a chunk to a text that has `total` bytes.
+void add_entry(const PngChunk& chunk, const std::string& source, PngText& text,
+               std::size_t& total) {
+  auto rest = chunk.bytes;
+  const auto key = field(rest);
+  auto value = key ? value_of(chunk.type, rest, source) : std::nullopt;
+  require(value.has_value(), source, " is a damaged PNG: a ", chunk.type, " chunk is malformed");
+  const auto size = key->size() + value->size();
+  require(size <= kMaxTextBytes - total, source, " holds more than ", kMaxTextBytes,
+          " bytes of text");
+  total += size;
+  text.emplace_back(utf8_of_latin1(*key), std::move(*value));
+}
+
 }  // namespace
 
 PngText read_png_text(std::string_view png, const std::string& source) {
   PngText text;
   std::size_t total = 0;
+  for (const auto& chunk : png_chunks(png, source))
+    if (is_text(chunk)) add_entry(chunk, source, text, total);
+  return text;
+}
+
+PngText readable_png_text(std::string_view png, const std::string& source) {
+  PngText text;
+  std::size_t total = 0;
+  int passed_over = 0;
   for (const auto& chunk : png_chunks(png, source)) {
-    if (chunk.type != "tEXt" && chunk.type != "zTXt" && chunk.type != "iTXt") continue;
-    auto rest = chunk.bytes;
-    const auto key = field(rest);
-    auto value = key ? value_of(chunk.type, rest, source) : std::nullopt;
-    require(value.has_value(), source, " is a damaged PNG: a ", chunk.type, " chunk is malformed");
-    total += key->size() + value->size();
-    require(total <= kMaxTextBytes, source, " holds more than ", kMaxTextBytes, " bytes of text");
-    text.emplace_back(utf8_of_latin1(*key), std::move(*value));
+    if (!is_text(chunk) || passed_over == kMostPassedOver) continue;
+    try {
+      add_entry(chunk, source, text, total);
+    } catch (const InputError&) {
+      ++passed_over;
+    }
   }
   return text;
 }

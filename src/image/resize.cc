@@ -184,6 +184,33 @@ Pixels resized(const Pixels& picture, int width, int height, Resampling resampli
   return out;
 }
 
+namespace {
+
+// Where the middles of `count` pixels fall on a row of `from`. Pillow adds up steps, whose rounding
+// decides where a middle falls between two.
+std::vector<std::size_t> nearest_places(int from, int count) {
+  const double step = double(from) / count;
+  std::vector<std::size_t> places;
+  double middle = step * 0.5;
+  for (int i = 0; i < count; ++i, middle += step)
+    places.push_back(std::size_t(std::min(int(middle), from - 1)));
+  return places;
+}
+
+}  // namespace
+
+Pixels resized_to_nearest(const Pixels& picture, int width, int height) {
+  Pixels out{.width = width, .height = height, .rgb = {}};
+  out.rgb.reserve(std::size_t(width) * std::size_t(height) * 3);
+  const auto columns = nearest_places(picture.width, width);
+  for (const auto row : nearest_places(picture.height, height))
+    for (const auto column : columns) {
+      const auto* const pixel = &picture.rgb[3 * (row * std::size_t(picture.width) + column)];
+      out.rgb.insert(out.rgb.end(), pixel, pixel + 3);
+    }
+  return out;
+}
+
 Sides sides_with_at_most(Sides sides, std::int64_t pixels) {
   const double all = double(sides.width) * sides.height;
   if (all <= double(pixels)) return sides;

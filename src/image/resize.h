@@ -11,6 +11,9 @@ enum class Resampling { kBilinear, kBicubic, kLanczos };
 // mixed as they are multiplied by alpha, and divided by it again.
 Pixels resized(const Pixels& picture, int width, int height, Resampling resampling);
 
+// Each pixel is the one that its middle falls on: Pillow's Resampling.NEAREST. Alpha is dropped.
+Pixels resized_to_nearest(const Pixels& picture, int width, int height);
+
 // Scaled down by Lanczos to at most `pixels`, keeping its aspect ratio. Sides are truncated, not
 // rounded.
 Pixels with_at_most(const Pixels& picture, std::int64_t pixels);

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/hexadecimal.h"
+#include "base/utf8.h"
 
 namespace braid::serve {
 namespace {
@@ -31,20 +32,33 @@ bool is_plain(char c) {
          std::string_view("-_./:+,@[]").find(c) != std::string_view::npos;
 }
 
+// Terminals obey control characters, those from U+0080 on too, and guess at bytes that are not
+// UTF-8.
+bool is_escaped(const Utf8Character& character) {
+  const bool is_control =
+      character.code < 0x20 || (character.code >= 0x7f && character.code < 0xa0);
+  const bool is_no_character = character.code == 0xfffd && character.size == 1;
+  return is_control || is_no_character;
+}
+
+std::string escaped(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += "\\x" + hex_digits(static_cast<unsigned char>(c));
+  return text;
+}
+
 }  // namespace
 
 std::string log_value(const std::string& value) {
   const auto cut = value.substr(0, kLongestValue);
   if (!cut.empty() && std::all_of(cut.begin(), cut.end(), is_plain)) return cut;
   std::string quoted = "\"";
-  for (const char c : cut) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      quoted += "\\x" + hex_digits(byte);
-    else if (c == '"' || c == '\\')
-      quoted.append({'\\', c});
-    else
-      quoted += c;
+  for (std::size_t at = 0; at < value.size() && at < kLongestValue;) {
+    const auto character = decode_utf8(value, at);
+    const auto bytes = std::string_view(value).substr(at, character.size);
+    if (character.code == '"' || character.code == '\\') quoted += '\\';
+    quoted += is_escaped(character) ? escaped(bytes) : std::string(bytes);
+    at += character.size;
   }
   return quoted + "\"";
 }

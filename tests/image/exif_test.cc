@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "base/hexadecimal.h"
 #include "image/picture_file.h"
+#include "make_png.h"
 
 namespace braid::exif_test {
 
@@ -58,6 +60,69 @@ TEST(Exif, ThatIsNoneIsUpright) {
   }
 }
 
+TEST(Exif, MayBeginWithItsNameTwice) {
+  const auto tiff = tiff_of({{kOrientation, kShort, 6}}, false);
+  EXPECT_EQ(exif_orientation("Exif\0\0"s + tiff), 6);
+  EXPECT_EQ(exif_orientation("Exif\0\0Exif\0\0"s + tiff), 6);
+  EXPECT_EQ(exif_orientation("Exif\0"s + tiff), 1);
+}
+
+// A TIFF structure with a user's comment.
+std::string with_comment(const std::string& comment, bool is_big) {
+  const auto n = [&](std::uint32_t value, int bytes) { return number(value, bytes, is_big); };
+  const auto directory = [&](std::uint32_t tag, std::uint32_t type, std::size_t count,
+                             std::uint32_t value) {
+    return n(1, 2) + n(tag, 2) + n(type, 2) + n(std::uint32_t(count), 4) + n(value, 4) + n(0, 4);
+  };
+  return (is_big ? "MM"s : "II"s) + n(42, 2) + n(8, 4) + directory(0x8769, kLong, 1, 26) +
+         directory(0x9286, 7, comment.size(), 44) + comment;
+}
+
+std::string utf16_of(const std::u16string& text, bool is_big) {
+  std::string bytes;
+  for (const char16_t unit : text) bytes += number(unit, 2, is_big);
+  return bytes;
+}
+
+// The web UI and Forge write big-endian text whatever the file is, others follow the file.
+TEST(Exif, HasACommentInEitherOrderOfBytes) {
+  const auto comment = [](const std::u16string& text, bool is_big, bool is_big_file) {
+    return exif_comment(with_comment("UNICODE\0"s + utf16_of(text, is_big), is_big_file));
+  };
+  const auto text = u"a fox \u72d0\u72f8\nSteps: 20"s;
+  EXPECT_EQ(comment(text, true, true), "a fox \u72d0\u72f8\nSteps: 20");
+  EXPECT_EQ(comment(text, true, false), "a fox \u72d0\u72f8\nSteps: 20");
+  EXPECT_EQ(comment(text, false, false), "a fox \u72d0\u72f8\nSteps: 20");
+  EXPECT_EQ(comment(u"ab\u4e00\u4e00"s, true, false), "ab\u4e00\u4e00") << "half is not most";
+  EXPECT_EQ(comment(u""s, false, false), "");
+}
+
+TEST(Exif, HasACommentWithoutItsPadding) {
+  const auto padded = u"hi\0there\0\0\0\0\0\0\0\0\0\0\0\0\0"s;
+  for (const bool is_big : {false, true})
+    EXPECT_EQ(exif_comment(with_comment("UNICODE\0"s + utf16_of(padded, is_big), is_big)),
+              "hi\0there"s);
+  EXPECT_EQ(exif_comment(with_comment("ASCII\0\0\0hi\0\0"s, false)), "hi");
+  EXPECT_EQ(exif_comment(with_comment("ASCII\0\0\0h\0i"s, false)), std::nullopt);
+}
+
+TEST(Xmp, HasTheOrientationWherePillowFindsIt) {
+  EXPECT_EQ(orientation_of("", R"(<rdf:Description a="1" tiff:Orientation="6"/>)"), 6);
+  EXPECT_EQ(orientation_of("", "<tiff:Orientation>8</tiff:Orientation>"), 8);
+  EXPECT_EQ(orientation_of("", "tiff:Orientation='6' <tiff:Orientation>3<"), 3);
+  for (const auto* const none : {"", "tiff:Orientation", "tiff:Orientation=\"", "tiff:Orientation>",
+                                 "tiff:Orientation=\"0\"", "<tiff:Orientation>9<",
+                                 "tiff:Orientation = \"6\"", "exif:Orientation=\"6\""})
+    EXPECT_EQ(orientation_of("", none), 1) << none;
+}
+
+TEST(Xmp, CountsWhereExifIsSilent) {
+  const std::string xmp = "tiff:Orientation=\"3\"";
+  EXPECT_EQ(orientation_of(tiff_of({{kMake, kLong, 3}}, true), xmp), 3);
+  EXPECT_EQ(orientation_of(tiff_of({{kOrientation, kShort, 6}}, true), xmp), 6);
+  EXPECT_EQ(orientation_of(tiff_of({{kOrientation, kShort, 1}}, true), xmp), 1) << "upright";
+}
+
 // -------------------------------------------------------------------------------------- files
 
 std::string segment(char marker, const std::string& data) {
@@ -85,6 +150,25 @@ TEST(Exif, OfAJpegIsFoundBehindOtherSegments) {
   EXPECT_EQ(exif_of_jpeg("\xff\xd8"s + xmp), "");
   EXPECT_EQ(exif_of_jpeg("\xff\xd8\xff\xda\0\x02"s + kExif), "") << "pixels, not segments";
   EXPECT_EQ(exif_of_jpeg("\xff\xd8\xff\xe0\0\x01"s + kExif), "") << "a size within itself";
+}
+
+const std::string kTurnedByXmp = R"(<rdf:Description tiff:Orientation="6"/>)";
+const auto kXmp = segment('\xe1', "http://ns.adobe.com/xap/1.0/\0"s + kTurnedByXmp);
+
+std::pair<int, int> sides(const std::string& file) {
+  const auto picture = decode_picture(file, "it");
+  return {picture.width, picture.height};
+}
+
+TEST(Xmp, TurnsJpegs) {
+  const auto plain = picture("plain.jpg");
+  const auto with = [&](const std::string& segments) {
+    return sides(plain.substr(0, 2) + segments + plain.substr(2));
+  };
+  EXPECT_EQ(with(kXmp), std::pair(21, 37));
+  const auto upright = segment('\xe1', "Exif\0\0"s + tiff_of({{kOrientation, kShort, 1}}, true));
+  EXPECT_EQ(with(kXmp + upright), std::pair(37, 21));
+  EXPECT_EQ(xmp_of_jpeg(plain), "");
 }
 
 // Pillow reads both: later versions of JFIF, and bytes between segments that belong to none.
@@ -115,6 +199,49 @@ TEST(Exif, OfAWebPIsFoundBehindChunksOfOddSizes) {
   const auto cut = webp(webp_chunk("EXIF", kTurned));
   for (std::size_t size = 0; size + 1 < cut.size(); ++size)
     EXPECT_EQ(exif_of_webp(std::string_view(cut).substr(0, size)), "") << size;
+}
+
+TEST(Xmp, TurnsWebPs) {
+  const auto plain = picture("lossy.webp");  // 33 x 18
+  EXPECT_EQ(sides(plain), std::pair(33, 18));
+  const auto xmp = webp_chunk("XMP ", kTurnedByXmp);
+  EXPECT_EQ(sides(plain + xmp), std::pair(18, 33));
+  const auto upright = webp_chunk("EXIF", tiff_of({{kOrientation, kShort, 1}}, true));
+  EXPECT_EQ(sides(plain + xmp + upright), std::pair(33, 18));
+}
+
+std::string png(const std::string& chunks) {
+  return png_of(ihdr(2, 1, 8, 2), "\0\x01\x02\x03\x04\x05\x06"sv, chunks);
+}
+
+// "\nexif\n", the size in eight columns, and lines of 72 digits.
+std::string raw_profile(const std::string& bytes) {
+  auto text = "\nexif\n      " + std::to_string(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    text += (i % 36 == 0 ? "\n" : "") + hex_digits(std::uint8_t(bytes[i]));
+  return text + "\n";
+}
+
+TEST(Exif, OfAPngIsAChunkOrText) {
+  const std::string key = "Raw profile type exif\0"s;
+  const auto profile = raw_profile("Exif\0\0"s + kTurned);
+  for (const auto& chunks :
+       {chunk("eXIf", kTurned), chunk("eXIf", "Exif\0\0"s + kTurned), chunk("tEXt", key + profile),
+        chunk("zTXt", key + "\0"s + packed(profile)),
+        chunk("tEXt", "no end of a key") + chunk("tEXt", key + raw_profile(kTurned))})
+    EXPECT_EQ(sides(png(chunks)), std::pair(1, 2)) << chunks;
+  const auto upright = chunk("eXIf", tiff_of({{kOrientation, kShort, 1}}, true));
+  EXPECT_EQ(sides(png(chunk("tEXt", key + profile) + upright)), std::pair(2, 1));
+  for (const auto& odd : {""s, "\n"s, "\nexif\n"s, "\nexif\n 3\n"s, "\nexif\n 3\nfox"s, "\n\n\n4"s})
+    EXPECT_EQ(sides(png(chunk("tEXt", key + odd))), std::pair(2, 1)) << odd;
+}
+
+TEST(Xmp, TurnsPngs) {
+  const auto xmp = chunk("iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + kTurnedByXmp);
+  EXPECT_EQ(sides(png(xmp)), std::pair(1, 2));
+  const auto upright = chunk("eXIf", tiff_of({{kOrientation, kShort, 1}}, true));
+  EXPECT_EQ(sides(png(xmp + upright)), std::pair(2, 1));
+  EXPECT_EQ(sides(png(chunk("iTXt", "comment\0\0\0\0\0"s + kTurnedByXmp))), std::pair(2, 1));
 }
 
 }  // namespace braid::exif_test

@@ -98,4 +98,15 @@ TEST(PngEncode, RefusesTextThatIsNotUtf8OrHoldsNul) {
   EXPECT_THAT(encode(std::string("a\0b", 3)), HasSubstr("NUL"));
 }
 
+TEST(PngEncode, KnowsWhichTextItCanWrite) {
+  const PngText good = {{"a", "\u7d05"}, {"caf\u00e9", ""}};
+  auto text = good;
+  text.insert(text.begin() + 1, {{std::string(80, 'k'), "b"},
+                                 {"\u7d05", "b"},
+                                 {"", "b"},
+                                 {"k", std::string("a\0b", 3)},
+                                 {"k", "\xff"}});
+  EXPECT_EQ(writable_text(text), good);
+}
+
 }  // namespace braid::png_encode_test

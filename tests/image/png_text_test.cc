@@ -70,6 +70,24 @@ TEST(PngText, StopsUnpackingAtTheLimit) {
   EXPECT_THAT(refusal(chunk("zTXt", "key\0\0"s + bomb)), HasSubstr("1048576 bytes of text"));
 }
 
+TEST(PngText, IsReadWithoutItsBadEntriesWhereThatIsAskedFor) {
+  const auto readable = [](const std::string& chunks) {
+    return readable_png_text(with(chunks), "a.png");
+  };
+  const auto first = chunk("tEXt", "a\0b"s), last = chunk("tEXt", "c\0d"s);
+  const auto large = std::string(1'200'000, 'x');
+  for (const auto& bad : {chunk("tEXt", "no end of the key"), chunk("iTXt", "key\0\0\0\0\0\xff"s),
+                          chunk("zTXt", "key\0\0garbage"s), chunk("tEXt", "key\0"s + large),
+                          chunk("zTXt", "key\0\0"s + packed(large))})
+    EXPECT_THAT(readable(first + bad + last), ElementsAre(Pair("a", "b"), Pair("c", "d")));
+  const auto half = chunk("zTXt", "key\0\0"s + packed(std::string(600'000, 'x')));
+  EXPECT_EQ(readable(half + half + last).size(), 2u) << "within the limit together";
+  std::string many;
+  for (int i = 0; i < 16; ++i) many += chunk("tEXt", "no end");
+  EXPECT_THAT(readable(first + many + last), ElementsAre(Pair("a", "b")));
+  EXPECT_THAT(message_of([] { readable_png_text("\x89PNG", "a.png"); }), HasSubstr("not a PNG"));
+}
+
 TEST(PngText, FindsDamageByTheChecksum) {
   auto png = with(chunk("tEXt", "key\0value"s));
   png[png.find("value")] = 'w';

@@ -58,6 +58,17 @@ TEST(Resize, MixesColoursByTheirAlphaAsPillowDoes) {
   }
 }
 
+TEST(Resize, FindsThePixelThatPillowFinds) {
+  const auto path = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/nearest.json";
+  const auto cases = nlohmann::json::parse(read_file(path));
+  EXPECT_EQ(cases.size(), 34u);
+  for (const auto& wanted : cases) {
+    const auto got = resized_to_nearest(colours(wanted["from"][0], wanted["from"][1]),
+                                        wanted["to"][0], wanted["to"][1]);
+    EXPECT_EQ(crc32_z(0, got.rgb.data(), got.rgb.size()), wanted["crc32"]) << wanted;
+  }
+}
+
 TEST(Resize, LeavesAPictureOfTheSizeAsItIs) {
   const auto picture = colours(9, 7);
   EXPECT_EQ(resized(picture, 9, 7, Resampling::kLanczos).rgb, picture.rgb);

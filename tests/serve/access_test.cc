@@ -1,6 +1,7 @@
 // Who is let in under which name: with and without a key, behind proxies, and health checks.
 #include <gmock/gmock.h>
 
+#include "message_of.h"
 #include "test_server.h"
 
 namespace braid::serve::access_test {
@@ -9,6 +10,23 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string kBearer = "authorization: Bearer secret\r\n";
+
+TEST(Access, TakesAKeyFromTheFirstLineOfAText) {
+  const std::string key = "a key of ASCII ~!\"";
+  for (const std::string& text :
+       {key, key + "\nnotes", key + "\r\n", " " + key + "\t\n", "\xef\xbb\xbf" + key + "\r\n"})
+    EXPECT_EQ(key_in_text(text), key) << text;
+  const auto refusal = [](const std::string& text) {
+    return message_of([&] { key_in_text(text); });
+  };
+  EXPECT_THAT(refusal(""), HasSubstr("at least 16 characters, this one has 0"));
+  EXPECT_THAT(refusal("\xef\xbb\xbf" + std::string(15, 'k')), HasSubstr("this one has 15"));
+  EXPECT_THAT(refusal("a key with a tab\tin it"), HasSubstr("no control characters"));
+  for (const auto* const odd : {"s\u00e9cretsecretsecret",
+                                "s\xe9"
+                                "cretsecretsecret"})
+    EXPECT_THAT(refusal(odd), HasSubstr("ASCII characters alone")) << odd;
+}
 
 // Containers, NAT and tunnels: who has the key needs no rebinding.
 TEST(Access, WithAKeyIsGivenUnderEveryName) {
@@ -66,14 +84,16 @@ TEST(HealthChecks, AreAnsweredUnderAnyNameAndNone) {
 }
 
 TEST(Access, KnowsItselfOnASocketForBothKindsOfAddresses) {
-  FakeEngine engine;
-  const Server server(engine, {}, {.address = "::"});
-  const auto status = [&](const std::string& host) {
-    RawClient client(server.port(), "127.0.0.2");
-    return status_of(client.asked("GET /v1/models HTTP/1.0\r\nhost: " + host + "\r\n\r\n"));
-  };
-  EXPECT_EQ(status("127.0.0.2:8188"), 200);
-  EXPECT_EQ(status("127.0.0.3:8188"), 403);
+  for (const auto* const address : {"::", "[::]"}) {
+    FakeEngine engine;
+    const Server server(engine, {}, {.address = address});
+    const auto status = [&](const std::string& host) {
+      RawClient client(server.port(), "127.0.0.2");
+      return status_of(client.asked("GET /v1/models HTTP/1.0\r\nhost: " + host + "\r\n\r\n"));
+    };
+    EXPECT_EQ(status("127.0.0.2:8188"), 200) << address;
+    EXPECT_EQ(status("127.0.0.3:8188"), 403) << address;
+  }
 }
 
 TEST(Access, IsGivenToNamedOriginsOfEveryKind) {

@@ -17,6 +17,17 @@ TEST(HostName, HasNeitherPortNorCaseNorFinalDot) {
   EXPECT_EQ(host_name(""), "");
 }
 
+TEST(ListeningAddress, MayHaveBracketsAndCapitals) {
+  EXPECT_EQ(address_to_listen_on("[::1]"), "::1");
+  EXPECT_EQ(address_to_listen_on("[::]"), "::");
+  EXPECT_EQ(address_to_listen_on("LOCALHOST"), "127.0.0.1");
+  EXPECT_EQ(address_to_listen_on("unix:/tmp/[A]"), "unix:/tmp/[A]");
+  for (const auto* const own : {"127.0.0.1", "localhost", "LocalHost", "::1", "[::1]", "unix:a"})
+    EXPECT_TRUE(is_own_address(own)) << own;
+  for (const auto* const other : {"0.0.0.0", "::", "[::]", "", "[127.0.0.1", "localhost.", "::10"})
+    EXPECT_FALSE(is_own_address(other)) << other;
+}
+
 TEST(HostName, MayBeAllowedByItsEnd) {
   const std::set<std::string> patterns = {".example.org", "*.other.net", "one.com"};
   for (const auto* const name :

@@ -243,6 +243,19 @@ TEST(Fields, OfAFormAppearOnceUnlessTheyAreLists) {
   EXPECT_EQ(list.numbers("sigmas"), (std::vector<double>{0.5, 0.5}));
 }
 
+TEST(Fields, OfAFormMayHaveBooleansAsPythonWritesThem) {
+  const auto flag = [](std::string_view text) {
+    return Fields(std::vector<Part>{{"stream", false, "", text}}).flag("stream");
+  };
+  for (const auto* const on : {"true", "True"}) EXPECT_EQ(flag(on), true) << on;
+  for (const auto* const off : {"false", "False"}) EXPECT_EQ(flag(off), false) << off;
+  for (const auto* const odd : {"TRUE", "tRue", "yes", "True "})
+    EXPECT_THROW((void)flag(odd), ApiError) << odd;
+  Fields prompt(std::vector<Part>{{"prompt", false, "", "True"}});
+  EXPECT_EQ(prompt.text("prompt", 10), "True") << "a text stays one";
+  EXPECT_THROW((void)Fields(R"({"stream": "True"})").flag("stream"), ApiError) << "no form";
+}
+
 TEST(Fields, OfAFormNameTheListThatIsNoJson) {
   const auto complaint = [](std::string_view text) {
     return refusal_of_form({{"lora", false, "", text}}, UnknownFields::kRefused);

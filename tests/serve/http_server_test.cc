@@ -27,6 +27,12 @@ TEST(HttpServer, LetsOnlyItsOwnNameIn) {
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: a\r\nhost: localhost\r\n")), 400);
 }
 
+TEST(HttpServer, ListensAtLocalhostInCapitals) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.address = "LOCALHOST"});
+  EXPECT_EQ(status_of(server.ask("GET /livez")), 200);
+}
+
 TEST(HttpServer, KnowsItselfByTheAddressItIsReachedAt) {
   FakeEngine engine;
   const Server server(engine, {}, {.address = "127.0.0.2"});

@@ -65,7 +65,13 @@ TEST_F(Loras, AreTakenOutOfTheWebUisPrompts) {
   ASSERT_EQ(status_of(answer), 200) << answer;
   EXPECT_EQ(applied(), "always=2 ink=0.5 ink=1 ");
   EXPECT_EQ(engine_.last().prompts.front(), "a fox");
-  for (const std::string prompt : {"<lora:gone:1>", "<lora:ink:x>", "<lora:ink:1:2>", "<lora:>"}) {
+  std::string twice = "<lora:ink:0.5:0.50><lora:odd:-1:-1>";
+  const auto equal = take_loras(twice);
+  ASSERT_EQ(equal.size(), 2u);
+  EXPECT_EQ(std::pair(equal[0].scale, equal[1].scale), std::pair(0.5, -1.0));
+  EXPECT_EQ(equal[1].name, "odd");
+  for (const std::string prompt : {"<lora:gone:1>", "<lora:ink:x>", "<lora:ink:1:2>", "<lora:>",
+                                   "<lora:ink:1:>", "<lora:ink::1>", "<lora:ink:1:1:1>"}) {
     const nlohmann::json wish = {{"prompt", prompt}};
     EXPECT_EQ(status_of(server_.ask("POST /sdapi/v1/txt2img", "", wish.dump())), 400) << prompt;
   }

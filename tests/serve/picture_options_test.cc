@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
+#include "image/resize.h"
 #include "serve/body/fields.h"
 #include "test_server.h"
 
@@ -127,8 +128,7 @@ TEST_F(PictureOptions, AreRefusedByName) {
   expect_refused("/v1/jobs", {{"padding_crop", -1}}, "padding_crop", "-1");
 }
 
-// This is what Pillow's convert("L") does, which diffusers' pipelines and the web UI's clients
-// count on.
+// This is what Pillow's convert("L") does, which diffusers' pipelines count on.
 TEST_F(PictureOptions, TakeMasksAndControlsWithoutTheirTransparency) {
   const auto clear =
       read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/clear.png");
@@ -136,11 +136,48 @@ TEST_F(PictureOptions, TakeMasksAndControlsWithoutTheirTransparency) {
   ASSERT_NE(want, decode_picture(clear, "clear.png").rgb);
   EXPECT_EQ(pictures_of("/v1/jobs", {{"init", one_}, {"mask", base64(clear)}}).mask->rgb, want);
   EXPECT_EQ(pictures_of("/v1/jobs", {{"control", base64(clear)}}).controls.at(0).picture.rgb, want);
-  EXPECT_EQ(pictures_of("/sdapi/v1/img2img", {{"init_images", {one_}}, {"mask", base64(clear)}})
-                .mask->rgb,
-            want);
   EXPECT_EQ(pictures_of("/v1/jobs", {{"init", base64(clear)}}).init->rgb,
             decode_picture(clear, "clear.png").rgb);
+}
+
+// The web UI's create_binary_mask() takes what is painted, in any colour, of pictures that Pillow
+// opens as RGBA; then it resizes masks and pictures to one size.
+TEST_F(PictureOptions, OfTheWebUisClientsHaveMasksThatArePainted) {
+  const auto mask_of = [&](const std::string& mask) {
+    return *pictures_of("/sdapi/v1/img2img", {{"init_images", {base64(picture(4, 1, 1))}},
+                                              {"mask", base64(mask)},
+                                              {"mask_blur", 0}})
+                .mask;
+  };
+  const std::vector<std::uint8_t> black(12), alpha = {0, 128, 129, 255};
+  const std::vector<std::uint8_t> painted = {0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255};
+  EXPECT_EQ(mask_of(encode_png(4, 1, black, {}, alpha)).rgb, painted);
+  EXPECT_EQ(mask_of(encode_png(4, 1, black, {}, std::vector<std::uint8_t>(4, 255))).rgb, black);
+  const auto file = [](const std::string& name) {
+    return read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures" / name);
+  };
+  for (const auto* const name : {"clear_grey.png", "palette.png", "plain.jpg"}) {
+    const auto grey = decode_meaning(file(name), name);
+    EXPECT_EQ(mask_of(file(name)).rgb, resized(grey, 4, 1, Resampling::kLanczos).rgb) << name;
+  }
+}
+
+TEST_F(PictureOptions, OfTheWebUisClientsHaveMasksOfAnySize) {
+  nlohmann::json wish = {{"init_images", {base64(picture(32, 16, 1))}},
+                         {"mask", base64(picture(8, 24, 200))},
+                         {"mask_blur", 3}};
+  const auto expect_size = [&](int width, int height) {
+    const auto in = pictures_of("/sdapi/v1/img2img", wish);
+    EXPECT_EQ(std::pair(in.mask->width, in.mask->height), std::pair(width, height)) << wish;
+    EXPECT_EQ(in.mask->rgb.front(), 200);
+  };
+  expect_size(32, 16);
+  wish["inpaint_full_res"] = true;
+  expect_size(32, 16);
+  wish.update({{"inpaint_full_res", false}, {"resize_mode", 1}, {"width", 48}, {"height", 48}});
+  expect_size(48, 48);
+  const auto ours = pictures_of("/v1/jobs", {{"init", one_}, {"mask", two_}});
+  EXPECT_EQ(ours.mask->width, 8) << "the engine refuses it";
 }
 
 // The checksums are those of the web UI's resize_image with Pillow.

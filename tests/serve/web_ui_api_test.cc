@@ -1,11 +1,7 @@
 // What clients of AUTOMATIC1111's and Forge's web UI send by default, read, and ask for besides.
 #include <gmock/gmock.h>
 
-#include "base/base64.h"
-#include "base/sha256.h"
-#include "image/picture_file.h"
-#include "serve/body/fields.h"
-#include "test_server.h"
+#include "web_ui_client.h"
 
 namespace braid::serve::web_ui_api_test {
 
@@ -118,38 +114,6 @@ TEST_F(WebUiScalesTaken, ByADistilledModelOfTrueGuidanceTakeANegativePrompt) {
   EXPECT_EQ(taken({{"cfg_scale", 3}, {"negative_prompt", "b"}}), (Taken{2.0, 1, "b"}));
 }
 
-class WebUi : public testing::Test {
- protected:
-  std::string post(const std::string& path, const json& wish) const {
-    return server_.ask("POST /sdapi/v1/" + path, "", wish.dump());
-  }
-  json get(const std::string& path) const {
-    const auto answer = server_.ask("GET /sdapi/v1/" + path);
-    EXPECT_EQ(status_of(answer), 200) << answer;
-    return json_of(answer);
-  }
-  static Pixels noise(int width, int height) {
-    Pixels picture{.width = width, .height = height, .rgb = {}};
-    picture.rgb.resize(std::size_t(width) * std::size_t(height) * 3);
-    for (std::uint64_t i = 0; i < picture.rgb.size(); ++i)
-      picture.rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
-    return picture;
-  }
-  static std::string file_of(const Pixels& picture) {
-    return base64(encode_png(picture.width, picture.height, picture.rgb));
-  }
-  static std::string digits_of(const Pixels& picture) {
-    const auto& rgb = picture.rgb;
-    return sha256_hex({reinterpret_cast<const char*>(rgb.data()), rgb.size()}).substr(0, 16);
-  }
-  static Pixels made(const json& image) {
-    return decode_picture(bytes_of_base64(image.get<std::string>(), ""), "");
-  }
-
-  FakeEngine engine_;
-  Server server_{engine_};
-};
-
 // modules/processing.py, Processed.js()
 TEST_F(WebUi, ReadsTheSettingsOfEachPicture) {
   const auto answer = json_of(post("txt2img", {{"prompt", "a fox"},
@@ -193,148 +157,6 @@ TEST_F(WebUi, FillsWhatIsMaskedFromAround) {
   EXPECT_EQ(init(nullptr), digits_of(noise(50, 30)));
 }
 
-// The web UI makes sides that are multiples of 8; the checksums are those of Pillow 13.
-TEST_F(WebUi, ScalesPictures) {
-  json wish = {{"image", file_of(noise(48, 32))}, {"upscaling_resize", 2}};
-  const auto scaled = [&](const char* upscaler) {
-    wish["upscaler_1"] = upscaler;
-    const auto answer = post("extra-single-image", wish);
-    EXPECT_EQ(status_of(answer), 200) << answer;
-    EXPECT_TRUE(json_of(answer).contains("html_info"));
-    return made(json_of(answer)["image"]);
-  };
-  EXPECT_EQ(digits_of(scaled("None")), digits_of(noise(48, 32)));
-  EXPECT_EQ(digits_of(scaled("Lanczos")), "72babfc5aec22d6d");
-  EXPECT_EQ(digits_of(scaled("Nearest")), "ad54cc6aa8d0863e");
-  wish.update({{"resize_mode", 1}, {"upscaling_resize_w", 96}, {"upscaling_resize_h", 40}});
-  EXPECT_EQ(scaled("Lanczos").height, 40) << "cropped";
-  wish["upscaling_crop"] = false;
-  EXPECT_EQ(scaled("Lanczos").height, 64);
-  const auto batch = json_of(
-      post("extra-batch-images",
-           {{"upscaler_1", "Nearest"}, {"imageList", {{{"data", wish["image"]}, {"name", "a"}}}}}));
-  EXPECT_EQ(made(batch["images"][0]).width, 96);
-  EXPECT_EQ(get("upscalers")[1]["name"], "Lanczos");
-}
-
-TEST_F(WebUi, SaysWhatIsNoPictureInBase64) {
-  for (const auto& [image, words] : {std::pair("x", "'image' should be base64"),
-                                     {"AAAAA", "'image' should be base64"},
-                                     {"!", "'image' should be base64"},
-                                     {"", "'image' should be a picture in base64, it is empty"}}) {
-    const auto answer = post("png-info", {{"image", image}});
-    EXPECT_EQ(status_of(answer), 400) << answer;
-    EXPECT_EQ(json_of(answer)["error"]["param"], "image");
-    EXPECT_THAT(answer, HasSubstr(words)) << image;
-  }
-}
-
-TEST_F(WebUi, SaysWhichScalingIsNotThere) {
-  const auto image = file_of(noise(16, 16));
-  for (const auto& [wish, words] : std::vector<std::pair<json, std::string>>{
-           {json::object(), "there is no 'image'"},
-           {{{"image", "AAAA"}, {"upscaler_1", "Lanczos"}}, "the image"},
-           {{{"image", image}, {"upscaler_1", "R-ESRGAN 4x+"}}, "None, Lanczos and Nearest"},
-           {{{"image", image}, {"gfpgan_visibility", 1}}, "no restoring of faces"},
-           {{{"image", image}, {"upscaler_1", "Lanczos"}, {"upscaling_resize", 0}}, "above 0"}}) {
-    const auto answer = post("extra-single-image", wish);
-    EXPECT_EQ(status_of(answer), 400) << answer;
-    EXPECT_THAT(answer, HasSubstr(words));
-  }
-  EXPECT_EQ(
-      status_of(post("extra-single-image",
-                     {{"image", image}, {"upscaler_1", "Nearest"}, {"upscaling_resize", 1000}})),
-      413);
-}
-
-// As many pictures as a request likes, but no more pixels than it may bring, in or out.
-TEST_F(WebUi, BoundsThePixelsOfAllPicturesThatItScales) {
-  const auto asked = [&](const json& image, int count, double factor) {
-    auto list = json::array();
-    for (int i = 0; i < count; ++i) list.push_back({{"data", image}, {"name", "a"}});
-    return post(
-        "extra-batch-images",
-        {{"upscaler_1", "Nearest"}, {"upscaling_resize", factor}, {"imageList", std::move(list)}});
-  };
-  const auto small = file_of(noise(32, 32));
-  EXPECT_EQ(status_of(asked(small, 3, 100)), 200) << "3 x 3200 x 3200";
-  const auto made = asked(small, 4, 100);
-  EXPECT_EQ(status_of(made), 413);
-  EXPECT_THAT(made, HasSubstr("the picture would become 3200x3200, at most 33554432 pixels are "
-                              "made for all pictures of a request"));
-  const auto large =
-      file_of({.width = 7000, .height = 5000, .rgb = std::vector<std::uint8_t>(105'000'000)});
-  const auto read = asked(large, 1, 0.01);
-  EXPECT_EQ(status_of(read), 413);
-  EXPECT_THAT(read, HasSubstr("the image has 7000x5000 pixels, at most 33554432 pixels are read"));
-}
-
-// A picture without pixels: its header can be read, and nothing else.
-TEST_F(WebUi, CountsThePixelsOfAllPicturesBeforeItReadsOne) {
-  const auto file = encode_png(8, 8, noise(8, 8).rgb);
-  const auto empty = base64(file.substr(0, 8 + 25) + file.substr(file.size() - 12));
-  const json wish = {{"upscaler_1", "Nearest"},
-                     {"imageList", {{{"data", empty}}, {{"data", file_of(noise(8, 8))}}}}};
-  EXPECT_EQ(status_of(post("extra-batch-images", wish)), 400);
-  auto huge = wish;
-  huge["upscaling_resize"] = 1000;
-  EXPECT_EQ(status_of(post("extra-batch-images", huge)), 413);
-  huge["imageList"][0] = wish["imageList"][1];
-  huge["imageList"][1]["data"] = base64("no picture");
-  huge["upscaling_resize"] = 1;
-  const auto unknown = post("extra-batch-images", huge);
-  EXPECT_EQ(status_of(unknown), 400);
-  EXPECT_EQ(json_of(unknown)["error"]["param"], "image");
-  const auto none = json_of(post("extra-batch-images", {{"imageList", json::array()}}));
-  EXPECT_EQ(none["images"], json::array());
-}
-
-// Sixty small pictures that take long together.
-std::string long_batch() {
-  const auto small = base64(encode_png(8, 8, std::vector<std::uint8_t>(8 * 8 * 3, 9)));
-  const json wish = {{"upscaler_1", "Lanczos"},
-                     {"upscaling_resize", 80},
-                     {"imageList", json::array_t(60, {{"data", small}, {"name", "a"}})}};
-  return Server::request_text("POST /sdapi/v1/extra-batch-images", "", wish.dump());
-}
-
-TEST_F(WebUi, ServesOthersBetweenThePicturesOfABatch) {
-  RawClient batch(server_.port());
-  batch.send(long_batch());
-  const json wish = {{"upscaler_1", "Nearest"}, {"image", file_of(noise(8, 8))}};
-  EXPECT_EQ(status_of(post("extra-single-image", wish)), 200);
-  EXPECT_FALSE(batch.has_more()) << "it waited for the whole batch";
-  ASSERT_TRUE(batch.read_until("html_info"));
-  EXPECT_EQ(status_of(batch.received()), 200);
-}
-
-TEST(WebUiBatch, EndsWithItsClientOrTheServer) {
-  std::atomic<int> left = 0;
-  const auto log = [&](const RequestLog& request) { left += request.status == 499; };
-  FakeEngine engine;
-  std::optional<Server> server(std::in_place, engine, Access{}, HttpServerOptions{.log = log});
-  const auto seconds_of = [](const auto& work) {
-    const auto began = Clock::now();
-    work();
-    return std::chrono::duration<double>(Clock::now() - began).count();
-  };
-  RawClient waits(server->port());
-  const auto whole = seconds_of([&] {
-    waits.send(long_batch());
-    ASSERT_TRUE(waits.read_until("html_info"));
-  });
-  waits.leave();
-  while (server->http().num_connections() > 0) std::this_thread::yield();
-  EXPECT_EQ(left, 0);
-  const auto abandoned = seconds_of([&] {
-    RawClient client(server->port());
-    client.send(long_batch());
-    client.leave();
-    while (left == 0 || server->http().num_connections() > 0) std::this_thread::yield();
-  });
-  EXPECT_LT(abandoned, whole / 2);
-}
-
 TEST_F(WebUi, AnswersWhatItsClientsAskBeforeTheyBegin) {
   for (const auto* const list :
        {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks", "face-restorers",
@@ -354,6 +176,48 @@ TEST_F(WebUi, AnswersWhatItsClientsAskBeforeTheyBegin) {
                                  "refresh-embeddings", "reload-checkpoint"})
     for (const std::string body : {"", "{}"})
       EXPECT_EQ(status_of(server_.ask("POST /sdapi/v1/" + what, "", body)), 200) << what;
+}
+
+class WebUiProgress : public testing::Test {
+ protected:
+  // Starts a job and returns what is told of it after its first step.
+  json progress_of(const json& job) {
+    EXPECT_EQ(status_of(server_.ask("POST /v1/jobs", "", job.dump())), 202);
+    engine_.wait_until_called(1);
+    engine_.release(1);
+    auto progress = now();
+    for (int i = 0; i < 1000 && progress["state"]["sampling_step"] != 1; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      progress = now();
+    }
+    return progress;
+  }
+  json now(const std::string& parameters = "") const {
+    return json_of(server_.ask("GET /sdapi/v1/progress" + parameters));
+  }
+
+  FakeEngine engine_{FakeEngine::Steps::kHeld};
+  Server server_{engine_};
+};
+
+// Who knows a job's id may read its prompt and cancel it.
+TEST_F(WebUiProgress, SaysOfAnothersJobHowFarItIsAndNoMore) {
+  const auto progress =
+      progress_of({{"prompt", "a"}, {"steps", 4}, {"previews", true}, {"user", "alice"}});
+  EXPECT_EQ(progress["state"]["job"], "");
+  EXPECT_EQ(progress["current_image"], nullptr);
+  EXPECT_EQ(progress["progress"], 0.25);
+  EXPECT_EQ(progress["state"]["job_count"], 1);
+  EXPECT_EQ(progress["state"]["sampling_steps"], 4);
+}
+
+TEST_F(WebUiProgress, HasTheIdAndImageOfItsClientsJob) {
+  const auto progress = progress_of({{"prompt", "a"}, {"steps", 4}, {"previews", true}});
+  EXPECT_NE(progress["state"]["job"], "");
+  EXPECT_TRUE(progress["current_image"].is_string());
+  const auto without = now("?skip_current_image=true");
+  EXPECT_EQ(without["state"]["job"], progress["state"]["job"]);
+  EXPECT_EQ(without["current_image"], nullptr);
 }
 
 TEST_F(WebUi, SaysWhatIsNotThere) {

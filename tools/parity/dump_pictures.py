@@ -6,6 +6,7 @@ NAME: a picture; NAME.expected.png: its pixels, upright, over white.
 clear.png.transparency.png: how transparent its pixels are.
 NAME.levels.png: what a mask or a picture to follow means, Pillow's convert("L").
 resized.json: checksums of colours()'s picture resized by Pillow, with_alpha.json with its alpha.
+nearest.json: the same by the nearest pixel, with sizes whose pixels' middles fall on edges.
 blurred.json: the same, blurred.
 masks.json: how diffusers crops what a mask of grey steps marks from colours()'s picture, and pastes
 the crop's negative back.
@@ -30,6 +31,10 @@ SIZES = [((7, 5), (16, 16)), ((64, 48), (32, 16)), ((33, 65), (64, 32)), ((100, 
          ((2, 2), (3, 1)), ((3, 3), (2, 2)), ((15, 15), (5, 3)), ((21, 35), (7, 5)),
          ((5, 3), (35, 15)), ((17, 64), (17, 63)), ((20, 40), (15, 30)), ((20, 40), (16, 31)),
          ((6, 6), (1, 18)), ((300, 2), (2, 300))]
+
+# What is nearest depends on rounding: middles that fall between two pixels, or nearly so.
+TIES = [((64, 48), (104, 78)), ((8, 8), (12, 20)), ((48, 33), (100, 77)), ((1000, 3), (777, 6)),
+        ((90, 60), (36, 24)), ((7, 49), (98, 14)), ((96, 10), (42, 35))]
 
 # The mask's size, its marked box (left, top, right, bottom), the size to draw, the padding.
 MASKS = [((60, 50), (20, 10, 30, 25), (64, 64), 4), ((60, 50), (0, 0, 60, 3), (48, 32), 0),
@@ -105,6 +110,12 @@ def write_cases(path, cases):
     path.write_text("\n".join(["[", ",\n".join(map(json.dumps, cases)), "]\n"]))
 
 
+def write_nearest(out):
+    write_cases(out / "nearest.json", [
+        {"from": old, "to": new, "crc32": checksum(colours(*old).resize(new, Image.NEAREST))}
+        for old, new in SIZES + TIES])
+
+
 def main():
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests/data/pictures"
     out.mkdir(parents=True, exist_ok=True)
@@ -133,6 +144,7 @@ def main():
         {"from": old, "to": new, "filter": name,
          "crc32": zlib.crc32(with_alpha(colours(*old)).resize(new, resample).tobytes())}
         for old, new in SIZES[:10] for name, resample in FILTERS.items()])
+    write_nearest(out)
     write_cases(out / "blurred.json", [
         {"size": size, "radius": radius,
          "crc32": checksum(colours(*size).filter(ImageFilter.GaussianBlur(radius)))}

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <iostream>
@@ -12,7 +11,6 @@
 #include "app/machine/launched.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
-#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "serve/http/http_server.h"
@@ -21,7 +19,6 @@
 namespace braid {
 namespace {
 
-constexpr int kShortestKey = 16;
 constexpr std::uint64_t kMaxKeyFile = 1 << 16;          // bytes
 constexpr auto kAfterDrain = std::chrono::seconds(10);  // time to end before the program is killed
 
@@ -31,12 +28,7 @@ std::string read_key(const ServeFlags& flags) {
   const auto& file = flags.api_key_file;
   const auto text =
       file.empty() ? variable : read_stream(file, "the key in " + file.string(), kMaxKeyFile);
-  const std::string key(trimmed(text.substr(0, text.find_first_of("\r\n"))));
-  require(int(key.size()) >= kShortestKey, "an API key should have at least ", kShortestKey,
-          " characters, this one has ", key.size());
-  require(std::ranges::none_of(key, [](unsigned char c) { return c < ' ' || c == 127; }),
-          "an API key should have no control characters: clients cannot send them");
-  return key;
+  return serve::key_in_text(text);
 }
 
 std::string seconds_text(serve::Clock::time_point from, serve::Clock::time_point to) {

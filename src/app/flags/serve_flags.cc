@@ -229,10 +229,8 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
 void check_together(const ServeFlags& f) {
   check_budget(f.options.memory);
   check_together(f.enhancer);
-  const bool is_own = f.host == "127.0.0.1" || f.host == "localhost" || f.host == "::1" ||
-                      f.host.starts_with("unix:");
   const bool has_key = !f.api_key_file.empty() || std::getenv("BRAID_API_KEY") != nullptr;
-  require(is_own || has_key || f.no_key, "others can reach --host ", f.host,
+  require(serve::is_own_address(f.host) || has_key || f.no_key, "others can reach --host ", f.host,
           ": give --api-key-file FILE, or --no-key to let anybody make pictures");
   require(has_key || std::ranges::count(f.allow_hosts, "*") == 0,
           "--allow-host * lets any page use ",

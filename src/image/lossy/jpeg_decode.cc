@@ -118,7 +118,7 @@ Pixels decode_jpeg(std::string_view bytes, const std::string& source, std::uint6
                  std::vector<std::uint8_t>(row_bytes * jpeg.image_height)};
   require_read(reader.read_rows(picture.rgb.data(), row_bytes));
   if (is_cmyk) picture.rgb = rgb_of_cmyk(picture.rgb);
-  return upright(std::move(picture), exif_orientation(exif_of_jpeg(bytes)));
+  return upright(std::move(picture), orientation_of(exif_of_jpeg(bytes), xmp_of_jpeg(bytes)));
 }
 
 }  // namespace braid

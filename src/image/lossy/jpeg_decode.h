@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// The pixels of a JPEG as RGB, upright according to its EXIF data. Throws InputError naming
+// The pixels of a JPEG as RGB, upright according to its EXIF or XMP data. Throws InputError naming
 // `source` if the file is damaged, truncated or has more than `max_pixels`.
 Pixels decode_jpeg(std::string_view jpeg, const std::string& source, std::uint64_t max_pixels);
 

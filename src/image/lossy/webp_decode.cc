@@ -36,7 +36,7 @@ Pixels decode_webp(std::string_view webp, const std::string& source, std::uint64
   require(WebPDecodeRGBAInto(data, webp.size(), picture.rgba.data(), picture.rgba.size(),
                              int(stride)) != nullptr,
           source, " is a damaged WebP: it ends too early or its pixels cannot be decompressed");
-  return upright(flatten(picture), exif_orientation(exif_of_webp(webp)));
+  return upright(flatten(picture), orientation_of(exif_of_webp(webp), xmp_of_webp(webp)));
 }
 
 }  // namespace braid

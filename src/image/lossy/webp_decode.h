@@ -8,8 +8,9 @@
 
 namespace braid {
 
-// The pixels of a WebP as RGB over white, upright according to its EXIF data. Throws InputError
-// naming `source` if the file is damaged, truncated, animated or has more than `max_pixels`.
+// The pixels of a WebP as RGB over white, upright according to its EXIF or XMP data. Throws
+// InputError naming `source` if the file is damaged, truncated, animated or has more than
+// `max_pixels`.
 Pixels decode_webp(std::string_view webp, const std::string& source, std::uint64_t max_pixels,
                    Flatten& flatten = over_white);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "base/error.h"
 #include "serve/api/address.h"
 #include "serve/api_error.h"
 #include "serve/body/fields.h"
@@ -10,6 +11,9 @@
 
 namespace braid::serve {
 namespace {
+
+constexpr std::size_t kShortestKey = 16;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF, as some editors write it
 
 // "This machine", also as servers print it that listen everywhere.
 const std::set<std::string> kOwnNames = {"localhost", "127.0.0.1", "[::1]", "0.0.0.0", "[::]"};
@@ -66,6 +70,20 @@ void check_content_type(const HttpRequest& head) {
   throw ApiError(415,
                  "the content type should be application/json, it is '" + name.substr(0, 100) + "'",
                  "unsupported_content_type");
+}
+
+std::string key_in_text(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::string key(trimmed(text.substr(0, text.find_first_of("\r\n"))));
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 127; };
+  const auto is_ascii = [](unsigned char c) { return c < 128; };
+  require(key.size() >= kShortestKey, "an API key should have at least ", kShortestKey,
+          " characters, this one has ", key.size());
+  require(std::ranges::none_of(key, is_control),
+          "an API key should have no control characters: clients cannot send them");
+  require(std::ranges::all_of(key, is_ascii),
+          "an API key should have ASCII characters alone: clients send others in different bytes");
+  return key;
 }
 
 bool is_same_secret(const std::string& a, const std::string& b) {

@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "serve/messages.h"
 
@@ -35,6 +36,10 @@ struct Access {
 // Throws ApiError 415 for a body type that any page may send without a preflight, and for
 // compressed bodies.
 void check_content_type(const HttpRequest& head);
+
+// The key in the first line of `text`, without a byte order mark and blanks around it. Throws
+// InputError for one that is short, or that clients would send in different bytes.
+std::string key_in_text(std::string_view text);
 
 // Compares in time independent of where they differ.
 bool is_same_secret(const std::string& a, const std::string& b);

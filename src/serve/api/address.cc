@@ -52,6 +52,17 @@ std::string host_name(std::string_view host) {
   return ascii_lower_case(without_end(has_port ? host.substr(0, colon) : host, "."));
 }
 
+std::string address_to_listen_on(std::string_view address) {
+  if (ascii_lower_case(address) == "localhost") return "127.0.0.1";
+  const bool has_brackets = address.starts_with('[') && address.ends_with(']');
+  return std::string(has_brackets ? address.substr(1, address.size() - 2) : address);
+}
+
+bool is_own_address(std::string_view address) {
+  const auto plain = address_to_listen_on(address);
+  return plain == "127.0.0.1" || plain == "::1" || plain.starts_with("unix:");
+}
+
 bool is_host_among(const std::set<std::string>& patterns, const std::string& name) {
   if (name.empty()) return false;
   return std::ranges::any_of(patterns, [&](std::string_view pattern) {

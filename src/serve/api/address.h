@@ -12,6 +12,12 @@ namespace braid::serve {
 // "LocalHost.:8188" -> "localhost", "[::1]:8188" -> "[::1]"
 std::string host_name(std::string_view host);
 
+// An address to listen on as the system takes it: "[::1]" -> "::1", "LocalHost" -> "127.0.0.1";
+// others, such as "unix:PATH", unchanged.
+std::string address_to_listen_on(std::string_view address);
+// Whether only this machine reaches such an address.
+bool is_own_address(std::string_view address);
+
 // Whether one of the patterns is the name, or ".example.org", which stands for example.org and all
 // names below it, or "*.example.org", which stands for those below it alone.
 bool is_host_among(const std::set<std::string>& patterns, const std::string& name);

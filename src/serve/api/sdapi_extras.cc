@@ -21,6 +21,15 @@ constexpr int kMultiple = 8;  // of the sides that the web UI makes
 constexpr std::size_t kLongestName = 1000, kMostImages = 64;
 constexpr std::array kUpscalers = {"None", "Lanczos", "Nearest"};
 
+// The web UI's own PNGs have all their settings in one entry, in that program's form.
+constexpr const char* kWebUiEntry = "parameters";
+
+Json json_of_text(const PngText& text) {
+  auto json = Json::object();
+  for (const auto& [key, value] : text) json[key] = value;
+  return json;
+}
+
 // The text in a picture's file, in these clients' form and as key-value items.
 Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<std::string>&) {
   Fields fields(http.body);
@@ -33,17 +42,22 @@ Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<st
   } catch (const InputError& error) {
     refuse("image", error.what());
   }
-  Json items = Json::object();
-  for (const auto& [key, value] : text) items[key] = value;
-  return json_answer({{"info", parameters_of(text)}, {"items", items}, {"parameters", items}});
+  auto items = json_of_text(text);
+  const auto web_ui = std::ranges::find(text, kWebUiEntry, &PngText::value_type::first);
+  if (web_ui == text.end())
+    return json_answer({{"info", parameters_of(text)}, {"items", items}, {"parameters", items}});
+  items.erase(kWebUiEntry);
+  const auto settings = json_of_text(text_of_parameters(web_ui->second));
+  return json_answer({{"info", web_ui->second}, {"items", items}, {"parameters", settings}});
 }
 
 // A request's new size and how it is reached.
 struct Upscaling {
   std::string upscaler;
   double factor = 2;
-  std::optional<Sides> to = {};  // instead of `factor`
-  bool is_cropped = true;        // to that size
+  std::optional<Sides> to = {};                 // instead of `factor`
+  bool is_cropped = true;                       // to that size
+  std::uint64_t max_input_pixels = kMaxPixels;  // of a picture that is read
 };
 
 void refuse_restoring(Fields& fields, const char* field, const char* what) {
@@ -51,7 +65,7 @@ void refuse_restoring(Fields& fields, const char* field, const char* what) {
     refuse(field, text_of("'", field, "' should be 0: there is no ", what, " here"));
 }
 
-Upscaling read_upscaling(Fields& fields) {
+Upscaling read_upscaling(Fields& fields, const RequestBounds& bounds) {
   refuse_restoring(fields, "gfpgan_visibility", "restoring of faces");
   refuse_restoring(fields, "codeformer_visibility", "restoring of faces");
   refuse_restoring(fields, "extras_upscaler_2_visibility", "second upscaler");
@@ -68,6 +82,7 @@ Upscaling read_upscaling(Fields& fields) {
   if (mode == 1)
     requested.to = {.width = side("upscaling_resize_w"), .height = side("upscaling_resize_h")};
   requested.is_cropped = fields.flag("upscaling_crop").value_or(true);
+  requested.max_input_pixels = std::uint64_t(bounds.max_input_pixels);
   return requested;
 }
 
@@ -79,26 +94,13 @@ MadeSize made_size(const Upscaling& requested, double width, double height) {
   if (requested.upscaler == "None") return {width, height};
   const auto& to = requested.to;
   const auto factor = to ? std::max(to->width / width, to->height / height) : requested.factor;
-  const auto side = [&](double pixels) {
-    return std::max(1.0, std::floor(pixels * factor / kMultiple)) * kMultiple;
+  const auto side = [&](double pixels, int least) {
+    const auto whole = std::max(1.0, std::floor(pixels * factor / kMultiple)) * kMultiple;
+    return std::max(whole, double(least));
   };
-  return {side(width), side(height)};
-}
-
-Pixels by_nearest(const Pixels& picture, int width, int height) {
-  Pixels made{.width = width, .height = height, .rgb = {}};
-  made.rgb.reserve(std::size_t(width) * std::size_t(height) * 3);
-  const auto nearest = [](int i, int from, int to) {
-    return std::min(int((i + 0.5) * from / to), from - 1);
-  };
-  for (int y = 0; y < height; ++y)
-    for (int x = 0; x < width; ++x) {
-      const auto at = std::ptrdiff_t(nearest(y, picture.height, height)) * picture.width +
-                      nearest(x, picture.width, width);
-      const auto first = picture.rgb.begin() + 3 * at;
-      made.rgb.insert(made.rgb.end(), first, first + 3);
-    }
-  return made;
+  // What is cropped has to cover its size, which may be no multiple.
+  const auto least = to && requested.is_cropped ? *to : Sides{.width = 1, .height = 1};
+  return {side(width, least.width), side(height, least.height)};
 }
 
 // The web UI's "None" leaves the picture as it is, too.
@@ -106,14 +108,12 @@ Pixels upscaled(const Pixels& picture, const Upscaling& requested) {
   if (requested.upscaler == "None") return picture;
   const auto [width, height] = made_size(requested, picture.width, picture.height);
   const auto made = requested.upscaler == "Nearest"
-                        ? by_nearest(picture, int(width), int(height))
+                        ? resized_to_nearest(picture, int(width), int(height))
                         : resized(picture, int(width), int(height), Resampling::kLanczos);
-  const bool has_more =
-      requested.to && requested.to->width <= made.width && requested.to->height <= made.height;
-  if (!has_more || !requested.is_cropped) return made;
-  return cropped(made, (made.width - requested.to->width) / 2,
-                 (made.height - requested.to->height) / 2, requested.to->width,
-                 requested.to->height);
+  const auto& to = requested.to;
+  if (!to || !requested.is_cropped) return made;
+  return cropped(made, made.width / 2 - to->width / 2, made.height / 2 - to->height / 2, to->width,
+                 to->height);
 }
 
 StoredSize size_in(const std::string& bytes) {
@@ -158,11 +158,13 @@ class PixelsLeft {
   double read_, made_;
 };
 
-// One file's bytes to the other's.
+// One file's bytes to the other's, with what a PNG can hold of its text.
 std::string upscaled_file(const std::string& bytes, const Upscaling& requested) {
   try {
-    const auto made = upscaled(decode_picture(bytes, "the image"), requested);
-    return encode_png(made.width, made.height, made.rgb, read_picture_text(bytes, "the image"));
+    const auto picture = decode_picture(bytes, "the image", requested.max_input_pixels);
+    const auto made = upscaled(picture, requested);
+    return encode_png(made.width, made.height, made.rgb,
+                      writable_text(readable_picture_text(bytes, "the image")));
   } catch (const InputError& error) {
     throw ApiError(400, error.what(), "invalid_image", "image");
   }
@@ -178,7 +180,7 @@ std::string image_in(Fields& fields, const char* name) {
 Answer extra_single_image(const ApiContext& context, const HttpRequest& http,
                           const std::vector<std::string>&) {
   Fields fields(http.body);
-  const auto requested = read_upscaling(fields);
+  const auto requested = read_upscaling(fields, context.bounds);
   auto bytes = image_in(fields, "image");
   PixelsLeft(context.bounds).take(bytes, requested);
   return {.rest = [requested, bytes = std::move(bytes)] {
@@ -209,7 +211,8 @@ Answer rest_of(const std::shared_ptr<Batch>& batch) {
 Answer extra_batch_images(const ApiContext& context, const HttpRequest& http,
                           const std::vector<std::string>&) {
   Fields fields(http.body);
-  const auto batch = std::make_shared<Batch>(Batch{.requested = read_upscaling(fields)});
+  const auto batch =
+      std::make_shared<Batch>(Batch{.requested = read_upscaling(fields, context.bounds)});
   PixelsLeft left(context.bounds);
   for (auto& one : fields.list("imageList", kMostImages)) {
     batch->files.push_back(image_in(one, "data"));

@@ -19,7 +19,13 @@ Json state_json(const std::string& job, int jobs, int number, int step, int step
           {"job_no", number}, {"sampling_step", step}, {"sampling_steps", steps}};
 }
 
-Json progress_json(const Job* job, bool has_image) {
+bool is_clients_own(const Job& job, const HttpRequest& http) {
+  return job.order().client == http.client_address;
+}
+
+// Who has a job's id may read and cancel it, so others get the counters alone.
+enum class Shown { kCounters, kJob, kJobAndImage };
+Json progress_json(const Job* job, Shown shown) {
   Json json = {{"progress", 0.0},
                {"eta_relative", 0.0},
                {"state", state_json("", 0, 0, 0, 0)},
@@ -31,24 +37,30 @@ Json progress_json(const Job* job, bool has_image) {
   const double done = double(status.pictures.size()) + std::min(1.0, double(status.step) / steps);
   json["progress"] = std::min(0.99, done / pictures);
   json["eta_relative"] = status.eta.value_or(0);
-  json["state"] = state_json(job->id(), pictures, int(status.pictures.size()), status.step, steps);
+  const auto id = shown == Shown::kCounters ? "" : job->id();
+  json["state"] = state_json(id, pictures, int(status.pictures.size()), status.step, steps);
   json["state"]["interrupted"] = status.is_cancelling;
+  if (shown != Shown::kJobAndImage) return json;
   for (const auto& event : job->events_after(0))
-    if (has_image && event.name == "preview") json["current_image"] = base64(*event.file);
+    if (event.name == "preview") json["current_image"] = base64(*event.file);
   return json;
 }
 
 Answer progress(const ApiContext& context, const HttpRequest& http,
                 const std::vector<std::string>&) {
   const auto job = context.service.running();
-  return json_answer(progress_json(job.get(), http.parameter("skip_current_image") != "true"));
+  const bool has_image = http.parameter("skip_current_image") != "true";
+  const auto shown = !job || !is_clients_own(*job, http) ? Shown::kCounters
+                     : has_image                         ? Shown::kJobAndImage
+                                                         : Shown::kJob;
+  return json_answer(progress_json(job.get(), shown));
 }
 
 // Interrupts the running job only if it came from the same address.
 Answer interrupt(const ApiContext& context, const HttpRequest& http,
                  const std::vector<std::string>&) {
   const auto job = context.service.running();
-  if (job && job->order().client == http.client_address) context.service.cancel(job);
+  if (job && is_clients_own(*job, http)) context.service.cancel(job);
   return json_answer(Json::object());
 }
 

@@ -31,6 +31,7 @@ const char* role_name(Role role) {
       return "init";
     case Role::kMask:
     case Role::kHoles:
+    case Role::kPainted:
       return "mask";
     case Role::kReference:
       return "reference";
@@ -40,16 +41,41 @@ const char* role_name(Role role) {
   return "";
 }
 
-Pixels decoded_in(Role role, const std::string& bytes, const std::string& source) {
-  auto holes = role == Role::kHoles ? decode_transparency(bytes, source) : std::nullopt;
-  if (holes) return std::move(*holes);
-  const bool means_something =
-      role == Role::kMask || role == Role::kHoles || role == Role::kControl;
-  if (means_something) return decode_meaning(bytes, source);
+bool is_mask(Role role) {
+  return role == Role::kMask || role == Role::kHoles || role == Role::kPainted;
+}
+
+// White where alpha is above the middle, else black: the web UI's create_binary_mask().
+Pixels painted_in_alpha(Pixels seen_through) {
+  constexpr int kMiddle = 128;
+  for (auto& value : seen_through.rgb) value = 255 - value > kMiddle ? 255 : 0;
+  return seen_through;
+}
+
+struct Source {
+  const std::string& bytes;
+  std::string name;
+  std::uint64_t max_pixels;
+};
+
+// nullopt where colours count.
+std::optional<Pixels> mask_in_alpha(Role role, const Source& source) {
+  const auto& [bytes, name, max_pixels] = source;
+  if (role == Role::kHoles) return decode_transparency(bytes, name, max_pixels);
+  if (role != Role::kPainted || !may_store_rgba(bytes, name)) return {};
+  auto seen_through = decode_transparency(bytes, name, max_pixels);
+  if (!seen_through) return {};
+  return painted_in_alpha(*std::move(seen_through));
+}
+
+Pixels decoded_in(Role role, const Source& source) {
+  const auto& [bytes, name, max_pixels] = source;
+  if (auto mask = mask_in_alpha(role, source)) return *std::move(mask);
+  if (is_mask(role) || role == Role::kControl) return decode_meaning(bytes, name, max_pixels);
   // a model may look at a reference's transparency
   Flatten& on_white = over_white;
   Flatten& flatten = role == Role::kReference ? with_alpha : on_white;
-  return decode_picture(bytes, source, kMaxPixels, flatten);
+  return decode_picture(bytes, name, max_pixels, flatten);
 }
 
 // Refuses several files where there may be one.
@@ -92,7 +118,7 @@ void UndecodedPictures::add(Role role, const std::string& field, BroughtFile fil
     num_bytes_ += width * height * 3;
   });
   if (role == Role::kInit) in_.init.emplace();
-  if (role == Role::kMask || role == Role::kHoles) in_.mask.emplace();
+  if (is_mask(role)) in_.mask.emplace();
   if (role == Role::kReference) in_.references.emplace_back();
   if (role == Role::kControl) in_.controls.emplace_back();
   undecoded_.push_back({role, field, std::move(file)});
@@ -110,8 +136,9 @@ BroughtPictures UndecodedPictures::decoded() && {
                   : one.role == Role::kReference ? *reference++
                   : one.role == Role::kControl   ? control++->picture
                                                  : *in.mask;
-    place = naming_field(one.field,
-                         [&] { return decoded_in(one.role, one.file.bytes, "the " + one.field); });
+    place = naming_field(one.field, [&] {
+      return decoded_in(one.role, {one.file.bytes, "the " + one.field, most_pixels_});
+    });
     const auto* const name = role_name(one.role);
     brought.files.push_back({.role = name,
                              .name = one.file.name.empty() ? name : one.file.name,
@@ -182,7 +209,7 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
     pictures.settings().strength = strength;
   else if (strength != kSdapiStrength)
     fields.warn("'denoising_strength' is not used: this model does not start from its pictures");
-  if (mask) pictures.add(Role::kMask, "mask", std::move(*mask));
+  if (mask) pictures.add(Role::kPainted, "mask", std::move(*mask));
   return pictures;
 }
 

@@ -22,8 +22,9 @@ class UndecodedPictures {
 
   // Masks and pictures to follow have their colours without transparency, as Pillow's convert()
   // makes them; the others are laid over white. kHoles is a mask whose transparent pixels are drawn
-  // anew, or its white ones if it is opaque.
-  enum class Role { kInit, kMask, kHoles, kReference, kControl };
+  // anew, or its white ones if it is opaque. kPainted is the web UI's: where it has red, green,
+  // blue and alpha and is not opaque, what is painted is drawn anew, whatever the colour.
+  enum class Role { kInit, kMask, kHoles, kPainted, kReference, kControl };
   // Throws ApiError naming the field if the file is no picture, or 413 if the pixels of all are too
   // many.
   void add(Role role, const std::string& field, BroughtFile file);

@@ -196,12 +196,13 @@ bool Fields::has_files(const std::string& name) const {
   return own != files_.end() && !own->second.empty();
 }
 
-// Forms contain only text.
+// Forms contain only text. Python's requests writes booleans with a capital.
 void Fields::read_scalar(const std::string& name) {
   if (!is_form_ || !json_->contains(name) || !json_->at(name).is_string()) return;
   const auto& text = json_->at(name).get_ref<const std::string&>();
   if (text.size() > kLongestNumber) return;
-  const auto value = Json::parse(text, nullptr, false);
+  const bool is_word = text == "True" || text == "False";
+  const auto value = is_word ? Json(text == "True") : Json::parse(text, nullptr, false);
   if (value.is_number() || value.is_boolean()) (*json_)[name] = value;
 }
 

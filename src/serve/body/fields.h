@@ -27,7 +27,8 @@ class Fields {
  public:
   // Throws ApiError if `body` is not a JSON object, repeats a key or nests deeper than 32.
   explicit Fields(std::string_view body, UnknownFields unknown = UnknownFields::kRefused);
-  // Text in a form is parsed as a number when one is asked for. `name[]` is a list, and
+  // Text in a form is parsed as a number or boolean when one is asked for, also as Python's `True`
+  // and `False`. `name[]` is a list, and
   // `name[][key]` a list of objects. Throws ApiError for a field that appears twice.
   explicit Fields(const std::vector<Part>& form, UnknownFields unknown = UnknownFields::kRefused);
 

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "serve/api_error.h"
@@ -14,14 +15,25 @@ namespace {
 constexpr std::size_t kMostLoras = 16, kLongestName = 200;
 constexpr std::string_view kTag = "<lora:";
 
-double scale_of(std::string_view text) {
-  double scale = 0;
+std::optional<double> scale_in(std::string_view text) {
+  double number = 0;
   const auto* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, scale);
-  if (parsed.ec != std::errc() || parsed.ptr != end || !(std::abs(scale) <= FLT_MAX))
+  const auto parsed = std::from_chars(text.data(), end, number);
+  const bool is_number =
+      parsed.ec == std::errc() && parsed.ptr == end && std::abs(number) <= FLT_MAX;
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+// The web UI takes one for the text encoders and another for the transformer, TE:UNET; here they
+// have to be equal.
+double scale_of(std::string_view text) {
+  const auto colon = text.find(':');
+  const auto scale = scale_in(text.substr(0, colon));
+  const auto other = colon == text.npos ? scale : scale_in(text.substr(colon + 1));
+  if (!scale || scale != other)
     refuse("prompt", "a LoRA in the prompt should be <lora:NAME:SCALE>, its scale is '" +
                          std::string(text.substr(0, 100)) + "'");
-  return scale;
+  return *scale;
 }
 
 }  // namespace

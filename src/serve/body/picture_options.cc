@@ -73,6 +73,12 @@ Pixels covering(const Pixels& picture, int width, int height) {
                  height);
 }
 
+// The web UI resizes pictures and masks alike to the size it draws, so that they may differ.
+void give_mask_the_pictures_size(PicturesIn& in) {
+  if (!in.mask || !in.init) return;
+  *in.mask = resized(*in.mask, in.init->width, in.init->height, Resampling::kLanczos);
+}
+
 constexpr double kSdapiBlur = 4;  // of each direction: AUTOMATIC1111's default
 
 // The mask may be blurred here, before the request is settled.
@@ -163,6 +169,7 @@ std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& 
   if (is_resized) require_few_pixels(*request.width, *request.height, bounds);
   return [=](Request& decoded) {
     auto& pictures = decoded.pictures;
+    give_mask_the_pictures_size(pictures);
     if (is_inverted) invert(*pictures.mask);
     if (is_resized) resize_both(pictures, mode, *decoded.width, *decoded.height);
     if (fill == kFromAround && pictures.init) fill_hole(pictures);

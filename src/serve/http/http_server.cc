@@ -1,6 +1,7 @@
 #include "serve/http/http_server.h"
 
 #include "base/error.h"
+#include "serve/api/address.h"
 #include "serve/api_error.h"
 #include "serve/http/connection.h"
 #include "serve/http/endpoints.h"
@@ -14,8 +15,7 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);
 Endpoint endpoint_of(const HttpServerOptions& options) {
   error_code error;
   if (options.address.starts_with(kUnix)) return UnixSocketFile::endpoint_of(options.address);
-  const auto name = options.address == "localhost" ? "127.0.0.1" : options.address;
-  const auto address = net::ip::make_address(name, error);
+  const auto address = net::ip::make_address(address_to_listen_on(options.address), error);
   require(!error, "the address to listen on should be one of this machine's, as 127.0.0.1 or ::, ",
           "or unix:PATH, it is '", options.address, "'");
   return tcp::endpoint(address, static_cast<unsigned short>(options.port));
@@ -74,7 +74,8 @@ void HttpServer::Listener::listen(const Endpoint& endpoint) {
   acceptor_.open(endpoint.protocol(), error), go_on();
   if (!is_unix) acceptor_.set_option(net::socket_base::reuse_address(true), error), go_on();
   // :: is for IPv4, too, whatever the system's default is.
-  if (address == "::") acceptor_.set_option(net::ip::v6_only(false), error), go_on();
+  if (address_to_listen_on(address) == "::")
+    acceptor_.set_option(net::ip::v6_only(false), error), go_on();
   acceptor_.bind(endpoint, error), go_on();
   if (is_unix) socket_file_.emplace(address);
   acceptor_.listen(net::socket_base::max_listen_connections, error), go_on();

@@ -317,6 +317,13 @@ TEST(Flags, ShowAChatServerWhereTheEnhancersAddressIsNone) {
                  "--enhancer should be an address such as http://127.0.0.1:8080/v1, it is 'x'");
 }
 
+TEST(Flags, TakeThisMachineByEachOfItsNames) {
+  for (const std::string host : {"localhost", "LOCALHOST", "::1", "[::1]", "127.0.0.1"})
+    EXPECT_EQ(message_of([&] { parse({"serve", "--host", host}); }), "") << host;
+  for (const auto* const host : {"0.0.0.0", "::", "[::]"})
+    expect_serve_refused({"--host", host}, "others can reach --host ");
+}
+
 TEST(Flags, RefuseEmptyAddressesAndPaths) {
   for (const auto* const host : {"", " ", "unix:"})
     expect_serve_refused({"--host", host}, "--host should be an address to listen on");
