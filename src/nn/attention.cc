@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "base/error.h"
 
 namespace braid {
@@ -23,8 +26,7 @@ Attend::General Attend::unmasked(Plain attend) {
 }
 
 Tensor attention_here(const AttentionInput& in) {
-  if (in.span_L2.defined())
-    return ops::masked_attention(in.q, in.k, in.v, seen_keys(in.span_L2, in.span_L2));
+  if (in.span_L2.defined()) return attention_by_spans(in.q, in.k, in.v, in.span_L2, in.span_L2);
   const auto all = with_all_keys(in);
   return ops::attention(all.q, all.k, all.v);
 }
@@ -40,6 +42,18 @@ AttentionInput with_all_keys(AttentionInput in) {
 Tensor seen_keys(const Tensor& span_of_queries_L2, const Tensor& span_of_keys_S2) {
   const auto last_L1 = span_of_queries_L2.narrow(1, 1, 1);
   return last_L1.ge(span_of_keys_S2.select(1, 0));
+}
+
+Tensor attention_by_spans(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                          const Tensor& span_of_queries_L2, const Tensor& span_of_keys_S2) {
+  const auto keys = std::max<std::int64_t>(1, span_of_keys_S2.size(0));
+  const auto at_once = std::max<std::int64_t>(1, kMaskedPairs / keys);
+  const auto spans = span_of_queries_L2.split(at_once, 0);
+  std::vector<Tensor> chunks;
+  for (const auto& q : q_BHLD.split(at_once, kTokens))
+    chunks.push_back(
+        ops::masked_attention(q, k_BGSD, v_BGSD, seen_keys(spans[chunks.size()], span_of_keys_S2)));
+  return chunks.size() == 1 ? chunks.front() : at::cat(chunks, kTokens);
 }
 
 Tensor split_heads(const Tensor& x_BLC, std::int64_t head_width) {

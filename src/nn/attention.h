@@ -61,6 +61,12 @@ AttentionInput with_all_keys(AttentionInput in);
 // Which keys a query sees, by the spans of both: bool [L S].
 Tensor seen_keys(const Tensor& span_of_queries_L2, const Tensor& span_of_keys_S2);
 
+// Attention where each query sees the keys that seen_keys() says. Masks are made for so many pairs
+// of a query and a key at a time: that of all would outgrow the tokens, by their square.
+constexpr std::int64_t kMaskedPairs = 8 << 20;
+Tensor attention_by_spans(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                          const Tensor& span_of_queries_L2, const Tensor& span_of_keys_S2);
+
 // [B L (H D)] -> [B L H D]; H comes from the tensor, so a share of the heads just works.
 Tensor split_heads(const Tensor& x_BLC, std::int64_t head_width);
 

@@ -32,7 +32,7 @@ Tensor gathered_attention(const Group& ranks, const AttentionInput& in) {
   const auto all = ranks.all_gather(at::stack({in.k, in.v}), 3);
   if (!in.span_L2.defined()) return ops::attention(in.q, all[0], all[1]);
   const auto span_of_keys = ranks.all_gather(in.span_L2, 0);
-  return ops::masked_attention(in.q, all[0], all[1], seen_keys(in.span_L2, span_of_keys));
+  return attention_by_spans(in.q, all[0], all[1], in.span_L2, span_of_keys);
 }
 
 Tensor shifted_attention(const Group& ranks, const AttentionInput& in) {

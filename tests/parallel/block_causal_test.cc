@@ -78,6 +78,21 @@ void expect_near(const Tensor& got, const Tensor& want) {
   EXPECT_LT((got.to(at::kDouble) - want).abs().max().item<double>(), 2e-6);
 }
 
+// A long prefix, whose mask is made for some queries at a time.
+TEST(AttentionBySpans, IsThatOfAllQueriesAtOnce) {
+  constexpr std::int64_t kLong = 3000;
+  static_assert(kLong * kLong > kMaskedPairs);
+  const auto random = at::detail::createCPUGenerator(4);
+  const auto drawn = [&] { return at::randn({1, 1, kLong, 8}, random, at::kFloat); };
+  const auto q = drawn(), k = drawn(), v = drawn();
+  const auto place_L = at::arange(kLong, at::kInt);
+  const auto span_L2 = at::stack({place_L, place_L.div(7, "floor").mul(7).add(6)}, 1);
+  const auto whole = ops::masked_attention(q, k, v, seen_keys(span_L2, span_L2));
+  const auto chunked = attention_by_spans(q, k, v, span_L2, span_L2);
+  EXPECT_EQ(chunked.sizes(), whole.sizes());
+  EXPECT_LT((chunked - whole).abs().max().item<float>(), 1e-6);
+}
+
 class BlockCausalOverRanks : public testing::TestWithParam<std::tuple<Degrees, RingForm>> {};
 INSTANTIATE_TEST_SUITE_P(Layouts, BlockCausalOverRanks,
                          testing::Combine(testing::Values(Degrees{}, Degrees{.ring = 2},
