@@ -11,8 +11,8 @@ namespace braid {
 
 std::uint64_t random_bits() {
   std::uint64_t bits = 0;
-  check(::getrandom(&bits, sizeof bits, 0) == ssize_t(sizeof bits),
-        "the system has no random numbers: ", std::strerror(errno));
+  const bool is_filled = ::getrandom(&bits, sizeof bits, 0) == ssize_t(sizeof bits);
+  check(is_filled, "the system has no random numbers: ", std::strerror(errno));
   return bits;
 }
 

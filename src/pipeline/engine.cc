@@ -13,6 +13,7 @@
 #include "pipeline/link_speed.h"
 #include "pipeline/rank_speeds.h"
 #include "pipeline/rank_threads.h"
+#include "pipeline/same_run.h"
 
 namespace braid {
 namespace {
@@ -168,6 +169,7 @@ void Engine::load_rank(const Group& world, const Hooks& hooks) {
   const auto device = deployment_.devices[rank];
   const c10::DeviceGuard on(device);
   const UseThreads threads(threads_);
+  check_same_model(world, deployment_);
   const auto link =
       link_between_ranks(world, deployment_, world_->ranks_on_these_cores(), this_host());
   if (rank == 0) link_speed_ = link;
@@ -281,6 +283,7 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
     auto& model = *models_[std::size_t(world.rank())];
+    check_same_request(world, deployment_, request, settings);
     model.adapt(adapters, is_first ? hooks.warning : Warn());
     // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
     for (const auto& warning : warnings)

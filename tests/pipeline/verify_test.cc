@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -53,6 +54,16 @@ TEST(Verify, ProvesBranchesAndPictures) {
     EXPECT_EQ(places.contains("img_in of branch 2"), layout.cfg > 1);
     EXPECT_EQ(places.contains("velocity of picture 2"), layout.dp > 1);
   }
+}
+
+TEST(Verify, GivesEveryRankAPictureWhateverItsShare) {
+  Layout layout{.dp = 3};
+  layout.shares.dp = {3, 2, 1};
+  const auto verdict = verdict_of(layout);
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+  EXPECT_TRUE(std::ranges::any_of(verdict.blocks, [](const VerifiedBlock& block) {
+    return block.where == "velocity of picture 4";
+  }));
 }
 
 // Each reference is a run of tokens that ranks split separately.

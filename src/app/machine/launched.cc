@@ -1,6 +1,7 @@
 #include "app/machine/launched.h"
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
@@ -8,15 +9,28 @@
 
 namespace braid {
 
+namespace {
+
+// Complaints are told by it, also those about the launcher's own variables.
+std::optional<Launch> readable_launch() {
+  try {
+    return read_launch();
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 bool is_first_rank() {
-  const auto launch = read_launch();
+  const auto launch = readable_launch();
   return !launch || launch->rank == 0;
 }
 
 bool is_launched() { return read_launch().has_value(); }
 
 std::string name_of_rank() {
-  const auto launch = read_launch();
+  const auto launch = readable_launch();
   return launch && launch->rank > 0 ? text_of("rank ", launch->rank, ": ") : "";
 }
 

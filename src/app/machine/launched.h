@@ -6,7 +6,7 @@
 namespace braid {
 
 // Whether this process is on its own or the first of its launch: the one that writes and prints.
-// Throws InputError for an inconsistent launch.
+// True if the launcher's variables cannot be read: what needs them complains.
 bool is_first_rank();
 
 // Whether a launcher started this process, possibly as one of several.

@@ -70,15 +70,17 @@ std::string header(const PlanJob& job, std::size_t width) {
   return text + "\n";
 }
 
+// "2 h100 of 85.9 GB, 1 rx-7600 of 8.59 GB"
 std::string devices_of(const Machine& machine) {
-  std::vector<std::pair<std::string, int>> runs;
-  for (const auto& device : machine.devices) {
-    if (runs.empty() || runs.back().first != device.name) runs.emplace_back(device.name, 0);
-    ++runs.back().second;
-  }
   std::string text;
-  for (const auto& [name, count] : runs)
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  for (auto first = machine.devices.begin(); first != machine.devices.end();) {
+    const auto end = std::find_if(first, machine.devices.end(), [&](const DeviceSpec& other) {
+      return other.name != first->name || other.memory != first->memory;
+    });
+    text += text_of(text.empty() ? "" : ", ", end - first, " ", first->name, " of ",
+                    readable_bytes(first->memory));
+    first = end;
+  }
   return text;
 }
 
@@ -89,7 +91,6 @@ std::string references_of(const PlannedPictures& pictures) {
 
 std::string title(const PlanReport& r) {
   const auto& j = r.job;
-  const auto& device = r.machine.devices.front();
   auto text =
       text_of(model_of(r), ", ", j.width, "x", j.height, " (", j.image_tokens(), " image and ",
               j.text_tokens + j.pictures.tokens_behind_prompt, " text tokens",
@@ -98,9 +99,8 @@ std::string title(const PlanReport& r) {
   if (j.batch_size > 1) text += text_of(" in batches of ", j.batch_size);
   if (j.branches > 1) text += ", true guidance";
   if (const auto flags = flags_of(j); !flags.empty()) text += ", " + flags;
-  return text + text_of("\n", devices_of(r.machine), " of ", readable_bytes(device.memory), ", ",
-                        r.machine.link.name, " at ", readable_bytes(r.machine.link.speed),
-                        "/s\n\n");
+  return text + text_of("\n", devices_of(r.machine), ", ", r.machine.link.name, " at ",
+                        readable_bytes(r.machine.link.speed), "/s\n\n");
 }
 
 std::string summary(const std::vector<PlannedLayout>& layouts, std::size_t fitting) {

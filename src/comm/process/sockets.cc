@@ -97,7 +97,8 @@ Socket::~Socket() {
 
 Listener listen_anywhere() {
   auto socket = bound_anywhere();
-  check(::listen(socket.get(), SOMAXCONN) == 0, "cannot listen: ", socket_error());
+  const bool listens = ::listen(socket.get(), SOMAXCONN) == 0;
+  check(listens, "cannot listen: ", socket_error());
   const int port = port_of(own_address(socket));
   return {.socket = std::move(socket), .port = port};
 }
@@ -128,8 +129,8 @@ Socket connect_to(const std::string& host, int port, std::chrono::milliseconds p
 }
 
 void send_all(const Socket& socket, const void* data, std::size_t size) {
-  check(::send(socket.get(), data, size, MSG_NOSIGNAL) == ssize_t(size),
-        "cannot send to another rank: ", socket_error());
+  const bool is_sent = ::send(socket.get(), data, size, MSG_NOSIGNAL) == ssize_t(size);
+  check(is_sent, "cannot send to another rank: ", socket_error());
 }
 
 void receive_all(const Socket& socket, void* data, std::size_t size) {
@@ -143,7 +144,8 @@ std::vector<std::string> addresses_towards(const std::string& host) {
   if (!is_loopback(addresses.front())) return addresses;
   // `host` is this host. Others know it by its interface addresses.
   ifaddrs* list = nullptr;
-  check(::getifaddrs(&list) == 0, "cannot list the network interfaces: ", socket_error());
+  const bool is_listed = ::getifaddrs(&list) == 0;
+  check(is_listed, "cannot list the network interfaces: ", socket_error());
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(list, &::freeifaddrs);
   for (const auto* a = list; a; a = a->ifa_next) {
     if (!a->ifa_addr || (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))

@@ -53,8 +53,9 @@ TemporaryPages::TemporaryPages() {
   for (int tries = 0; lock_ < 0 && tries < 3; ++tries) {
     fs::remove(folder_, failed);
     auto name = (all / kStem).string() + "XXXXXX";
-    check(::mkdtemp(name.data()), "cannot make a folder for weights in ", all, ": ",
-          std::strerror(errno), ": set TMPDIR to a folder that can be written");
+    const bool is_made = ::mkdtemp(name.data()) != nullptr;
+    check(is_made, "cannot make a folder for weights in ", all, ": ", std::strerror(errno),
+          ": set TMPDIR to a folder that can be written");
     folder_ = name;
     lock_ = locked(folder_);
     if (lock_ >= 0 && !fs::exists(folder_)) ::close(std::exchange(lock_, -1));

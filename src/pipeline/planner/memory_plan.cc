@@ -68,7 +68,7 @@ PlanJob MemorySearch::with(const MemoryPlan& choice) const {
   auto job = job_;
   job.memory = choice.memory;
   job.tiling = choice.tiling;
-  return place_.grid.of_dp().are_alike() ? job : job_on_grid(std::move(job), place_.grid);
+  return job_on_grid(std::move(job), place_.grid);
 }
 
 MemoryPlan MemorySearch::measured(MemoryPlan choice) const {

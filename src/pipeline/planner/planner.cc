@@ -38,8 +38,8 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
   const bool splits_text = job.shape().text != TextTokens::kCross;
   if (image_is_short || (splits_text && least_share(job.padded_text_tokens(), context) == 0))
     return out(g, Obstacle::kTokens,
-               text_of("ring x ulysses of ", in_words(context), " needs as many ",
-                       image_is_short ? "image" : "text", " tokens, there are ",
+               text_of("ring x ulysses of ", in_words(context), " leaves a rank without ",
+                       image_is_short ? "an image" : "a text", " token, there are ",
                        image_is_short ? job.image_tokens() : job.padded_text_tokens()));
   if (g.cfg > job.branches)
     return out(g, Obstacle::kBranches,
@@ -47,7 +47,7 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
                        job.branches == 1 ? "is 1: no negative prompt" : "are 2"));
   if (least_share(job.num_pictures, g.of_dp()) == 0)
     return out(g, Obstacle::kPictures,
-               text_of("dp ", g.dp, " needs as many pictures, there ",
+               text_of("dp ", in_words(g.of_dp()), " leaves a rank without a picture, there ",
                        job.num_pictures == 1 ? "is 1" : text_of("are ", job.num_pictures)));
   const auto blocks = job.shape().num_blocks();
   if (least_share(blocks, g.of_pp()) == 0)

@@ -115,8 +115,7 @@ std::vector<Tensor> predict_picture(const Proof& proof, int picture, const Denoi
   return velocities;
 }
 
-// One picture for each data-parallel rank of the layout to prove, and as many branches of each as
-// it has ranks for branches.
+// As many branches of each picture as the layout to prove has ranks for branches.
 Trace trace_of(const Proof& proof, const Mesh& mesh, const Deployment& deployment,
                std::optional<Fault> fault) {
   const auto device = deployment.devices[std::size_t(mesh.world.rank())];
@@ -226,6 +225,13 @@ Deployment on_one_rank(Deployment d, bool is_paged) {
   return d;
 }
 
+// The fewest of which every data-parallel rank has one.
+int fewest_pictures(const Degrees& degrees) {
+  int count = degrees.dp;
+  while (least_share(count, degrees.of_dp()) == 0) ++count;
+  return count;
+}
+
 }  // namespace
 
 const VerifiedBlock* Verdict::first_divergent() const {
@@ -241,7 +247,7 @@ Verdict verify(Deployment deployment, const VerifyOptions& options) {
   const auto& family = *deployment.family;
   const Proof proof{.options = options,
                     .probe = probe_of(options.probe, deployment),
-                    .num_pictures = degrees.dp,
+                    .num_pictures = fewest_pictures(degrees),
                     .num_branches = std::max(degrees.cfg, branches_of(family)),
                     .steps = steps_of(family)};
   const auto& probe = proof.probe;

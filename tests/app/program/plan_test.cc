@@ -27,11 +27,13 @@ TEST_F(Plan, ListsWhatFitsAndCountsWhatDoesNot) {
   EXPECT_EQ(finished.err, "");
   EXPECT_THAT(finished.out, HasSubstr("flux1-dev, 1024x1024 (4096 image and 512 text tokens)"));
   EXPECT_THAT(finished.out, HasSubstr("4 l20 of 51.5 GB, pcie4"));
+  EXPECT_THAT(plan({"-m", "flux1-dev", "--devices", "1xrtx-4090,2xrx-7600"}).out,
+              HasSubstr("1 rtx-4090 of 25.8 GB, 2 rx-7600 of 8.59 GB, "));
   EXPECT_THAT(finished.out, HasSubstr("10 of 21 layouts fit"));
   EXPECT_THAT(finished.out, HasSubstr("6 are ruled out by branches, such as cfg 2"));
   EXPECT_THAT(finished.out, Not(HasSubstr("  dp 4:")));
   EXPECT_THAT(plan({"-m", "flux1-dev", "--devices", "4xl20", "--all"}).out,
-              HasSubstr("\n  dp 4: dp 4 needs as many pictures, there is 1\n"));
+              HasSubstr("\n  dp 4: dp 4 leaves a rank without a picture, there is 1\n"));
 }
 
 // 1600 tokens each, and one more item than layers; by default 4.
@@ -159,7 +161,9 @@ TEST_F(Plan, TakesShares) {
       "--quantize", "int8",      "--shares",  "tp=3:2"};
   const auto finished = plan(cards);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_THAT(finished.out, HasSubstr("--shares tp=3:2 --quantize int8\n1 rtx-5090, 1 rtx-4090"));
+  EXPECT_THAT(
+      finished.out,
+      HasSubstr("--shares tp=3:2 --quantize int8\n1 rtx-5090 of 34.4 GB, 1 rtx-4090 of 25.8 GB"));
   EXPECT_THAT(finished.out, HasSubstr("\n  tp 2 (3:2) "));
   EXPECT_THAT(finished.out, Not(HasSubstr("tp 2 (8:6)")));
   const auto named = [](const Json& plan, const std::string& name) {

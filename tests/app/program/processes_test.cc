@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <memory>
 
 #include "base/file.h"
@@ -198,6 +199,53 @@ TEST_F(Processes, ComplainOnceAboutWhatAllFind) {
   EXPECT_EQ(ranks[0].err, "braid: there is no model at /no/such/model\n");
   EXPECT_EQ(ranks[1].exit_code, 2);
   EXPECT_EQ(ranks[1].err, "");
+}
+
+// Each has a command line and files of its own, and a picture of two of them is nobody's.
+TEST_F(Processes, RefuseToDrawDifferentPictures) {
+  std::filesystem::copy(kDemoModel, folder_ / "trained", std::filesystem::copy_options::recursive);
+  const auto weights = folder_ / "trained/transformer/diffusion_pytorch_model.safetensors";
+  auto bytes = read_file(weights, std::size_t(1) << 30);
+  for (std::size_t i = bytes.size() / 2; i < bytes.size(); ++i) bytes[i] ^= 1;
+  write_file(weights, bytes);
+  const std::map<std::string, Arguments> by_fact = {
+      {"guidance 7 and rank 0 has guidance 3.5", {"--guidance", "7"}},
+      {"pictures 2 in batches", {"-n", "2"}},
+      {"seed 8", {"--seed", "8"}},
+      {"dtype bfloat16", {"--dtype", "bfloat16"}},
+      {"weights of the transformer", {"-m", "trained"}}};
+  for (const auto& [fact, given] : by_fact) {
+    const auto port = free_port();
+    const auto usual = picture("x.png", {"--tp", "2", "--seed", "7", "--guidance", "3.5"});
+    auto other = usual;
+    other.insert(other.end(), given.begin(), given.end());
+    Running ranks;
+    ranks.push_back(start_rank(0, 2, port, usual));
+    ranks.push_back(start_rank(1, 2, port, other));
+    const auto ended = finish(ranks);
+    EXPECT_EQ(ended[0].exit_code, 2) << fact;
+    EXPECT_EQ(ended[1].exit_code, 2) << fact;
+    EXPECT_THAT(ended[0].err, HasSubstr("should draw the same picture, but rank 1 has " + fact));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "x.png")) << fact;
+  }
+}
+
+// The complaint itself asks which rank this is.
+TEST_F(Processes, AreToldOfVariablesThatNoLauncherWrites) {
+  for (const auto& wrong :
+       {Arguments{"RANK=2", "WORLD_SIZE=2"}, Arguments{"RANK=0", "WORLD_SIZE=x"},
+        Arguments{"RANK=0", "WORLD_SIZE=2", "BRAID_LAUNCHER=foo"}}) {
+    Arguments environment = {"MASTER_ADDR=127.0.0.1", "MASTER_PORT=29999"};
+    environment.insert(environment.end(), wrong.begin(), wrong.end());
+    const auto end_of = [&](const Arguments& arguments) {
+      return Subprocess({.arguments = arguments, .environment = environment, .folder = folder_})
+          .finish();
+    };
+    EXPECT_EQ(end_of({"--help"}).exit_code, 0) << environment.back();
+    const auto drawn = end_of(picture("x.png"));
+    EXPECT_EQ(drawn.exit_code, 2) << environment.back();
+    EXPECT_TRUE(drawn.err.starts_with("braid: ")) << drawn.err;
+  }
 }
 
 TEST_F(Processes, EndSoonWhenOneIsKilled) {

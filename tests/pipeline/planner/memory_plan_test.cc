@@ -300,6 +300,22 @@ TEST(MemoryPlan, OfACpuIsWhatAPlanOfItsLayoutNeeds) {
   }
 }
 
+// A round of pipeline parallelism has a picture for each stage.
+TEST(MemoryPlan, CountsThePicturesOfARound) {
+  auto job = flux_dev();
+  job.is_on_host = true;
+  job.num_pictures = 4;
+  const RankPlaces stages{.grid = {.pp = 4}, .devices = {"cpu", "cpu", "cpu", "cpu"}};
+  const auto one = plan_within(job, 100, 0, {.grid = {.pp = 4}, .devices = stages.devices});
+  job.num_pictures = 1;
+  EXPECT_GT(one.device_peak, plan_within(job, 100, 0, stages).device_peak);
+  job.num_pictures = 3;
+  for (auto grid : {Degrees{.dp = 2, .pp = 2, .shares = {.dp = {2, 1}}},
+                    Degrees{.dp = 2, .pp = 2, .shares = {.dp = {9, 1}}}})
+    EXPECT_GT(plan_within(job, 100, 0, {.grid = grid, .devices = stages.devices}).device_peak, 0)
+        << "a rank has no picture";
+}
+
 // On a CPU, pages in memory would exist twice: only files help.
 TEST(MemoryPlan, OfACpuIsOfTheProcess) {
   auto job = flux_dev();

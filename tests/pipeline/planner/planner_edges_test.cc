@@ -123,10 +123,11 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
   auto job = flux_dev();
   job.width = job.height = 64;  // 4 x 4 tokens
   EXPECT_EQ(refusal(job, {.ring = 16}), "");
-  EXPECT_THAT(refusal(job, {.ring = 17}), HasSubstr("17 needs as many image tokens, there are 16"));
+  EXPECT_THAT(refusal(job, {.ring = 17}),
+              HasSubstr("17 leaves a rank without an image token, there are 16"));
   job.text_tokens = 15;
   EXPECT_THAT(refusal(job, {.ring = 4, .ulysses = 4}),
-              HasSubstr("needs as many text tokens, there are 15"));
+              HasSubstr("leaves a rank without a text token, there are 15"));
   EXPECT_EQ(refusal(job, {.ring = 5, .ulysses = 3}), "");
   EXPECT_EQ(refusal(job, {.pp = 57}), "");
   EXPECT_THAT(refusal(job, {.pp = 58}),
@@ -137,12 +138,13 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
               HasSubstr("tp 2 (99:1) leaves a rank without a head"));
   EXPECT_EQ(refusal(job, {.tp = 2, .shares = {.tp = {23, 1}}}), "");
   EXPECT_THAT(refusal(job, {.ring = 2, .shares = {.ring = {99, 1}}}),
-              HasSubstr("2 (99:1) needs as many image tokens, there are 16"));
+              HasSubstr("2 (99:1) leaves a rank without an image token, there are 16"));
   EXPECT_THAT(refusal(job, {.pp = 2, .shares = {.pp = {999, 1}}}),
               HasSubstr("2 (999:1) leaves a rank without a block, there are 57"));
   job.num_pictures = 3;
   EXPECT_EQ(refusal(job, {.dp = 3}), "");
-  EXPECT_THAT(refusal(job, {.dp = 4}), HasSubstr("dp 4 needs as many pictures, there are 3"));
+  EXPECT_THAT(refusal(job, {.dp = 4}),
+              HasSubstr("dp 4 leaves a rank without a picture, there are 3"));
   EXPECT_THAT(refusal(job, {.cfg = 2}), HasSubstr("there is 1: no negative prompt"));
 }
 

@@ -67,10 +67,10 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
   EXPECT_EQ(reason("25xh100", {.tp = 25}),
             "tp 25 leaves a rank without a head: the transformer has 24");
   EXPECT_EQ(reason("600xh100", {.ulysses = 600}),
-            "ring x ulysses of 600 needs as many text tokens, there are 512");
+            "ring x ulysses of 600 leaves a rank without a text token, there are 512");
   EXPECT_EQ(reason("2xh100", {.cfg = 2}),
             "cfg 2 needs as many branches, there is 1: no negative prompt");
-  EXPECT_EQ(reason("2xh100", {.dp = 2}), "dp 2 needs as many pictures, there is 1");
+  EXPECT_EQ(reason("2xh100", {.dp = 2}), "dp 2 leaves a rank without a picture, there is 1");
   EXPECT_EQ(reason("58xh100", {.pp = 58}),
             "pipeline parallelism 58 leaves a rank without a block, there are 57");
   EXPECT_THAT(reason("4xrx-7800-xt", {.ring = 4}),

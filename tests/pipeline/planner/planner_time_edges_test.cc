@@ -44,6 +44,22 @@ TEST(PlannedTimeEdges, StagesHandOverTokensAndVectors) {
               ticks * (tokens + 5 * 3 + 1) * hidden * 2, 1);
 }
 
+// A stage of a slow device does a small part of the work, and all wait for the slowest.
+TEST(PlannedTimeEdges, NoStageWaitsForLessThanNothing) {
+  for (const auto* const devices : {"2xh100,1xcpu", "h200,rx-7900-xtx"}) {
+    const auto machine = machine_of(devices);
+    const int count = int(machine.devices.size());
+    for (const auto& shares : {std::vector{8, 8, 1}, std::vector{1, 8, 8}}) {
+      Degrees grid{.pp = count};
+      grid.shares.pp.assign(shares.begin(), shares.begin() + count);
+      const auto step = plan_layout(flux_dev(), machine, grid).step;
+      EXPECT_GE(step.bubbles, 0) << devices;
+      EXPECT_GT(step.compute, 0) << devices;
+      EXPECT_GT(step.total(), step.compute + step.bubbles) << devices;
+    }
+  }
+}
+
 // While a stage computes on one picture it copies for the next: only the time of that hides copies,
 // not the time of the whole step.
 TEST(PlannedTimeEdges, CopiesOfAStageHideBehindItsOwnPicture) {

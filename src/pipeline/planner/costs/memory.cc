@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "comm/reduce.h"
+#include "nn/attention.h"
 #include "pipeline/planner/costs/denoisers.h"
 #include "pipeline/planner/costs/picture_memory.h"
 #include "pipeline/planner/costs/traffic.h"
@@ -68,6 +69,15 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
     most = std::max(most, std::max(s.tokens.of(kind), s.once.of(kind)) * of_token);
   }
   return s.batch * most;
+}
+
+// attention_by_spans() holds a mask of the pairs that it looks at together, and LibTorch copies it
+// in float32.
+std::int64_t mask_bytes(const PlanJob& job, const StepShare& s) {
+  if (job.shape().text != TextTokens::kPrefix) return 0;
+  constexpr std::int64_t kPair = 1 + 4;
+  const auto queries = std::max(s.group.prefix(), s.once.prefix());
+  return kPair * std::min(kMaskedPairs, queries * all_keys(job).prefix());
 }
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
@@ -241,7 +251,8 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
       bytes.kept += branches * share.batch * job.padded_text_tokens() * job.shape().hidden * e;
     bytes.kept += kept_keys_bytes(job, share, branches, stage.num_blocks);
   }
-  share.batch /= items_of_batch(job, grid);
+  // of one item of pipeline parallelism; a rank of unequal shares may have no picture at all
+  share.batch /= std::max<std::int64_t>(1, items_of_batch(job, grid));
   hold_denoisers(job,
                  {.tp = grid.of_tp(),
                   .tp_rank = place_of(grid, rank).tp,
@@ -250,7 +261,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                  bytes);
   bytes.activations = activation_bytes(job, grid, share, stage);
   add_controlnets(job, grid, rank, share, bytes);
-  bytes.keys_values = keys_values_bytes(job, grid, share);
+  bytes.keys_values = keys_values_bytes(job, grid, share) + mask_bytes(job, share);
   bytes.staging = staging_bytes(job, grid, share);
 }
 

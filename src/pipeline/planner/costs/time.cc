@@ -363,17 +363,17 @@ StepTime time_of_rank(const PlanJob& job, const Degrees& grid, const Machine& ma
   }
   const auto& stage_of_rank = stages[std::size_t(place_of(grid, rank).pp)];
   // Stages work on a step's items in lockstep: n + P - 1 ticks, each as long as the busiest stage
-  // takes for an item. On average a stage works for 1/P of the whole and otherwise waits.
+  // takes for an item. A stage works for 1/P of the whole on average, or for its unequal part.
   const double whole = time.total();
   const double items = double(job.branches / grid.cfg * items_of_batch(job, grid));
-  const auto own = takes_alike(grid) ? stages : std::vector{stage_of_rank};
-  const double tick = whole / items * largest_part(job, own);
-  time.compute = time.compute / grid.pp + following;
-  time.memory /= grid.pp;
-  time.gaps /= grid.pp;
-  for (auto& [axis, seconds] : time.communication) seconds /= grid.pp;
+  const double largest = largest_part(job, takes_alike(grid) ? stages : std::vector{stage_of_rank});
+  const double part = takes_alike(grid) ? 1.0 / grid.pp : largest;
+  const double tick = whole / items * largest;
+  time.compute = time.compute * part + following;
+  for (auto* const seconds : {&time.memory, &time.gaps}) *seconds *= part;
+  for (auto& [axis, seconds] : time.communication) seconds *= part;
   const double ticks = items + grid.pp - 1;
-  time.bubbles = ticks * tick - whole / grid.pp;
+  time.bubbles = ticks * tick - whole * part;
   time.communication.emplace_back("pp", ticks * step.handover(items));
   double longest = 0;
   for (const auto& stage : stages) longest = std::max(longest, step.copies(stage));

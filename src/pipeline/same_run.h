@@ -1,0 +1,19 @@
+// Ranks that are processes have command lines and files of their own. What a picture depends on is
+// compared before the first of them computes with something else than the others.
+#pragma once
+
+#include "comm/group.h"
+#include "pipeline/deployment.h"
+#include "pipeline/settings.h"
+
+namespace braid {
+
+// Compares how the model runs, and samples of its weights. Collective; does nothing for ranks that
+// are threads. Throws InputError naming the first difference and both values.
+void check_same_model(const Group& world, const Deployment& deployment);
+
+// The same for what is drawn.
+void check_same_request(const Group& world, const Deployment& deployment, const Request& request,
+                        const Settings& settings);
+
+}  // namespace braid
