@@ -189,6 +189,9 @@ class FluxDenoiser(Denoiser):
         refuse_patches(transformer_options)
         method = others.pop("ref_latents_method", None) or self.config.get("default_ref_method", "offset")
         refuse_arguments(others)
+        if guidance is None and self.config.get("guidance_embed"):
+            raise Refused("the node FluxDisableGuidance leaves out a scale that this model was distilled for, and Braid's denoiser "
+                          "needs: leave out that node, or use ComfyUI's own loader")
         rows, columns = x.shape[-2:]
         padded = self.padded(x)
         tokens = [packed(padded, self.patch_size)]

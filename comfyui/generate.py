@@ -170,7 +170,9 @@ def loras_of(text):
 
 
 def png_of(image):
-    """Base64 of the first picture of [B, H, W, C]."""
+    """Base64 of the picture of [1, H, W, C]."""
+    if len(image) != 1:
+        raise Refused(f"image should be one picture to start from, a batch of {len(image)} was given: ImageFromBatch chooses one")
     pixels = (image[0].detach().cpu().float().clamp(0, 1) * 255).round().to(torch.uint8).numpy()
     made = io.BytesIO()
     Image.fromarray(pixels).save(made, "PNG")

@@ -11,7 +11,7 @@ from . import header
 from .denoiser import FluxDenoiser, ZImageDenoiser, interrupted
 from .fields import AS_STORED, AUTO
 from .model_files import path_of
-from .patcher import Patcher
+from .patcher import Patcher, refuse_saving
 from .process import Interrupted, Refused, Worker
 from .qwen_image import MARK_AT_ZERO, MARK_LAYERED, QwenImageDenoiser
 
@@ -114,4 +114,5 @@ def patcher_of(config, denoiser):
     model = config.get_model(denoiser.state_dict(), "")
     model.diffusion_model = denoiser
     model.memory_required = no_memory
+    model.state_dict_for_saving = refuse_saving
     return Patcher(model.to(offload_device), load_device=load_device, offload_device=offload_device)

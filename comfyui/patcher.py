@@ -7,6 +7,11 @@ from .patches import PREFIX
 from .process import Refused
 
 
+def refuse_saving(*args, **kwargs):
+    raise Refused("ComfyUI cannot save a model whose weights are in Braid's process: its file has them, and 'braid convert --lora' "
+                  "writes one with LoRAs in its weights")
+
+
 class Patcher(comfy.model_patcher.ModelPatcher):
     """Loading starts Braid's process, unloading ends it. ComfyUI's memory holds nothing, and is told so."""
 
@@ -18,6 +23,15 @@ class Patcher(comfy.model_patcher.ModelPatcher):
 
     def add_hook_patches(self, *args, **kwargs):
         raise Refused(f"a hook that changes weights while sampling {REACHES_INSIDE}")
+
+    def set_model_compute_dtype(self, dtype):
+        if dtype is not None:
+            raise Refused("the node ModelComputeDtype does not reach Braid's process: Load Model (Braid) has an input dtype")
+        super().set_model_compute_dtype(dtype)
+
+    def state_dict_for_saving(self, *args, **kwargs):
+        """Of a ComfyUI that asks its patcher; 0.3.64 asks the model."""
+        refuse_saving()
 
     def refuse_unfit(self):
         refuse_patches(self.model_options.get("transformer_options", {}))

@@ -4,7 +4,6 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from . import _core
@@ -14,13 +13,15 @@ from . import _core
 class Adapters:
     files: dict[str, str] = field(default_factory=dict)
     scales: dict[str, float] = field(default_factory=dict)  # of the active ones
+    is_enabled: bool = True  # requests get none of the active ones otherwise
 
     def add(self, file: str, name: str | None) -> str:
+        """Makes it the only active one, as diffusers does."""
         name = name or next(n for n in map("default_{}".format, itertools.count()) if n not in self.files)
         if name in self.files:
             raise ValueError(f"there is already an adapter {name!r}: give another adapter_name")
         self.files[name] = file
-        self.scales[name] = 1.0
+        self.scales = {name: 1.0}
         return name
 
     def remove(self, names: Sequence[str]) -> None:
@@ -47,12 +48,19 @@ class Adapters:
         self.scales = {n: 1.0 if w is None else float(w) for n, w in zip(names, listed, strict=True)}
 
     def active(self, scale: float = 1.0) -> list[_core.Adapter]:
+        if not self.is_enabled:
+            return []
         return [_core.Adapter(self.files[name], weight * scale) for name, weight in self.scales.items()]
 
 
-def adapter_path(source: Any, weight_name: str | None) -> str:
-    """A file, or a folder and the name of a file in it."""
+def adapter_path(source: Any, weight_name: str | None, subfolder: str | None = None, revision: str | None = None) -> str:
+    """The file that diffusers' arguments name: of a folder, or of a repository in Hugging Face's cache."""
     if isinstance(source, Mapping):
         raise ValueError("a LoRA should be a file (.safetensors), a dictionary of tensors was given: save it first")
-    path = Path(os.fspath(source))
-    return str(path / weight_name) if weight_name else str(path)
+    name = os.fspath(source)
+    inside = [part for part in (subfolder, weight_name) if part]
+    if os.path.exists(name):
+        return os.path.abspath(_core.adapter_in(os.path.join(name, *inside)))  # also after os.chdir()
+    repository, _, named_revision = name.partition("@")
+    revision = revision or named_revision
+    return str(_core.adapter_in("/".join([repository, *inside]) + (f"@{revision}" if revision else "")))

@@ -37,6 +37,7 @@ class AcceleratedAutoencoder(Replacement):
             if hasattr(original, name):
                 setattr(self, name, getattr(original, name))
 
+    @torch.compiler.disable
     def encode(self, x: Any, return_dict: bool = True) -> Any:
         from diffusers.models.autoencoders.vae import DiagonalGaussianDistribution  # noqa: PLC0415
         from diffusers.models.modeling_outputs import AutoencoderKLOutput  # noqa: PLC0415
@@ -45,6 +46,7 @@ class AcceleratedAutoencoder(Replacement):
         posterior = DiagonalGaussianDistribution(moments)
         return AutoencoderKLOutput(latent_dist=posterior) if return_dict else (posterior,)
 
+    @torch.compiler.disable
     def decode(self, z: Any, return_dict: bool = True, generator: Any = None) -> Any:
         from diffusers.models.autoencoders.vae import DecoderOutput  # noqa: PLC0415
 

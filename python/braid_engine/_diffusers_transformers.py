@@ -97,6 +97,10 @@ class Replacement(torch.nn.Module):
 class Accelerated(Replacement):
     """In place of a transformer of diffusers: its arguments, Braid's arithmetic."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.forward = torch.compiler.disable(cls.forward)  # it cannot be traced, which torch.compile() would try
+
     def __init__(self, original: Any, engine: _core.Transformer, pixels_per_latent: int) -> None:
         super().__init__(original)
         self.in_channels = original.config.get("in_channels")

@@ -10,6 +10,7 @@ from PIL import Image, ImageOps
 
 from . import _core
 
+MOST_CHANNELS = 4
 OUTPUTS = {"pil": "bytes", "np": "values", "pt": "values", "latent": "latents"}
 
 
@@ -47,17 +48,29 @@ def images_in(images: Any) -> list[Any]:
     return [images]
 
 
+def is_tensor(value: object) -> bool:
+    """Whether it is one of torch's. Open files can be detached, too."""
+    return hasattr(value, "detach") and hasattr(value, "cpu")
+
+
+def numpy_of(tensor: Any) -> Any:
+    """Floats of any width become those of 32 bits, numpy lacks bfloat16."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+
+
 def array_in(image: Any) -> Any:
     """An array [height, width, channels] or [height, width] in 8 bits."""
-    is_tensor = hasattr(image, "detach")
-    array = image.detach().cpu().float().numpy() if is_tensor else np.asarray(image)
-    if is_tensor and array.ndim == 3:
+    array = numpy_of(image) if is_tensor(image) else np.asarray(image)
+    if is_tensor(image) and array.ndim == 3:
         array = array.transpose(1, 2, 0)
-    is_picture = array.ndim == 2 or (array.ndim == 3 and 1 <= array.shape[2] <= 4)
+    if array.dtype == np.bool_:
+        array = array.astype(np.uint8) * 255
+    is_picture = array.ndim == 2 or (array.ndim == 3 and 1 <= array.shape[2] <= MOST_CHANNELS)
     if not is_picture or not (array.dtype == np.uint8 or np.issubdtype(array.dtype, np.floating)):
         raise ValueError(
-            "a picture should be a PIL image, an array [height, width, 3] in 8 bits or of floats from 0 to 1, or a "
-            f"tensor [3, height, width] of floats from 0 to 1; it is {array.dtype} of shape {list(array.shape)}"
+            "a picture should be a PIL image, an array [height, width, 3] in 8 bits or of floats from 0 to 1, or such a "
+            f"tensor [3, height, width]; it is {array.dtype} of shape {list(array.shape)}"
         )
     if array.dtype == np.uint8:
         return array
@@ -82,8 +95,8 @@ def in_8_bits(picture: Any, file_format: str | None) -> Any:
     return picture
 
 
-def opened(image: object) -> Any:
-    if isinstance(image, str | os.PathLike):
+def opened(image: Any) -> Any:
+    if isinstance(image, str | os.PathLike) or hasattr(image, "read"):
         with Image.open(image) as file:
             return in_8_bits(ImageOps.exif_transpose(file), file.format)
     if isinstance(image, Image.Image):
@@ -124,9 +137,22 @@ def meaning_of(image: object) -> _core.Pixels:
     return pixels_as("RGB", opened(image))
 
 
+def mask_of(masks: Any) -> _core.Pixels:
+    """The mask of a call, in diffusers' forms: also arrays [1, height, width], and bytes of which the largest is 1."""
+    listed = images_in(masks)
+    if len(listed) != 1:
+        raise ValueError(f"a picture is filled in by one mask, {len(listed)} were given")
+    (mask,) = listed
+    if isinstance(mask, np.ndarray) and mask.ndim == 3 and len(mask) == 1 and mask.shape[2] > MOST_CHANNELS:
+        mask = mask[0]
+    if is_tensor(mask) or isinstance(mask, np.ndarray):
+        mask = array_in(mask)
+        mask = mask * np.uint8(255) if mask.size and mask.max() == 1 else mask
+    return meaning_of(mask)
+
+
 def latents_array(latents: Any) -> Any:
-    is_tensor = hasattr(latents, "detach")
-    array = latents.detach().cpu().float().numpy() if is_tensor else np.asarray(latents, dtype=np.float32)
+    array = numpy_of(latents) if is_tensor(latents) else np.asarray(latents, dtype=np.float32)
     return np.ascontiguousarray(array, dtype=np.float32)
 
 

@@ -1,5 +1,6 @@
 """Loads the extension module: sets what LibTorch's threads need first, and sees to one LibTorch per process."""
 
+import atexit
 import ctypes
 import importlib.abc
 import importlib.machinery
@@ -116,8 +117,9 @@ def load() -> None:
     # By file: what needs a library of this name afterwards, the extension or torch, gets this one.
     for name in (LIBRARY, f"libtorch_{GPU}.so") if GPU else (LIBRARY,):
         ctypes.CDLL(str(ours / "lib" / name))
-    from . import _core  # noqa: F401, PLC0415
+    from . import _core  # noqa: PLC0415
 
+    atexit.register(_core.end_calls)  # Python does not wait for daemon threads
     sys.meta_path.insert(0, OneTorch(ours))
 
 

@@ -1,5 +1,6 @@
 """From the arguments of a call, named as diffusers names them, to requests."""
 
+import numbers
 import operator
 import secrets
 from collections.abc import Mapping, Sequence
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import _core
-from ._images import images_in, latents_array, meaning_of, output_of, pixels_of, reference_of
+from ._images import images_in, latents_array, mask_of, meaning_of, output_of, pixels_of, reference_of
 
 # Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
 REFUSED = {
@@ -85,6 +86,17 @@ def one_text(name: str, texts: Any) -> str | None:
     if len(set(listed)) > 1:
         raise ValueError(f"{name} should be one text for all pictures of a call, they differ: make a call for each")
     return listed[0] if listed else None
+
+
+def whole(name: str, number: Any) -> Any:
+    """An int, also of a float such as 64.0; unset stays unset."""
+    if number is None:
+        return None
+    is_whole = isinstance(number, numbers.Real) and float(number).is_integer()
+    try:
+        return operator.index(int(number) if is_whole else number)
+    except TypeError:
+        raise TypeError(f"{name} should be a whole number, it is {number!r}") from None
 
 
 def seed_of(generator: Any) -> int:
@@ -176,12 +188,12 @@ def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
     pictures.reference_scales = list(call.reference_scales)
     pictures.strength = call.strength
     if call.mask_image is not None:
-        pictures.mask = meaning_of(call.mask_image)
+        pictures.mask = mask_of(call.mask_image)
     pictures.mask_blur = call.mask_blur
-    pictures.padding_crop = call.padding_mask_crop
+    pictures.padding_crop = whole("padding_mask_crop", call.padding_mask_crop)
     is_filled = info.pictures.net_fills_in and pictures.init is not None
     pictures.controls = controls_said_once(call) if is_filled else controls_of(call)
-    pictures.resolution = call.resolution
+    pictures.resolution = whole("resolution", call.resolution)
     return pictures
 
 
@@ -229,17 +241,17 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     request.guidance_rescale = float(call.guidance_rescale)
     request.cfg_norm_cap = float(call.cfg_norm_cap)
     request.cfg_normalize = call.cfg_normalize
-    request.layers = call.layers
+    request.layers = whole("layers", call.layers)
     request.cfg_until = float(call.cfg_until)
-    request.width = call.width
-    request.height = call.height
-    request.steps = call.num_inference_steps
+    request.width = whole("width", call.width)
+    request.height = whole("height", call.height)
+    request.steps = whole("num_inference_steps", call.num_inference_steps)
     if call.sigmas is not None:
         request.base_sigmas = sigmas_of(call.sigmas)
         request.steps = None
-    request.max_sequence_length = call.max_sequence_length
-    request.num_images = call.num_images_per_prompt
-    request.batch_size = call.batch_size
+    request.max_sequence_length = whole("max_sequence_length", call.max_sequence_length)
+    request.num_images = whole("num_images_per_prompt", call.num_images_per_prompt)
+    request.batch_size = whole("batch_size", call.batch_size)
     request.output = output_of(call.output_type)
     request.pictures = pictures_of(call, info)
     if call.latents is not None:

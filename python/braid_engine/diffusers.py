@@ -5,56 +5,18 @@
     braid_engine.diffusers.accelerate(pipe, devices=[0, 1], layout="tp=2")
 """
 
-import json
 import os
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any
 
 from . import _core, _options
 from ._diffusers_autoencoders import KINDS as AUTOENCODERS
 from ._diffusers_autoencoders import AcceleratedAutoencoder
+from ._diffusers_sources import source_of
 from ._diffusers_transformers import KINDS, Accelerated
 from ._reports import warn
 
 __all__ = ["Accelerated", "AcceleratedAutoencoder", "accelerate"]
-
-
-INDEXES = ("model_index.json", "modular_model_index.json")
-GIVE_MODEL = "give accelerate() model=, the folder or the name of a model that has it"
-
-
-def is_model(folder: Path) -> bool:
-    return any((folder / index).is_file() for index in INDEXES)
-
-
-def parts_of(folder: Path, kind: str) -> list[str]:
-    """The folder's parts of a class."""
-    configs = sorted(folder.glob("*/config.json"))
-    return [file.parent.name for file in configs if json.loads(file.read_text("utf-8")).get("_class_name") == kind]
-
-
-def source_of(pipe: Any, part: str, warning: Callable[[str], Any]) -> str:
-    """The model whose `part` the pipeline's was loaded as. What replaced it need not be the pipeline's own."""
-    if not (getattr(pipe.config, "_name_or_path", "") or getattr(pipe, "_pretrained_model_name_or_path", "")):
-        raise ValueError(f"where the pipeline's files are is not known, and so its {part}: {GIVE_MODEL}")
-    original = getattr(pipe, part)
-    name = str(getattr(original.config, "_name_or_path", None) or "")
-    if not name:
-        raise ValueError(f"the {part} should come from files, it was made without: save it and {GIVE_MODEL}")
-    own = Path(name)
-    if own.name == part and is_model(own.parent):
-        return str(own.parent)
-    # Loaded as a subfolder. Only what loaded it knows which one, unless there is one of this class.
-    if is_model(own) and parts_of(own, type(original).__name__) == [part]:
-        return name
-    loaded, subfolder, _, revision = (str(getattr(original, "_diffusers_load_id", "")).split("|") + [""] * 4)[:4]
-    if (loaded, subfolder) == (name, part) and not own.exists():
-        return name if revision in ("", "null") else f"{name}@{revision}"
-    if not own.exists() and name.count("/") == 1:  # by its own name: only what loaded it knows the revision
-        warning(f"the {part} was loaded from {name}, whose main revision is read: give model={name}@REVISION for another")
-        return name
-    raise ValueError(f"the {part} was loaded from {name!r}, which does not say what else belongs to it: {GIVE_MODEL}")
 
 
 def check_unchanged(pipe: Any) -> None:
@@ -75,6 +37,11 @@ def check_unchanged(pipe: Any) -> None:
 def check_known(original: Any, kinds: Collection[str]) -> None:
     if type(original).__name__ not in kinds:
         raise ValueError(f"Braid has no {type(original).__name__}; it has {', '.join(kinds)}")
+
+
+def placed(model: str | os.PathLike[str]) -> str:
+    """The model, also after os.chdir(), by its whole path; names in Hugging Face's cache have none."""
+    return os.path.abspath(model) if os.path.exists(model) else os.fspath(model)
 
 
 def accelerate(
@@ -107,8 +74,8 @@ def accelerate(
         check_known(pipe.vae, AUTOENCODERS)
     check_unchanged(pipe)
     options = _core.PipelineOptions()
-    options.model = os.fspath(model) if model is not None else source_of(pipe, "transformer", warning)
-    vae_model = os.fspath(model) if model is not None else source_of(pipe, "vae", warning) if autoencoder else ""
+    options.model = placed(model if model is not None else source_of(pipe, "transformer", warning))
+    vae_model = "" if not autoencoder else placed(model if model is not None else source_of(pipe, "vae", warning))
     options.published = _options.MODELS / "published"
     options.dtype = _options.dtype_of(dtype if dtype is not None else original.dtype)
     options.devices = _options.devices_of(devices)

@@ -4,19 +4,19 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Self
 
 from . import _core, _options
 from ._adapters import Adapters, adapter_path
-from ._images import latents_array, outputs_of, tensor_of
+from ._images import outputs_of
 from ._launch import is_launched
 from ._reports import counted_from, warn
 from ._requests import Call, request_of, scale_of, seeds_of
+from ._step_ends import step_ends_of
 
-StepCallback = Callable[["Pipeline", int, float, dict[str, Any]], Any]
 Change = Callable[[_core.PipelineOptions], Any]
 CALL_FIELDS = {field.name for field in fields(Call)} - {"extra"}
 # Arguments of from_pretrained() that say how diffusers reads files, which Braid finds out by itself.
@@ -42,7 +42,7 @@ class Pipeline:
         self._adapters = Adapters()
         self._tiling = _core.VaeTiling.auto
         self._engine: _core.Pipeline | None = None  # None also after a change that failed
-        self._is_closed = self._is_loading = False
+        self._is_closed = self._is_loading = self._interrupt = False
         self._lock = threading.RLock()  # while it loads; not while it draws
         self._load(options)
 
@@ -195,9 +195,8 @@ class Pipeline:
             begun.set()
         asked = dict(kwargs)
         return_dict = asked.pop("return_dict", True)
-        step_end = self._step_end(
-            asked.pop("callback_on_step_end", None), asked.pop("callback_on_step_end_tensor_inputs", ["latents"])
-        )
+        callback, inputs = asked.pop("callback_on_step_end", None), asked.pop("callback_on_step_end_tensor_inputs", ["latents"])
+        step_end = step_ends_of(self, callback, inputs)
         preview = asked.pop("preview", None)
         known = {name: asked.pop(name) for name in list(asked) if name in CALL_FIELDS}
         call = Call(prompt=prompt, **known, extra=asked)
@@ -236,31 +235,34 @@ class Pipeline:
             apart.append(one)
         return apart
 
-    def _step_end(self, callback: StepCallback | None, inputs: Sequence[str]) -> Callable[[_core.StepEnd], None] | None:
-        for name in inputs:
-            if name != "latents":
-                raise ValueError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")
-        if callback is None:
-            return None
+    @property
+    def interrupt(self) -> bool:
+        """What a callback_on_step_end sets to end the steps, by diffusers' `_interrupt` or here. What is there by then
+        is decoded; the steps that remain still take their time."""
+        return self._interrupt
 
-        def step_end(end: _core.StepEnd) -> None:
-            brought = {"latents": tensor_of(end.latents)} if inputs else {}
-            changed = callback(self, end.step - 1, end.timestep, brought)
-            if isinstance(changed, Mapping) and "latents" in changed:
-                end.latents = latents_array(changed["latents"])
-
-        return step_end
+    @interrupt.setter
+    def interrupt(self, wanted: bool) -> None:
+        self._interrupt = wanted
 
     # LoRAs.
 
     def load_lora_weights(
-        self, source: Any, *, weight_name: str | None = None, adapter_name: str | None = None
+        self,
+        source: Any,
+        *,
+        weight_name: str | None = None,
+        subfolder: str | None = None,
+        revision: str | None = None,
+        adapter_name: str | None = None,
     ) -> None:
-        """Adds a LoRA and its kin: a file, or a folder with `weight_name`. It stays unmerged; the weights are
-        loaded again the first time unless adapter_mode="unmerged" was asked for."""
-        file = adapter_path(source, weight_name)
+        """Adds a LoRA and its kin: a file, or a folder or a repository in Hugging Face's cache, with `weight_name`
+        where it has several. It becomes the only active one, and stays unmerged; the weights are loaded again the
+        first time unless adapter_mode="unmerged" was asked for."""
+        file = adapter_path(source, weight_name, subfolder, revision)
         unmerged = _core.AdapterMode.unmerged
         with self._lock:
+            active = self._adapters.scales
             name = self._adapters.add(file, adapter_name)
             try:
                 self._check_adapters()
@@ -268,6 +270,7 @@ class Pipeline:
                     self._change(lambda options: setattr(options, "adapter_mode", unmerged))
             except BaseException:
                 self._adapters.remove([name])
+                self._adapters.scales = active
                 raise
 
     def _check_adapters(self) -> None:
@@ -280,6 +283,7 @@ class Pipeline:
         self._adapters.activate([adapter_names] if isinstance(adapter_names, str) else adapter_names, adapter_weights)
 
     def get_active_adapters(self) -> list[str]:
+        """Also while disable_lora() keeps them from pictures."""
         return list(self._adapters.scales)
 
     def get_list_adapters(self) -> dict[str, list[str]]:
@@ -289,10 +293,12 @@ class Pipeline:
         self._adapters.remove([adapter_names] if isinstance(adapter_names, str) else adapter_names)
 
     def disable_lora(self) -> None:
-        self._adapters.scales = {}
+        """Draws without LoRAs until enable_lora()."""
+        self._adapters.is_enabled = False
 
     def enable_lora(self) -> None:
-        self._adapters.activate(list(self._adapters.files), None)
+        """Draws with the active ones again, each with its weight."""
+        self._adapters.is_enabled = True
 
     def unload_lora_weights(self) -> None:
         self._adapters = Adapters()

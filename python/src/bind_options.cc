@@ -165,6 +165,7 @@ void bind_options(nb::module_& m) {
           nb::arg("file"), nb::arg("scale") = 1.0)
       .def_rw("file", &Adapter::file)
       .def_rw("scale", &Adapter::scale);
+  m.def("adapter_in", &adapter_in, nb::arg("name"));
   nb::class_<PipelineOptions>(m, "PipelineOptions")
       .def(nb::init<>())
       .def("copy", [](const PipelineOptions& self) { return self; })

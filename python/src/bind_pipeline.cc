@@ -55,11 +55,9 @@ class PipelineOnThread {
     const Hooks hooks{.progress = told_copy<Progress>(caller, progress),
                       .warning = told_sentence(caller, warning),
                       .stop = caller.token()};
-    worker_.run(caller, [&] { pipeline_ = std::make_unique<const Pipeline>(options, hooks); });
+    worker_->run(caller, [&] { pipeline_ = std::make_unique<const Pipeline>(options, hooks); });
   }
-  ~PipelineOnThread() {
-    worker_.run_to_the_end([&] { pipeline_.reset(); });
-  }
+  ~PipelineOnThread() { destroy_on(worker_, pipeline_); }
   PipelineOnThread(const PipelineOnThread&) = delete;
   PipelineOnThread& operator=(const PipelineOnThread&) = delete;
 
@@ -73,14 +71,14 @@ class PipelineOnThread {
                       .warning = told_sentence(caller, warning),
                       .stop = caller.token()};
     std::vector<Picture> pictures;
-    worker_.run(caller, [&] { pictures = pipeline_->generate(request, hooks); });
+    worker_->run(caller, [&] { pictures = pipeline_->generate(request, hooks); });
     return pictures;
   }
 
   ModelInfo info() const { return pipeline_->info(); }
 
  private:
-  Worker worker_;
+  std::unique_ptr<Worker> worker_ = std::make_unique<Worker>();
   std::unique_ptr<const Pipeline> pipeline_;
 };
 
@@ -99,6 +97,7 @@ void bind_pipeline(nb::module_& m) {
            nb::arg("preview") = nb::none(), nb::arg("warning") = nb::none(),
            nb::arg("stop").none() = nb::none())
       .def("info", &PipelineOnThread::info);
+  m.def("end_calls", &end_calls);
 }
 
 }  // namespace braid::python

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -21,8 +22,12 @@ struct CallbackRaised : std::exception {
 
 class Caller {
  public:
-  // `stop` ends the work; so does Ctrl-C.
-  explicit Caller(std::stop_source stop = {}) : stop_(std::move(stop)) {}
+  // `stop` ends the work; so do Ctrl-C and end_calls().
+  explicit Caller(std::stop_source stop = {});
+  ~Caller();
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
   std::stop_token token() const { return stop_.get_token(); }
   std::thread::id thread() const { return thread_; }  // the one that waits
 
@@ -41,6 +46,8 @@ class Caller {
   void wait_to_the_end();
 
  private:
+  friend void end_calls();
+  bool has_to_end(std::chrono::steady_clock::time_point callbacks_until) const;
   void answer(const std::function<void()>& callback);
   void notice_signals();
 
@@ -51,8 +58,17 @@ class Caller {
   const std::function<void()>* asked_ = nullptr;
   bool is_finished_ = false;
   bool has_raised_ = false;
+  bool is_answering_ = false;  // a callback runs; used with the interpreter's lock only
   std::exception_ptr failure_;
   std::exception_ptr raised_;  // by a callback or a signal; used with the interpreter's lock only
 };
+
+// Before Python ends: asks all calls of other threads to stop, and returns when they have. A thread
+// that waits in a call and then finds no interpreter would abort the process. Callbacks that do not
+// return are waited for a while only. Throws what Ctrl-C raises.
+void end_calls();
+
+// Throws Error once end_calls() has begun on another thread.
+void check_calls_may_begin();
 
 }  // namespace braid::python

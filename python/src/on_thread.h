@@ -22,7 +22,7 @@ class OnThread {
                             if (warn_) warn_(sentence);
                           },
                       .stop = caller.token()};
-    worker_.run(caller, [&] {
+    worker_->run(caller, [&] {
       warn_ = [&](const std::string& sentence) {
         caller.call([&] { warning(string_of(sentence)); });
       };
@@ -30,9 +30,7 @@ class OnThread {
       warn_ = {};
     });
   }
-  ~OnThread() {
-    worker_.run_to_the_end([&] { part_.reset(); });
-  }
+  ~OnThread() { destroy_on(worker_, part_); }
   OnThread(const OnThread&) = delete;
   OnThread& operator=(const OnThread&) = delete;
 
@@ -41,12 +39,12 @@ class OnThread {
   Latents of(const Use& use) {
     Caller caller;
     Latents made;
-    worker_.run(caller, [&] { made = use(*part_, Hooks{.stop = caller.token()}); });
+    worker_->run(caller, [&] { made = use(*part_, Hooks{.stop = caller.token()}); });
     return made;
   }
 
  private:
-  Worker worker_;
+  std::unique_ptr<Worker> worker_ = std::make_unique<Worker>();
   std::function<void(const std::string&)> warn_;  // while it loads; the part keeps the hook
   std::unique_ptr<const Part> part_;
 };

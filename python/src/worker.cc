@@ -1,5 +1,7 @@
 #include "worker.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "braid/braid.h"
@@ -8,13 +10,16 @@ namespace nb = nanobind;
 
 namespace braid::python {
 
-Worker::Worker() : thread_([this](const std::stop_token& stop) { serve(stop); }) {}
+Worker::Worker()
+    : process_(::getpid()), thread_([this](const std::stop_token& stop) { serve(stop); }) {}
 
 Worker::~Worker() {
   const nb::gil_scoped_release released;
   thread_.request_stop();
   thread_.join();
 }
+
+bool Worker::is_here() const { return process_ == ::getpid(); }
 
 void Worker::serve(const std::stop_token& stop) {
   for (;;) {
@@ -49,6 +54,10 @@ bool Worker::withdraw(const Caller& caller) {
 }
 
 void Worker::run(Caller& caller, const std::function<void()>& work) {
+  if (!is_here())
+    throw Error(
+        "this model was loaded before fork(): load it in the child, or start processes with spawn");
+  check_calls_may_begin();
   {
     const nb::gil_scoped_release released;
     const std::scoped_lock lock(mutex_);

@@ -6,6 +6,7 @@ within 1/255 on 99.9 % of the values.
 """
 
 import contextlib
+import os
 import shutil
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any
 
 import braid_engine
 import braid_engine.diffusers as braid
+import diffusers
 import numpy as np
 import torch
 
@@ -57,8 +59,8 @@ def made(make: Callable[..., Any], shape: Any) -> Iterator[Path]:
         yield out
 
 
-def opened(folder: Path) -> Any:
-    pipe = DiffusionPipeline.from_pretrained(folder, torch_dtype=torch.float32)
+def opened(folder: Path, kind: Any = DiffusionPipeline) -> Any:
+    pipe = kind.from_pretrained(folder, torch_dtype=torch.float32)
     pipe.set_progress_bar_config(disable=True)
     return pipe
 
@@ -79,10 +81,10 @@ class Accelerated(unittest.TestCase):
         images = pipe(generator=generator, callback_on_step_end=note, **arguments).images
         return np.asarray(images, np.float32), steps
 
-    def check_pipeline(self, folder: Path, arguments: dict[str, Any], **layout: Any) -> None:
-        plain = opened(folder)
+    def check_pipeline(self, folder: Path, arguments: dict[str, Any], kind: Any = DiffusionPipeline, **layout: Any) -> None:
+        plain = opened(folder, kind)
         want, want_steps = self.drawn(plain, **arguments)
-        fast = braid.accelerate(opened(folder), **layout)
+        fast = braid.accelerate(opened(folder, kind), **layout)
         self.assertIsInstance(fast.transformer, braid.Accelerated)
         got, steps = self.drawn(fast, **arguments)
         self.assertEqual(len(steps), len(want_steps))
@@ -136,6 +138,38 @@ class Accelerated(unittest.TestCase):
                 arguments = {"prompt": ["star", LONG], "guidance_scale": scale, "max_sequence_length": 64, **RUN}
                 with self.subTest(scale):
                     self.check_pipeline(folder, arguments)
+
+    def test_pictures_to_start_from(self) -> None:
+        image = Image.effect_mandelbrot((80, 64), (-2, -1, 1, 1), 50).convert("RGB")
+        mask = Image.new("L", (80, 64))
+        mask.paste(255, (40, 0, 80, 64))
+        start: dict[str, Any] = {"prompt": PROMPT, "image": image, "strength": 0.8, **RUN}
+        inpaint, controlled = {**start, "mask_image": mask}, {**start, "control_image": image}
+        short, longer, guided = {"max_sequence_length": 32}, {"max_sequence_length": 64}, {"guidance_scale": 3.0}
+        true = {"negative_prompt": "a star", "true_cfg_scale": 2.0, **longer}
+        whole = {"_auto_resize": False, "max_area": 64 * 80, **short}
+        plain, kontext, control = (random_pipeline.Shape(seed=45, pipeline=f"Flux{kind}Pipeline") for kind in ("", "Kontext", "Control"))
+        qwen = QwenImageShape(seed=46)
+        edit = QwenImageShape(seed=47, pipeline="QwenImageEditPipeline", vae_mult=(1, 1, 2, 2, 2))
+        klein, zimage = random_families.KleinShape(seed=48, distilled=False), random_families.ZImagePipelineShape(seed=49)
+        for shape, kind, arguments in (
+            (plain, diffusers.FluxImg2ImgPipeline, {**start, **short}),
+            (plain, diffusers.FluxInpaintPipeline, {**inpaint, **short}),
+            (kontext, diffusers.FluxKontextPipeline, {"prompt": PROMPT, "image": image, **RUN, **whole}),
+            (kontext, diffusers.FluxKontextInpaintPipeline, {**inpaint, **whole}),
+            (control, diffusers.FluxControlPipeline, {"prompt": PROMPT, "control_image": image, **RUN, **short}),
+            (control, diffusers.FluxControlImg2ImgPipeline, {**controlled, **short}),
+            (control, diffusers.FluxControlInpaintPipeline, {**controlled, "mask_image": mask, **short}),
+            (klein, diffusers.Flux2KleinInpaintPipeline, {**inpaint, **guided, **longer}),
+            (zimage, diffusers.ZImageImg2ImgPipeline, {**start, **guided, **longer}),
+            (zimage, diffusers.ZImageInpaintPipeline, {**inpaint, **guided, **longer}),
+            (qwen, diffusers.QwenImageImg2ImgPipeline, {**start, **true}),
+            (qwen, diffusers.QwenImageInpaintPipeline, {**inpaint, **true}),
+            (edit, diffusers.QwenImageEditInpaintPipeline, {**inpaint, **true, "width": 96, "max_sequence_length": 512}),
+        ):
+            make = random_pipeline.make if isinstance(shape, random_pipeline.Shape) else random_families.make
+            with self.subTest(kind.__name__), made(make, shape) as folder:
+                self.check_pipeline(folder, arguments, kind)
 
     def test_joy(self) -> None:
         image = Image.effect_mandelbrot((1024, 1024), (-2, -1, 1, 1), 50).convert("RGB")
@@ -307,6 +341,16 @@ class Accelerated(unittest.TestCase):
                     with self.subTest(type(shape).__name__, in_tiles=in_tiles):
                         self.check_autoencoder(folder, size, in_tiles=in_tiles)
 
+    def test_may_be_compiled(self) -> None:
+        """torch.compile() leaves them as they are."""
+        with made(random_pipeline.make, random_pipeline.Shape(seed=11)) as folder:
+            arguments = {"prompt": PROMPT, "max_sequence_length": 32, **RUN}
+            pipe = braid.accelerate(opened(folder), autoencoder=True)
+            wanted, _ = self.drawn(pipe, **arguments)
+            pipe.transformer = torch.compile(pipe.transformer)
+            pipe.vae.decode = torch.compile(pipe.vae.decode)
+            np.testing.assert_array_equal(self.drawn(pipe, **arguments)[0], wanted)
+
     def test_other_schedulers_go_on(self) -> None:
         pictures = []
         with made(random_pipeline.make, random_pipeline.Shape(seed=18, scheduler={"shift": 3.0})) as folder:
@@ -428,6 +472,30 @@ class Sources(unittest.TestCase):
         self.assertIn("the transformer should come from files", self.refusal(pipe))
         self.assertIsInstance(braid.accelerate(pipe, model=one).transformer, braid.Accelerated)
         self.assertIn("is not known", self.refusal(FluxPipeline(**DiffusionPipeline.from_pretrained(one).components)))
+
+    def test_may_be_relative_until_the_folder_is_changed(self) -> None:
+        self.addCleanup(os.chdir, Path.cwd())
+        os.chdir(self.folder)
+        pipe = DiffusionPipeline.from_pretrained("one")
+        self.assertIsInstance(braid.accelerate(pipe).transformer, braid.Accelerated)
+        pipe = DiffusionPipeline.from_pretrained("one")
+        os.chdir("/")
+        self.assertIn("'one/transformer', which is a relative path and not in /: give accelerate()", self.refusal(pipe))
+
+    def test_that_files_do_not_have_are_refused(self) -> None:
+        """diffusers keeps the name of the folder that a single file's configuration was saved from."""
+        one = self.folder / "one"
+        pipe = DiffusionPipeline.from_pretrained(one, torch_dtype=torch.bfloat16)
+        self.assertIsInstance(braid.accelerate(pipe).transformer, braid.Accelerated)
+        pipe = DiffusionPipeline.from_pretrained(one)
+        with torch.no_grad():
+            pipe.transformer.proj_out.bias.add_(0.5)
+        self.assertIn(f"has other weights than {one}, as 'proj_out.bias' shows", self.refusal(pipe))
+        pipe.transformer.save_pretrained(self.folder / "trained")
+        file, config = self.folder / "trained" / "diffusion_pytorch_model.safetensors", self.folder / "trained"
+        trained = FluxTransformer2DModel.from_single_file(str(file), config=str(config), torch_dtype=torch.float32)
+        pipe = DiffusionPipeline.from_pretrained(one, transformer=trained)
+        self.assertIn("give accelerate() model=", self.refusal(pipe))
 
     def test_that_loras_are_fused_into_are_refused(self) -> None:
         pipe = DiffusionPipeline.from_pretrained(self.folder / "one")

@@ -1,9 +1,11 @@
 """LoRAs by name equal those that the program computes beside the weights."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 from pathlib import Path
 
@@ -59,6 +61,43 @@ class Loras(unittest.TestCase):
         self.pipe.unload_lora_weights()
         np.testing.assert_array_equal(self.drawn(), plain)
 
+    def test_of_which_the_newest_is_active(self) -> None:
+        for name, file in zip("ab", self.files, strict=True):
+            self.pipe.load_lora_weights(file, adapter_name=name)
+        self.assertEqual(self.pipe.get_active_adapters(), ["b"])
+        np.testing.assert_array_equal(self.drawn(), self.of_program(str(self.files[1])))
+        self.pipe.set_adapters("a", 0.5)
+        with self.assertRaisesRegex(ValueError, "already an adapter 'a'"):
+            self.pipe.load_lora_weights(self.files[1], adapter_name="a")
+        with self.assertRaisesRegex(ValueError, "nowhere"):
+            self.pipe.load_lora_weights("/nowhere.safetensors")
+        np.testing.assert_array_equal(self.drawn(), self.of_program(f"{self.files[0]}=0.5"))
+
+    def test_are_found_after_the_folder_is_changed(self) -> None:
+        self.addCleanup(os.chdir, Path.cwd())
+        os.chdir(self.folder.name)
+        self.pipe.load_lora_weights("a.safetensors")
+        os.chdir("/")
+        np.testing.assert_array_equal(self.drawn(), self.of_program(str(self.files[0])))
+
+    def test_come_back_as_they_were_active(self) -> None:
+        plain = self.drawn()
+        for name, file in zip("ab", self.files, strict=True):
+            self.pipe.load_lora_weights(file, adapter_name=name)
+        self.pipe.set_adapters("a", 0.5)
+        wanted = self.drawn()
+        self.pipe.disable_lora()
+        self.assertEqual(self.pipe.get_active_adapters(), ["a"])
+        np.testing.assert_array_equal(self.drawn(), plain)
+        self.pipe.enable_lora()
+        np.testing.assert_array_equal(self.drawn(), wanted)
+        self.pipe.disable_lora()
+        self.pipe.set_adapters("b")
+        np.testing.assert_array_equal(self.drawn(), plain)
+        self.pipe.unload_lora_weights()
+        self.pipe.load_lora_weights(self.files[1])
+        np.testing.assert_array_equal(self.drawn(), self.of_program(str(self.files[1])))
+
     def test_that_the_model_has_no_use_for_are_warned_of_by_the_call(self) -> None:
         pipe = Pipeline.from_pretrained(dtype="float32", adapter_mode="unmerged")
         pipe.load_lora_weights(written_lora(Path(self.folder.name) / "c.safetensors", 3, ("to_q", "to_nothing")))
@@ -84,6 +123,29 @@ class Loras(unittest.TestCase):
             self.drawn()
         with self.assertRaisesRegex(InputError, r"there is no model at .*na\\xffme/c"):
             Pipeline.from_pretrained(folder / "c")
+
+    def test_of_repositories_are_found_in_the_cache(self) -> None:
+        hub = Path(self.folder.name) / "hub"
+        for revision in ("a", "b"):
+            snapshot = hub / "models--org--ink" / "snapshots" / (revision * 40)
+            (snapshot / "kinds").mkdir(parents=True)
+            shutil.copy(self.files[revision == "b"], snapshot / "kinds" / "ink.safetensors")
+            (snapshot.parents[1] / "refs").mkdir(exist_ok=True)
+            (snapshot.parents[1] / "refs" / {"a": "main", "b": "v2"}[revision]).write_text(revision * 40)
+        wanted = [self.of_program(str(file)) for file in self.files]
+        with unittest.mock.patch.dict(os.environ, {"HF_HUB_CACHE": str(hub)}):
+            for source, options, which in (
+                ("org/ink/kinds", {}, 0),
+                ("org/ink", {"subfolder": "kinds"}, 0),
+                ("org/ink", {"weight_name": "kinds/ink.safetensors", "revision": "v2"}, 1),
+                ("org/ink@v2", {"weight_name": "ink.safetensors", "subfolder": "kinds"}, 1),
+                (hub / "models--org--ink" / "snapshots" / ("b" * 40), {"subfolder": "kinds"}, 1),
+            ):
+                self.pipe.load_lora_weights(source, **options)
+                np.testing.assert_array_equal(self.drawn(), wanted[which])
+                self.pipe.unload_lora_weights()
+            with self.assertRaisesRegex(InputError, "no adapter at org/none, .* 'braid pull org/none' loads it"):
+                self.pipe.load_lora_weights("org/none")
 
     def test_that_are_not_there_are_named(self) -> None:
         for call in (

@@ -174,6 +174,35 @@ class Callbacks(unittest.TestCase):
             self.assertEqual(len(pipe(PROMPT, **RUN).images), 1)
         self.assertEqual(steps, [0, 0])
 
+    def test_interrupt_the_steps_that_follow(self) -> None:
+        """As in diffusers: what is there is decoded. Pictures of a call end at the same step."""
+        pipe = pipeline()
+        count = {"num_images_per_prompt": 2, "generator": 5}
+        for name, batch_size in (("_interrupt", 1), ("interrupt", 2)):
+            steps: list[int] = []
+
+            def stop(given: object, step: int, timestep: float, inputs: dict, name: str = name, steps: list = steps) -> dict:
+                steps.append(step)
+                if step == 1:
+                    setattr(given, name, True)
+                return {"latents": 0.5 * inputs["latents"]}
+
+            run = {**RUN, **count, "batch_size": batch_size, "output_type": "latent"}
+            drawn = pipe(PROMPT, **run, callback_on_step_end=stop).images
+            self.assertEqual(steps, [0, 1] * (2 // batch_size))
+            self.assertTrue(pipe.interrupt)
+            seen: list[np.ndarray] = []
+
+            def note(given: object, step: int, timestep: float, inputs: dict, seen: list = seen) -> dict:
+                latents = 0.5 * np.asarray(inputs["latents"])
+                if step == 1:
+                    seen.append(latents)
+                return {"latents": latents}
+
+            pipe(PROMPT, **run, callback_on_step_end=note)
+            self.assertFalse(pipe.interrupt)
+            np.testing.assert_array_equal(np.asarray(drawn), np.concatenate(seen))
+
     def test_that_call_their_pipeline_are_refused(self) -> None:
         line = [sys.executable, "-c", CALLING_ITSELF]
         done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)

@@ -3,6 +3,7 @@
 import subprocess
 import tempfile
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,28 @@ A_QUARTER_TURN = 6
 
 def mandelbrot(width: int = 64, height: int = 48) -> Image.Image:
     return Image.effect_mandelbrot((width, height), (-2, -1, 1, 1), 50)
+
+
+class TensorLike:
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.ndim = array, array.ndim
+
+    def __iter__(self) -> Iterator["TensorLike"]:
+        return map(TensorLike, self.array)
+
+    def detach(self) -> "TensorLike":
+        return self
+
+    cpu = detach
+
+    def is_floating_point(self) -> bool:
+        return np.issubdtype(self.array.dtype, np.floating)
+
+    def float(self) -> "TensorLike":
+        return TensorLike(self.array.astype(np.float32))
+
+    def numpy(self) -> np.ndarray:
+        return self.array
 
 
 def clear_on_the_left(image: Image.Image) -> Image.Image:
@@ -97,6 +120,38 @@ class Forms(unittest.TestCase):
         wanted = self.of_program("--init", image, "--mask", path)
         for form in (path, mask):
             np.testing.assert_array_equal(self.drawn(image=image, mask_image=form), wanted)
+
+    def test_of_masks_are_those_of_diffusers(self) -> None:
+        """Which tells from bytes only whether they are 0."""
+        image = self.saved(mandelbrot().convert("RGB"))
+        is_drawn = np.zeros((48, 64), bool)
+        is_drawn[:, 20:] = True
+        path = self.saved(Image.fromarray(is_drawn.astype(np.uint8) * 255))
+        wanted = self.of_program("--init", image, "--mask", path)
+        ones = is_drawn.astype(np.uint8)
+        forms = [is_drawn, ones, ones * 255, ones[None], ones[None, ..., None], ones.astype(np.float32)[..., None], [ones], [path]]
+        for form in forms:
+            with self.subTest(form=np.shape(form)):
+                np.testing.assert_array_equal(self.drawn(image=image, mask_image=form), wanted)
+        for form, words in (([ones, ones], "by one mask, 2 were given"), (ones * 0.5 + 1, "from 1.0 to 1.5")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.drawn(image=image, mask_image=form)
+
+    def test_of_tensors_may_be_bytes(self) -> None:
+        """Of a class that stands for torch's, which the package does not need."""
+        image = mandelbrot().convert("RGB")
+        path = self.saved(image)
+        self.check_start(path, TensorLike(np.asarray(image).transpose(2, 0, 1)))
+        ones = np.zeros((48, 64), np.uint8)
+        ones[:, 20:] = 1
+        wanted = self.of_program("--init", path, "--mask", self.saved(Image.fromarray(ones * 255)))
+        for form in (ones, ones[None], ones[None, None], ones[None].astype(bool), ones[None].astype(np.float32)):
+            np.testing.assert_array_equal(self.drawn(image=path, mask_image=TensorLike(form)), wanted)
+
+    def test_are_read_from_open_files(self) -> None:
+        path = self.saved(mandelbrot().convert("RGB"))
+        with path.open("rb") as file:
+            self.check_start(path, file, file)
 
     def test_with_numbers_that_are_none_are_refused(self) -> None:
         image = np.zeros((8, 8, 3), np.float32)

@@ -132,6 +132,8 @@ class Refusals(unittest.TestCase):
         self.assertIn(f"2^64 - 1, it is {1 << 64}", self.refusal(ValueError, generator=[1 << 64, 3], **two))
         self.assertIn("it is 1.5", self.refusal(TypeError, generator=[3, 1.5], **two))
         self.assertIn("it has 'bogus'", self.refusal(TypeError, joint_attention_kwargs={"scale": 1, "bogus": 1}))
+        for height in (48.5, float("nan"), "48"):
+            self.assertIn(f"height should be a whole number, it is {height!r}", self.refusal(TypeError, height=height))
         self.assertIn("the list is empty", self.refusal(ValueError, sigmas=[]))
         self.assertIn("it has 'timestep'", self.refusal(ValueError, callback_on_step_end_tensor_inputs=["timestep"]))
 
@@ -139,6 +141,8 @@ class Refusals(unittest.TestCase):
         pipe = pipeline()
         wanted = np.asarray(pipe(PROMPT, generator=9, **RUN).images[0])
         run = {**RUN, "width": np.int64(64), "generator": np.uint64(9)}
+        np.testing.assert_array_equal(np.asarray(pipe(PROMPT, **run).images[0]), wanted)
+        run.update(width=64.0, height=np.float32(48), num_inference_steps=3.0)
         np.testing.assert_array_equal(np.asarray(pipe(PROMPT, **run).images[0]), wanted)
         run["generator"] = list(np.array([4, 9]))
         drawn = pipe(PROMPT, num_images_per_prompt=2, **run).images

@@ -36,6 +36,27 @@ class Refused(Case):
         self.assert_refused(changed(job, masked=2), "takes no 'attention_mask'")
         self.assert_refused(changed(job, faults=(("ScaleROPE", rope),)), "takes no 'rope_options'")
 
+    def test_guidance_that_is_left_out(self):
+        job = with_components(FLUX1, "flux1")
+        flow = Workflow().draw(job, BRAID, "never")
+        for node in [node for node in flow.nodes.values() if node["class_type"] == "KSampler"]:
+            node["inputs"]["positive"] = flow.add("FluxDisableGuidance", conditioning=node["inputs"]["positive"])
+        with self.assertRaisesRegex(Failure, "^the node FluxDisableGuidance leaves out a scale .* own loader$"):
+            here.comfy.run(flow.nodes)
+
+    def test_another_dtype_and_saving(self):
+        """Which would change nothing, and write tensors without numbers."""
+        job = with_components(FLUX1, "flux1")
+        plain = drawn(here.comfy, job)
+        self.assert_refused(changed(job, faults=(("ModelComputeDtype", {"dtype": "bf16"}),)), "ModelComputeDtype", "an input dtype")
+        default = drawn(here.comfy, changed(job, faults=(("ModelComputeDtype", {"dtype": "default"}),)))
+        self.assertTrue(torch.equal(default, plain))
+        flow = Workflow()
+        flow.add("ModelSave", model=flow.model(job, BRAID), filename_prefix="saved")
+        with self.assertRaisesRegex(Failure, "^ComfyUI cannot save a model whose weights are in Braid's process"):
+            here.comfy.run(flow.nodes)
+        self.assertEqual(list((here.base / "output").rglob("saved_*")), [])
+
     def test_a_comfyui_of_another_age(self):
         job = changed(with_components(FLUX1, "flux1"), faults=(("TestAge", {}),))
         self.assert_refused(job, "has no comfy.patcher_extension.WrapperExecutor", "0.3.64")

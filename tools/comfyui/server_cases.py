@@ -80,6 +80,14 @@ class Generates(Case):
         self.assertLess(time.monotonic() - asked, 10)
         self.assertIn(b"cancelled", self.server.ask("GET", "/metrics")[2])
 
+    def test_a_batch_to_start_from_is_refused(self):
+        flow = Workflow()
+        flow.nodes = self.flow()
+        grey, white = (flow.add("EmptyImage", width=64, height=64, batch_size=1, color=color) for color in (0x808080, 0xFFFFFF))
+        flow.nodes["1"]["inputs"]["image"] = flow.add("ImageBatch", image1=grey, image2=white)
+        with self.assertRaisesRegex(Failure, "^image should be one picture to start from, a batch of 2 was given"):
+            here.comfy.run(flow.nodes)
+
     def test_what_is_refused(self):
         self.refused("no server answers at http://127.0.0.1:9", server="http://127.0.0.1:9")
         self.refused("server should be an address", server="ftp://nowhere")

@@ -1,0 +1,38 @@
+"""What happens after each step of a call: diffusers' callback, and its way to interrupt the steps that follow."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _core
+from ._images import latents_array, tensor_of
+
+
+class StepEnds:
+    """Of one call. `pipe._interrupt` interrupts the call whose callback sets it, no other that waits meanwhile."""
+
+    def __init__(self, pipe: Any, callback: Callable[[Any, int, float, dict[str, Any]], Any], inputs: Sequence[str]) -> None:
+        self.pipe, self.callback, self.inputs = pipe, callback, inputs
+        self.last: int | None = None  # the step that was interrupted: pictures drawn later also stop there
+        self.kept: Any = None  # latents after it
+
+    def __call__(self, end: _core.StepEnd) -> None:
+        if self.last is not None and end.step > self.last:
+            end.latents = self.kept  # the engine takes all steps: those that follow are undone
+            return
+        if self.last is None and end.step == 1:
+            self.pipe._interrupt = False  # calls run one at a time, from their first step on this one does
+        brought = {"latents": tensor_of(end.latents)} if self.inputs else {}
+        changed = self.callback(self.pipe, end.step - 1, end.timestep, brought)
+        if isinstance(changed, Mapping) and "latents" in changed:
+            end.latents = latents_array(changed["latents"])
+        if self.last is None and self.pipe._interrupt:
+            self.last = end.step
+        if self.last == end.step:
+            self.kept = end.latents
+
+
+def step_ends_of(pipe: Any, callback: Any, inputs: Sequence[str]) -> StepEnds | None:
+    for name in inputs:
+        if name != "latents":
+            raise ValueError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")
+    return None if callback is None else StepEnds(pipe, callback, inputs)

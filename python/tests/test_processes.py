@@ -1,0 +1,59 @@
+"""Processes that end while pipelines draw, and children of fork()."""
+
+import subprocess
+import sys
+import unittest
+
+# Two threads that Python does not wait for, of which one waits for the other's call.
+LEFT_DRAWING = """
+import threading, time
+from braid_engine import Pipeline
+pipe = Pipeline.from_pretrained()
+begun = threading.Event()
+def draw():
+    while True:
+        pipe("a red circle", width=256, height=256, num_inference_steps=5000, callback_on_step_end=lambda *_: begun.set())
+for _ in range(2):
+    threading.Thread(target=draw, daemon=True).start()
+begun.wait()
+time.sleep(0.3)
+print("leaves")
+"""
+
+FORKED = """
+import os, signal, sys
+from braid_engine import Pipeline
+run = {"width": 64, "height": 64, "num_inference_steps": 1, "generator": 3}
+pipe = Pipeline.from_pretrained(threads=1)
+pipe("a red circle", **run)
+if os.fork():
+    _, status = os.wait()
+    print(os.waitstatus_to_exitcode(status), len(pipe("a red circle", **run).images))
+else:
+    signal.alarm(50)  # what waits for ever ends, too
+    try:
+        pipe("a red circle", **run)
+    except RuntimeError as error:
+        print(type(error).__name__, error)
+    pipe.close()
+    print(len(Pipeline.from_pretrained(threads=1)("a red circle", **run).images), flush=True)
+    sys.exit(7)
+"""
+
+
+class Processes(unittest.TestCase):
+    def finished(self, program: str) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    def test_end_while_threads_draw(self) -> None:
+        done = self.finished(LEFT_DRAWING)
+        self.assertEqual((done.returncode, done.stdout), (0, "leaves\n"), done.stderr)
+
+    def test_that_are_forked_cannot_use_what_was_loaded_before(self) -> None:
+        done = self.finished(FORKED)
+        said = "Error this model was loaded before fork(): load it in the child, or start processes with spawn"
+        self.assertEqual(done.stdout.splitlines(), [said, "1", "7 1"], done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
