@@ -5,6 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
+import torch
+from safetensors import safe_open
+
 INDEXES = ("model_index.json", "modular_model_index.json")
 GIVE_MODEL = "give accelerate() model=, the folder or the name of a model that has it"
 
@@ -35,8 +39,6 @@ def files_of(model: str, part: str) -> list[Path]:
     """The part's files under diffusers' names; empty if there are none."""
     folder = Path(model)
     if not folder.exists():
-        import huggingface_hub
-
         name, _, revision = model.partition("@")
         try:
             folder = Path(huggingface_hub.snapshot_download(name, revision=revision or None, local_files_only=True))
@@ -51,13 +53,10 @@ def files_of(model: str, part: str) -> list[Path]:
 
 def changed_tensor(module: Any, files: list[Path]) -> str | None:
     """The name of a tensor whose first row is not that of the files, in the coarser of both dtypes."""
-    import torch
-    from safetensors import safe_open
-
     own = module.state_dict()
     for path in files:
         with safe_open(path, "pt") as file:
-            for name in own.keys() & file.keys():
+            for name in sorted(own.keys() & file.keys()):
                 tensor, stored = own[name], file.get_slice(name)
                 if type(tensor) is not torch.Tensor or tensor.is_meta or list(tensor.shape) != stored.get_shape():
                     continue  # its numbers are elsewhere, or in another form
@@ -74,6 +73,7 @@ def changed_tensor(module: Any, files: list[Path]) -> str | None:
 
 
 def claimed_source_of(pipe: Any, part: str, warning: Callable[[str], Any]) -> str:
+    """The model that diffusers says the part came from. Raises ValueError if it does not say."""
     if not (getattr(pipe.config, "_name_or_path", "") or getattr(pipe, "_pretrained_model_name_or_path", "")):
         raise ValueError(f"where the pipeline's files are is not known, and so its {part}: {GIVE_MODEL}")
     original = getattr(pipe, part)

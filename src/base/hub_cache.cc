@@ -225,6 +225,17 @@ fs::path find_in_hub(const HubName& name, const fs::path& cache) {
   return snapshot / name.inside;
 }
 
+fs::path found_in_hub(const fs::path& name) {
+  const auto in_hub = hub_name(name.string());
+  return in_hub ? find_in_hub(*in_hub, hub_cache()) : fs::path();
+}
+
+std::string not_in_hub(const fs::path& name) {
+  if (!hub_name(name.string())) return "";
+  return text_of(", and none of that name in Hugging Face's cache, ", hub_cache().string(),
+                 ": 'braid pull ", name.string(), "' loads it");
+}
+
 std::vector<CachedRevision> revisions_in_hub(const fs::path& cache) {
   constexpr std::size_t kShownDigits = 8;
   std::vector<CachedRevision> found;

@@ -36,6 +36,13 @@ std::optional<HubName> hub_name(const std::string& name);
 // InputError if it has the repository, but not the revision or the file.
 std::filesystem::path find_in_hub(const HubName& name, const std::filesystem::path& cache);
 
+// The same in hub_cache(); empty also for what is no such name.
+std::filesystem::path found_in_hub(const std::filesystem::path& name);
+
+// What a complaint about a name that is nowhere goes on with: ", and none of that name in Hugging
+// Face's cache, ..."; empty for what is no such name.
+std::string not_in_hub(const std::filesystem::path& name);
+
 // A snapshot of a cache under the name that finds it.
 struct CachedRevision {
   std::string name;  // "org/name" for main or the only one; else "org/name@revision"

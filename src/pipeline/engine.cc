@@ -283,7 +283,7 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
     auto& model = *models_[std::size_t(world.rank())];
-    check_same_request(world, deployment_, request, settings);
+    check_same_request(world, deployment_, request, settings, adapters);
     model.adapt(adapters, is_first ? hooks.warning : Warn());
     // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
     for (const auto& warning : warnings)

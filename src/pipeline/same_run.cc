@@ -3,55 +3,45 @@
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
+#include <iomanip>
+#include <span>
 #include <sstream>
 
 #include "base/error.h"
 #include "comm/texts.h"
 #include "pipeline/files/model_files.h"
+#include "pipeline/planner/grid.h"
+#include "weights/sources/identity.h"
 
 namespace braid {
 namespace {
 
 constexpr std::size_t kSample = 64;  // bytes from the middle of each tensor
+constexpr char kCoded = '#';         // begins a value that tells a reader nothing
 
-// FNV-1a: guards against mistakes, not against malice.
-class Hash {
- public:
-  void add(const void* data, std::size_t size) {
-    const auto* const bytes = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 0x100000001b3;
-  }
-  void add(const std::string& text) { add(text.c_str(), text.size() + 1); }
-  std::string words() const {
-    std::ostringstream out;
-    out << "#" << std::hex << hash_;
-    return out.str();
-  }
+template <class... Values>
+std::string exact(const Values&... values) {
+  std::ostringstream out;
+  out << std::setprecision(15);
+  (out << ... << values);
+  return out.str();
+}
 
- private:
-  std::uint64_t hash_ = 0xcbf29ce484222325;
-};
+std::string exact_list(const std::vector<double>& values) {
+  std::string list;
+  for (const auto value : values) list += exact(value, " ");
+  return list;
+}
 
-// One line for each thing: its name, then its value.
+// A line for each fact: its name, then its value. All ranks have the same names in the same order.
 class Facts {
  public:
   template <class... Values>
   void add(const std::string& name, const Values&... values) {
-    auto line = name + '\t' + text_of(values...);
-    std::ranges::replace(line, '\n', ' ');
-    lines_ += line + '\n';
+    lines_ += name + '\t' + exact(values...) + '\n';
   }
-  template <class Value>
-  void add_if(const std::string& name, const std::optional<Value>& value) {
-    if (value)
-      add(name, *value);
-    else
-      add(name, "the model's");
-  }
-  void add_list(const std::string& name, const std::vector<double>& values) {
-    std::string list;
-    for (const auto value : values) list += (list.empty() ? "" : ", ") + text_of(value);
-    add(name, list);
+  void add_coded(const std::string& name, const std::string& value) {
+    lines_ += name + '\t' + kCoded + digest(std::as_bytes(std::span(value))) + '\n';
   }
   const std::string& lines() const { return lines_; }
 
@@ -59,16 +49,15 @@ class Facts {
   std::string lines_;
 };
 
-std::string line_of(std::istringstream& lines) {
-  std::string line;
-  std::getline(lines, line);
-  return line;
-}
-
-// "guidance 7"
-std::string in_words(std::string line) {
-  std::ranges::replace(line, '\t', ' ');
-  return line.empty() ? "nothing" : line;
+[[noreturn]] void refuse(std::size_t rank, const std::string& got, const std::string& want) {
+  const auto name = got.substr(0, got.find('\t'));
+  const auto value_of = [](const std::string& line) { return line.substr(line.find('\t') + 1); };
+  const auto difference =
+      value_of(got).starts_with(kCoded)
+          ? text_of("differs from rank 0 in the ", name)
+          : text_of("has ", name, " ", value_of(got), " and rank 0 has ", value_of(want));
+  throw InputError(
+      text_of("the ranks should draw the same picture, but rank ", rank, " ", difference));
 }
 
 void check_same(const Group& world, const Facts& mine) {
@@ -76,11 +65,8 @@ void check_same(const Group& world, const Facts& mine) {
   const auto all = all_gather_texts(world, mine.lines());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     std::istringstream first(all.front()), other(all[rank]);
-    while (first && other) {
-      const auto want = line_of(first), got = line_of(other);
-      require(want == got, "the ranks should draw the same picture, but rank ", rank, " has ",
-              in_words(got), " and rank 0 has ", in_words(want));
-    }
+    for (std::string want, got; std::getline(first, want) && std::getline(other, got);)
+      if (want != got) refuse(rank, got, want);
   }
 }
 
@@ -88,114 +74,114 @@ bool are_processes(const Group& world, const Deployment& d) {
   return d.options.layout.ranks == Ranks::kProcesses && world.size() > 1;
 }
 
-std::string sampled(const Checkpoint& checkpoint) {
-  Hash hash;
-  for (const auto& [name, stored] : checkpoint.tensors()) {
-    const auto& entry = stored.entry;
-    hash.add(name);
-    for (const auto length : entry.shape) hash.add(&length, sizeof length);
-    const auto bytes = stored.file->bytes();
-    const auto size = std::min<std::size_t>(kSample, entry.size);
-    const auto begin = entry.begin + (entry.size - size) / 2;
-    if (begin + size <= bytes.size()) hash.add(bytes.data() + begin, size);
+void add_sample(const StoredTensor& stored, std::string& samples) {
+  const auto& entry = stored.entry;
+  samples += text_of(entry.name, " ", at::IntArrayRef(entry.shape), " ");
+  const auto size = std::min<std::uint64_t>(kSample, entry.size);
+  const auto middle = stored.file->bytes().subspan(entry.begin + (entry.size - size) / 2, size);
+  samples.append(reinterpret_cast<const char*>(middle.data()), middle.size());
+}
+
+void add_weights(const ModelFiles& files, const Family& family, Facts& facts) {
+  for (const auto& part : family.description().parts) {
+    const auto checkpoint = files.open(part.folder);
+    std::string samples;
+    for (const auto& [name, stored] : checkpoint.tensors()) add_sample(stored, samples);
+    facts.add_coded("weights of the " + part.folder, samples);
   }
-  return hash.words();
 }
 
-void add_weights(Facts& facts, const Deployment& d) {
-  if (!d.files) return facts.add("weights", "synthetic");
-  for (const auto& part : d.family->description().parts)
-    facts.add("weights of the " + part.folder, sampled(d.files->open(part.folder)));
+void add_adapters(const std::vector<AppliedAdapter>& adapters, Facts& facts) {
+  std::string samples;
+  for (const auto& [file, scale] : adapters) {
+    samples += exact("at ", scale, " ");
+    for (const auto& [name, module] : file->modules())
+      for (const auto& [role, stored] : module.tensors) add_sample(stored, samples);
+  }
+  facts.add_coded("LoRAs", samples);
 }
 
-void add_adapters(Facts& facts, const std::vector<Adapter>& adapters) {
-  for (const auto& adapter : adapters)
-    facts.add("the LoRA", sampled(Checkpoint::open_file(adapter_in(adapter.file))), " at ",
-              adapter.scale);
+void add_prompts(const Settings& s, Facts& facts) {
+  std::string prompts;
+  for (const auto& prompt : s.prompts) prompts += prompt.text + '\0' + prompt.second + '\0';
+  facts.add_coded("prompts", prompts);
+  facts.add_coded("negative prompt", s.negative ? "one: " + s.negative->text : "none");
+  facts.add("max_sequence_length", s.max_sequence_length);
 }
 
-void add_sampling(Facts& facts, const Settings& s) {
-  facts.add("steps", s.steps, ", ", s.num_steps, " from ", s.first_step);
-  facts.add("sampler", int(s.sampling.sampler.value_or(Sampler::kEuler)));
-  facts.add("schedule", s.sampling.schedule ? int(*s.sampling.schedule) : -1);
-  facts.add_list("sigmas", s.sampling.sigmas);
-  facts.add_list("base sigmas", s.sampling.base_sigmas);
-  facts.add_if("shift", s.sampling.shift);
-  facts.add_if("strength", s.strength);
+void add_sampling(const Settings& s, Facts& facts) {
+  const auto& [sampler, schedule, sigmas, base_sigmas, shift] = s.sampling;
+  facts.add("steps", s.steps);
+  facts.add_coded("sampler", text_of(sampler ? int(*sampler) : -1));
+  facts.add_coded("schedule", text_of(schedule ? int(*schedule) : -1, " ", s.num_steps));
+  facts.add_coded("sigmas", exact_list(sigmas) + "base: " + exact_list(base_sigmas));
+  facts.add_coded("shift", shift ? exact(*shift) : "the model's");
+  facts.add_coded("strength", s.strength ? exact(*s.strength) : "none");
 }
 
-void add_guidance(Facts& facts, const Settings& s) {
+void add_guidance(const Settings& s, Facts& facts) {
   const auto& t = s.true_guidance;
   facts.add("guidance", s.guidance);
-  facts.add("true guidance", s.true_cfg, ", ", t.scale, " from ", int(t.from));
+  facts.add("true guidance", t.scale);
   facts.add("guidance rescale", t.rescale);
-  facts.add("norm cap", t.norm_cap, ", ", t.kept_channels);
-  facts.add("guidance until", t.until, " from ", t.way_from);
-  facts.add("a negative prompt", s.negative ? s.negative->text : "none");
+  facts.add_coded("form of true guidance",
+                  exact(int(t.from), " ", t.norm_cap, " ", t.kept_channels, " ", t.way_from));
+  facts.add("true guidance until", t.until);
 }
 
-void add_followed(Facts& facts, const Settings& s) {
+void add_pixels(const Pixels& pixels, std::string& text) {
+  text +=
+      text_of(pixels.width, "x", pixels.height, " ", digest(std::as_bytes(std::span(pixels.rgb))),
+              digest(std::as_bytes(std::span(pixels.alpha))), "\n");
+}
+
+void add_pictures(const PicturesIn& in, const Settings& s, Facts& facts) {
+  std::string start, references, controls;
+  for (const auto* const picture : {&in.init, &in.mask})
+    if (*picture) add_pixels(**picture, start);
+  for (const auto& reference : in.references) add_pixels(reference, references);
+  for (const auto& control : in.controls) add_pixels(control.picture, controls);
   for (const auto& f : s.followed)
-    facts.add("ControlNet", f.net, " at ", f.scale, " from ", f.from, " to ", f.to, " in mode ",
-              f.mode.value_or(-1));
-  facts.add_list("reference scales", s.reference_scales);
-}
-
-void add_picture(Facts& facts, const std::string& name, const Pixels& pixels) {
-  Hash hash;
-  hash.add(pixels.rgb.data(), pixels.rgb.size());
-  hash.add(pixels.alpha.data(), pixels.alpha.size());
-  facts.add(name, pixels.width, "x", pixels.height, " ", hash.words());
-}
-
-void add_pictures(Facts& facts, const PicturesIn& pictures) {
-  if (pictures.init) add_picture(facts, "the initial picture", *pictures.init);
-  if (pictures.mask) add_picture(facts, "the mask", *pictures.mask);
-  for (const auto& reference : pictures.references) add_picture(facts, "the reference", reference);
-  for (const auto& control : pictures.controls) add_picture(facts, "the control", control.picture);
+    controls += exact(f.net, " ", f.scale, " ", f.from, " ", f.to, " ", f.mode.value_or(-1), "\n");
+  facts.add_coded("initial picture or mask", exact(start, s.mask_blur));
+  facts.add_coded("references",
+                  references + exact_list(s.reference_scales) + text_of(int(s.reference_cache)));
+  facts.add_coded("control pictures", controls);
 }
 
 }  // namespace
 
 void check_same_model(const Group& world, const Deployment& d) {
   if (!are_processes(world, d)) return;
-  const auto& o = d.options;
+  const auto& memory = d.options.memory;
+  const auto& cache = d.options.cache;
   Facts facts;
   facts.add("Braid", version());
   facts.add("the family", d.family->description().family);
+  facts.add("the layout", layout_name(d.degrees()));
   facts.add("dtype", c10::getDtypeNames(d.dtype).first);
-  facts.add("the form of weights", int(o.memory.quantize), ", of text encoders ",
-            int(o.memory.quantize_text));
-  facts.add("cache", int(o.cache.mode), " at ", o.cache.threshold, ", at most ",
-            o.cache.most_in_a_row);
-  facts.add_list("cache polynomial", o.cache.polynomial);
-  facts.add("layout", braid::in_words(d.degrees().of_tp()), " tp, ",
-            braid::in_words(d.degrees().of_ring()), " ring, ",
-            braid::in_words(d.degrees().of_ulysses()), " ulysses, ",
-            braid::in_words(d.degrees().of_pp()), " pp, ", braid::in_words(d.degrees().of_dp()),
-            " dp, ", d.degrees().cfg, " cfg");
-  add_adapters(facts, o.adapters);
-  facts.add("ControlNets", o.controlnets.size());
-  add_weights(facts, d);
+  facts.add_coded("form of weights", text_of(int(memory.quantize), " ", int(memory.quantize_text)));
+  facts.add_coded("cache", exact(int(cache.mode), " ", cache.threshold, " ", cache.most_in_a_row,
+                                 " ", exact_list(cache.polynomial)));
+  facts.add("a number of ControlNets of", d.options.controlnets.size());
+  if (d.files) add_adapters(d.files->adapters, facts);
+  if (d.files) add_weights(*d.files, *d.family, facts);
   check_same(world, facts);
 }
 
 void check_same_request(const Group& world, const Deployment& d, const Request& request,
-                        const Settings& s) {
+                        const Settings& s, const std::vector<AppliedAdapter>& adapters) {
   if (!are_processes(world, d)) return;
   Facts facts;
-  facts.add("size", s.width, "x", s.height, ", ", s.frames, " frames");
+  facts.add("size", s.width, "x", s.height);
+  facts.add("frames", s.frames);
   facts.add("pictures", s.num_pictures(), " in batches of ", s.batch_size);
   facts.add("seed", s.seed);
-  for (const auto& prompt : s.prompts) facts.add("prompt", prompt.text, " / ", prompt.second);
-  facts.add("max_sequence_length", s.max_sequence_length);
-  add_sampling(facts, s);
-  add_guidance(facts, s);
-  add_followed(facts, s);
-  facts.add("mask_blur", s.mask_blur);
-  facts.add("reference cache", int(s.reference_cache));
-  if (request.adapters) add_adapters(facts, *request.adapters);
-  add_pictures(facts, request.pictures);
+  add_prompts(s, facts);
+  add_sampling(s, facts);
+  add_guidance(s, facts);
+  add_pictures(request.pictures, s, facts);
+  add_adapters(adapters, facts);
   check_same(world, facts);
 }
 

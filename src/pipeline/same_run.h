@@ -9,11 +9,11 @@
 namespace braid {
 
 // Compares how the model runs, and samples of its weights. Collective; does nothing for ranks that
-// are threads. Throws InputError naming the first difference and both values.
+// are threads. Throws InputError naming the first difference.
 void check_same_model(const Group& world, const Deployment& deployment);
 
-// The same for what is drawn.
+// The same for what is drawn, with these adapters.
 void check_same_request(const Group& world, const Deployment& deployment, const Request& request,
-                        const Settings& settings);
+                        const Settings& settings, const std::vector<AppliedAdapter>& adapters);
 
 }  // namespace braid

@@ -22,11 +22,6 @@ using comfy::Folders;
 
 // ----------------------------------------------------------------------------- names of files
 
-fs::path found_in_hub(const fs::path& name) {
-  const auto in_hub = hub_name(name.string());
-  return in_hub ? find_in_hub(*in_hub, hub_cache()) : fs::path();
-}
-
 [[noreturn]] void refuse_missing(const fs::path& name, const fs::path& comfy,
                                  const Folders& folders) {
   const auto unfinished = unfinished_download(name);
@@ -36,13 +31,8 @@ fs::path found_in_hub(const fs::path& name) {
       comfy.empty() ? ""
                     : text_of(", and none in ", comfy.string(),
                               ", which has: ", list_of_files(comfy_weights(comfy, folders)));
-  const bool may_be_hub = hub_name(name.string()).has_value();
-  const auto in_hub =
-      may_be_hub ? text_of(", and none of that name in Hugging Face's cache, ",
-                           hub_cache().string(), ": 'braid pull ", name.string(), "' loads it")
-                 : "";
   throw InputError(text_of(comfy.empty() ? "there is no model at " : "there is no ", name.string(),
-                           in_comfy, in_hub));
+                           in_comfy, not_in_hub(name)));
 }
 
 // An existing path first, then ComfyUI's folder, then the cache. Names that are found nowhere stay,

@@ -28,8 +28,8 @@ class Fields {
   // Throws ApiError if `body` is not a JSON object, repeats a key or nests deeper than 32.
   explicit Fields(std::string_view body, UnknownFields unknown = UnknownFields::kRefused);
   // Text in a form is parsed as a number or boolean when one is asked for, also as Python's `True`
-  // and `False`. `name[]` is a list, and
-  // `name[][key]` a list of objects. Throws ApiError for a field that appears twice.
+  // and `False`. `name[]` is a list, and `name[][key]` a list of objects. Throws ApiError for a
+  // field that appears twice.
   explicit Fields(const std::vector<Part>& form, UnknownFields unknown = UnknownFields::kRefused);
 
   bool has(const std::string& name);  // present and not null; throws ApiError if it is a file

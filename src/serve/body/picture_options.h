@@ -18,9 +18,9 @@ void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in)
 
 // The other picture fields of AUTOMATIC1111's img2img: `resize_mode`, and for a mask
 // `inpainting_mask_invert`, `mask_blur`, `inpaint_full_res` and its `_padding`. A mask first gets
-// the initial picture's size. Refuses what has no
-// equivalent here: `resize_mode` 3 and an `inpainting_fill` above 1. `in` already holds the
-// pictures; the result changes them once they are decoded, to the size of `request`.
+// the initial picture's size. Refuses what has no equivalent here: `resize_mode` 3 and an
+// `inpainting_fill` above 1. `in` already holds the pictures; the result changes them once they are
+// decoded, to the size of `request`.
 std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& request,
                                                  PicturesIn& in, const RequestBounds& bounds);
 

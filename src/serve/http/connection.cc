@@ -93,10 +93,8 @@ void Connection::read_body() {
   if (parser_->is_done()) return dispatch();
   stream_.expires_after(shared_.options.body_time);
   const bool is_asked = ascii_lower_case(request_.header("expect")) == "100-continue";
-  if (!is_asked || parser_->get().version() < 11) {
-    http::async_read(stream_, buffer_, *parser_, bound(&Connection::on_body));
-    return;
-  }
+  if (!is_asked || parser_->get().version() < 11)
+    return http::async_read(stream_, buffer_, *parser_, bound(&Connection::on_body));
   piece_ = "HTTP/1.1 100 Continue\r\n\r\n";
   net::async_write(stream_, net::buffer(piece_),
                    [self = shared_from_this()](error_code error, std::size_t) {
@@ -360,7 +358,8 @@ void Connection::send_piece(std::string bytes) {
                      self->is_writing_ = false;
                      if (!self->answer_.job) return;
                      if (error) return self->is_answered_ ? void() : self->leave();
-                     self->is_answered_ ? self->end_stream() : self->on_job_changed();
+                     if (self->is_answered_) return self->end_stream();
+                     self->on_job_changed();
                    });
 }
 

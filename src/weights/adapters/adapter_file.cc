@@ -20,13 +20,13 @@ namespace {
 
 std::filesystem::path found(const std::filesystem::path& name) {
   if (is_there(name)) return snapshot_of(name);
-  const auto in_hub = hub_name(name.string());
-  if (!in_hub) return name;  // the reader of the file complains
-  const auto path = find_in_hub(*in_hub, hub_cache());
-  require(!path.empty(), "there is no adapter at ", name.string(),
-          ", and none of that name in Hugging Face's cache, ", hub_cache().string(),
-          ": 'braid pull ", name.string(), "' loads it");
-  return path;
+  if (const auto path = found_in_hub(name); !path.empty()) return path;
+  require(!hub_name(name.string()), "there is no adapter at ", name.string(), not_in_hub(name));
+  return name;  // the reader of the file complains
+}
+
+std::filesystem::path config_beside(const std::filesystem::path& file) {
+  return file.parent_path() / "adapter_config.json";
 }
 
 }  // namespace
@@ -34,8 +34,8 @@ std::filesystem::path found(const std::filesystem::path& name) {
 std::filesystem::path adapter_in(const std::filesystem::path& name) {
   const auto path = found(name);
   if (!is_folder(path)) return path;
-  for (const char* const name : {"pytorch_lora_weights.safetensors", "adapter_model.safetensors"})
-    if (is_there(path / name)) return path / name;
+  for (const char* const usual : {"pytorch_lora_weights.safetensors", "adapter_model.safetensors"})
+    if (is_there(path / usual)) return path / usual;
   const auto files = weights_lying_in(path);
   const auto there = files.empty() ? what_lies_there(path) : "";
   require(!files.empty(), path.string(), " is a folder without a LoRA that Braid reads",
@@ -46,14 +46,6 @@ std::filesystem::path adapter_in(const std::filesystem::path& name) {
           " files of weights: give one of them: ", names);
   return files.front();
 }
-
-namespace {
-
-std::filesystem::path config_beside(const std::filesystem::path& file) {
-  return file.parent_path() / "adapter_config.json";
-}
-
-}  // namespace
 
 std::vector<std::filesystem::path> files_of_adapter(const std::filesystem::path& path) {
   const auto file = adapter_in(path);

@@ -62,10 +62,9 @@ void check_beginning(const Json& fields, const std::string& where) {
   for (const auto* const changes_base : {"pissa", "olora", "corda", "loftq", "lora_ga"})
     require(
         !beginning.starts_with(changes_base), where, "'init_lora_weights' is '", beginning,
-        "', which changes the base's weights, too, so that the adapter alone does not say what ",
-        "was trained: merge it with peft's merge_and_unload(), or save it with "
-        "save_pretrained(..., ",
-        "path_initial_model_for_weight_conversion=...), which makes a usual LoRA of it");
+        "', which changes the base's weights, too: merge it with peft's merge_and_unload(), or ",
+        "make a usual LoRA of it with save_pretrained(..., ",
+        "path_initial_model_for_weight_conversion=...)");
 }
 
 // `fields` are those of peft's LoraConfig, LoHaConfig or LoKrConfig.

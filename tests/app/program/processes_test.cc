@@ -209,11 +209,13 @@ TEST_F(Processes, RefuseToDrawDifferentPictures) {
   for (std::size_t i = bytes.size() / 2; i < bytes.size(); ++i) bytes[i] ^= 1;
   write_file(weights, bytes);
   const std::map<std::string, Arguments> by_fact = {
-      {"guidance 7 and rank 0 has guidance 3.5", {"--guidance", "7"}},
-      {"pictures 2 in batches", {"-n", "2"}},
-      {"seed 8", {"--seed", "8"}},
-      {"dtype bfloat16", {"--dtype", "bfloat16"}},
-      {"weights of the transformer", {"-m", "trained"}}};
+      {"has guidance 7 and rank 0 has 3.5", {"--guidance", "7"}},
+      {"has pictures 2 in batches", {"-n", "2"}},
+      {"differs from rank 0 in the sampler", {"--sampler", "heun"}},
+      {"differs from rank 0 in the prompts", {"--prompt-2", "a red square"}},
+      {"has seed 8 and rank 0 has 7", {"--seed", "8"}},
+      {"has dtype bfloat16", {"--dtype", "bfloat16"}},
+      {"differs from rank 0 in the weights of the transformer", {"-m", "trained"}}};
   for (const auto& [fact, given] : by_fact) {
     const auto port = free_port();
     const auto usual = picture("x.png", {"--tp", "2", "--seed", "7", "--guidance", "3.5"});
@@ -225,7 +227,7 @@ TEST_F(Processes, RefuseToDrawDifferentPictures) {
     const auto ended = finish(ranks);
     EXPECT_EQ(ended[0].exit_code, 2) << fact;
     EXPECT_EQ(ended[1].exit_code, 2) << fact;
-    EXPECT_THAT(ended[0].err, HasSubstr("should draw the same picture, but rank 1 has " + fact));
+    EXPECT_THAT(ended[0].err, HasSubstr("should draw the same picture, but rank 1 " + fact));
     EXPECT_FALSE(std::filesystem::exists(folder_ / "x.png")) << fact;
   }
 }

@@ -306,9 +306,9 @@ TEST(MemoryPlan, CountsThePicturesOfARound) {
   job.is_on_host = true;
   job.num_pictures = 4;
   const RankPlaces stages{.grid = {.pp = 4}, .devices = {"cpu", "cpu", "cpu", "cpu"}};
-  const auto one = plan_within(job, 100, 0, {.grid = {.pp = 4}, .devices = stages.devices});
+  const auto of_four = plan_within(job, 100, 0, stages);
   job.num_pictures = 1;
-  EXPECT_GT(one.device_peak, plan_within(job, 100, 0, stages).device_peak);
+  EXPECT_GT(of_four.device_peak, plan_within(job, 100, 0, stages).device_peak);
   job.num_pictures = 3;
   for (auto grid : {Degrees{.dp = 2, .pp = 2, .shares = {.dp = {2, 1}}},
                     Degrees{.dp = 2, .pp = 2, .shares = {.dp = {9, 1}}}})

@@ -251,7 +251,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
       bytes.kept += branches * share.batch * job.padded_text_tokens() * job.shape().hidden * e;
     bytes.kept += kept_keys_bytes(job, share, branches, stage.num_blocks);
   }
-  // of one item of pipeline parallelism; a rank of unequal shares may have no picture at all
+  // Items pass a pipeline one by one. A rank of unequal shares may have none.
   share.batch /= std::max<std::int64_t>(1, items_of_batch(job, grid));
   hold_denoisers(job,
                  {.tp = grid.of_tp(),

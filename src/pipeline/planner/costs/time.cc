@@ -370,7 +370,8 @@ StepTime time_of_rank(const PlanJob& job, const Degrees& grid, const Machine& ma
   const double part = takes_alike(grid) ? 1.0 / grid.pp : largest;
   const double tick = whole / items * largest;
   time.compute = time.compute * part + following;
-  for (auto* const seconds : {&time.memory, &time.gaps}) *seconds *= part;
+  time.memory *= part;
+  time.gaps *= part;
   for (auto& [axis, seconds] : time.communication) seconds *= part;
   const double ticks = items + grid.pp - 1;
   time.bubbles = ticks * tick - whole * part;
