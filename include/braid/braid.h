@@ -1,4 +1,5 @@
-// Braid: pictures from prompts. The library's whole public interface.
+// Braid: pictures from prompts. The library's public interface, except for the parts alone:
+// transformer.h has the `Transformer`, picture_autoencoder.h the `PictureAutoencoder`.
 //
 //   braid::Pipeline pipeline({.model = "models/demo"});
 //   const auto pictures = pipeline.generate({.prompts = {"a red circle on a blue background"}});
@@ -9,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

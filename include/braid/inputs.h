@@ -47,8 +47,8 @@ struct PicturesIn {
   std::vector<Pixels> references = {};
   std::vector<double> reference_scales = {};  // with Redux, one each; empty: 1
   ReferenceCache reference_cache = ReferenceCache::kAuto;
-  // For models that take a reference apart: the side of a square of whose area the layers are, in
-  // the reference's shape. Instead of a width and height; unset: the model's first.
+  // The side of a square of whose area the layers are, in the reference's shape, for models that
+  // take a reference apart. It replaces a width and height; unset: the model's first.
   std::optional<int> resolution = {};
   // One for a control model; one per ControlNet, or several that a single net follows.
   std::vector<ControlPicture> controls = {};

@@ -33,9 +33,9 @@ enum class Collectives {
   kNative,   // the library: in an order and with roundings of its own. Needs such a link
 };
 
-// In which proportion the ranks along an axis take what they share, a number of 1 to 1000 for each:
-// {3, 2} gives the first of two ranks three fifths. Empty: all take alike. What cannot be cut (a
-// head, a token, a block, a picture) goes to the rank whose proportion lost most by rounding.
+// The proportions in which ranks along an axis take what they share, a number of 1 to 1000 for
+// each: {3, 2} gives the first of two ranks three fifths. Empty: all take alike. What cannot be cut
+// (a head, a token, a block, a picture) goes to the rank whose proportion lost most by rounding.
 struct AxisShares {
   std::vector<int> dp = {};       // pictures of a batch
   std::vector<int> pp = {};       // blocks

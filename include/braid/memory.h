@@ -57,7 +57,7 @@ struct Budget {
   // Bytes: per device (for a CPU: resident in the process), and resident in the process. 0:
   // unlimited.
   std::int64_t device = 0, host = 0;
-  // Whether weights may be quantised to 8 bits if nothing else fits: the transformer's, the text
+  // Whether weights may be quantized to 8 bits if nothing else fits: the transformer's, the text
   // encoders'.
   bool may_quantize = false, may_quantize_text = false;
 
@@ -71,7 +71,7 @@ enum class RecordedStep { kKept, kDropped };
 struct Memory {
   Quantize quantize = Quantize::kNone;       // the transformer's dense layers
   Quantize quantize_text = Quantize::kNone;  // the large text encoders'
-  // Transformer layers that are not quantised, in Black Forest Labs' names. `*` stands for one
+  // Transformer layers that are not quantized, in Black Forest Labs' names. `*` stands for one
   // segment: "img_in", "double_blocks.*.img_mod.lin".
   std::vector<std::string> keep_dense = {};
   Offload offload = {};

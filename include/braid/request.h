@@ -37,10 +37,11 @@ struct Request {
   // token by token; unset: as the model's pipeline does.
   std::optional<bool> cfg_normalize = {};
   double cfg_until = 1;  // 0 to 1: fraction of the way from noise to picture that it runs
-  std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
-  std::optional<int> frames = {};              // of a clip; a model of pictures draws 1
-  std::optional<int> layers = {};              // that a reference is taken apart into
-  std::optional<int> steps = {};               // overruled by lists of noise levels
+  // Pixels; rounded or refused as the model says: ModelInfo::size_multiple.
+  std::optional<int> width = {}, height = {};
+  std::optional<int> frames = {};  // of a clip; a model of pictures draws 1
+  std::optional<int> layers = {};  // that a reference is taken apart into
+  std::optional<int> steps = {};   // overruled by lists of noise levels
   Sampling sampling = {};
   std::optional<double> guidance = {};          // the model's own scale; ignored if it has none
   std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; some models: up to 8192

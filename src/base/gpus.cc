@@ -49,8 +49,8 @@ class NvidiaDriver {
                           attribute(&minor, kMinor, device) == 0 && memory(&bytes, device) == 0;
     if (!is_known) return {"unknown", 0};
     char name[256] = "";
-    const auto name_of = function<int (*)(char*, int, int)>("cuDeviceGetName");
-    if (!name_of || name_of(name, sizeof name - 1, device) != 0) name[0] = '\0';
+    const auto get_name = function<int (*)(char*, int, int)>("cuDeviceGetName");
+    if (!get_name || get_name(name, sizeof name - 1, device) != 0) name[0] = '\0';
     return {"sm_" + std::to_string(major) + std::to_string(minor), bytes, {}, name};
   }
 

@@ -1,4 +1,4 @@
-// For readers of JSON that use nlohmann's events directly.
+// Errors of readers of JSON that use nlohmann's events directly.
 #pragma once
 
 #include <exception>

@@ -18,7 +18,7 @@ struct AxisTraffic {
 // Every group of a mesh once, in a fixed order; groups of one rank have no traffic.
 using TrafficByAxis = std::vector<AxisTraffic>;
 
-// Since the mesh was created.
+// Counts since the mesh was created.
 TrafficByAxis traffic_of(const Mesh& mesh);
 
 // The traffic between two snapshots of the same mesh.

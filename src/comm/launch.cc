@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "comm/mesh.h"
 
 namespace braid {
 namespace {
@@ -48,8 +49,6 @@ class Variables {
   }
 
  private:
-  static constexpr int kMostRanks = 1024;
-
   const Environment& environment_;
   std::string launcher_, size_variable_;
 };

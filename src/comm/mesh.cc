@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// In the order of kAxes.
+// Lists the degrees in the order of kAxes.
 std::vector<int> extents_of(const Degrees& degrees) {
   std::vector<int> extents;
   for (const auto& axis : kAxes) extents.push_back(degrees.*axis.degree);

@@ -6,6 +6,8 @@
 
 namespace braid {
 
+constexpr int kMostRanks = 1024;  // of a run, along one axis or along all
+
 // The number of ranks along each axis.
 struct Degrees {
   int dp = 1;       // pictures

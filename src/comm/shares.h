@@ -16,8 +16,8 @@ struct Share {
 class Shares {
  public:
   Shares(int ranks = 1) : size_(ranks) {}  // alike; a number of ranks says that by itself
-  // In proportion to `of_ranks`, a number above 0 for each; none, or equal ones, are the same as
-  // `ranks` that take alike. Throws InputError unless there are `ranks` of them.
+  // Ranks take in proportion to `of_ranks`, a number above 0 for each; none, or equal ones, are the
+  // same as `ranks` that take alike. Throws InputError unless there are `ranks` of them.
   Shares(int ranks, std::vector<int> of_ranks);
 
   int size() const { return size_; }

@@ -48,7 +48,7 @@ struct BlockCost {
   int kernels = 0;               // started
   int layers = 0;                // of them: dense layers
   Widths traffic_elements = {};  // read and written by what is neither a dense layer nor attention
-  Widths inputs = {};            // of dense layers: what is quantised where they multiply codes
+  Widths inputs = {};            // of dense layers: what is quantized where they multiply codes
   // Inputs that the kernel before them writes as codes where products are of float8, and the layers
   // that read these.
   Widths coded = {};

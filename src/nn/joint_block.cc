@@ -43,7 +43,7 @@ Tensor plus_gated(const Tensor& x_BLC, const Tensor& y_BLC, const SideTokens& m,
   });
 }
 
-// In the form in which a layer reads it, but as numbers where runs have their own.
+// The result is in the form in which a layer reads it, but numbers where runs have their own.
 ops::LayerInput normed(const Tensor& x_BLC, const SideTokens& m, Modulation SideModulations::*layer,
                        ops::InputForm form) {
   if (m.references) return normed(x_BLC, m, layer);

@@ -11,7 +11,7 @@ struct RopeAxes {
   std::vector<std::int64_t> widths;  // of the head, per axis; even; they sum to D
   double theta = 10000;
   at::ScalarType angles = at::kDouble;  // angles are rounded to this before the cosine
-  // In which frequencies, and their products with positions, are computed. Most models define
+  // Frequencies, and their products with positions, are computed in this. Most models define
   // float64; float32 would be off by 1e-4 at far positions.
   at::ScalarType products = at::kDouble;
 };

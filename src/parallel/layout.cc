@@ -1,6 +1,7 @@
 #include "parallel/layout.h"
 
 #include "parallel/controls.h"
+#include "parallel/pipeline_parallel.h"
 #include "parallel/ulysses.h"
 
 namespace braid {

@@ -3,7 +3,6 @@
 
 #include "comm/mesh.h"
 #include "parallel/modulations.h"
-#include "parallel/pipeline_parallel.h"
 #include "parallel/reference_kv_cache.h"
 #include "parallel/regions.h"
 #include "parallel/ring.h"

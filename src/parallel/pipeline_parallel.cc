@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "parallel/refusals.h"
 
 namespace braid {
 namespace {
@@ -94,9 +95,7 @@ Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_si
   const auto count = std::int64_t(block_sizes.size());
   const auto num_stages = mesh.pp.size();
   if (num_stages == 1) return {.begin = 0, .count = count};
-  require(least_share(count, mesh.pp.shares()) > 0, "pipeline parallelism over ",
-          in_words(mesh.pp.shares()), " ranks leaves one without a block: the transformer has ",
-          count);
+  require(least_share(count, mesh.pp.shares()) > 0, too_few_blocks(mesh.pp.shares(), count));
   mesh.world.await();
   const auto memory = gather_memory(mesh, measure());
   const bool all_host = std::all_of(memory.begin(), memory.end(),

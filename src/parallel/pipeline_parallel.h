@@ -1,5 +1,5 @@
-// Layer split, also called pipeline parallelism (Huang et al., 2019): each stage keeps a run of
-// blocks, and pictures follow each other through the stages.
+// Pipeline parallelism (Huang et al., 2019): each stage keeps a run of blocks, and pictures follow
+// each other through the stages.
 #pragma once
 
 #include "comm/mesh.h"

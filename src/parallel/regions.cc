@@ -5,13 +5,13 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "parallel/refusals.h"
 
 namespace braid {
 namespace {
 
 void check_enough(const char* kind, std::int64_t tokens, const Shares& ranks) {
-  require(tokens == 0 || least_share(tokens, ranks) > 0, "context parallelism over ",
-          in_words(ranks), " ranks needs at least as many ", kind, " tokens, there are ", tokens);
+  require(tokens == 0 || least_share(tokens, ranks) > 0, too_few_tokens(ranks, kind, tokens));
 }
 
 DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks, TextTokens text) {
@@ -57,9 +57,7 @@ PredictAll split_cfg(Group ranks, PredictAll inner) {
   if (ranks.size() == 1) return inner;
   return [=](const std::vector<DenoiserInput>& inputs) {
     const auto count = std::int64_t(inputs.size());
-    require(count >= ranks.size(), "CFG parallelism over ", ranks.size(),
-            " ranks needs as many branches, there ", count == 1 ? "is 1" : text_of("are ", count),
-            ": give a negative prompt and a true guidance scale above 1");
+    require(count >= ranks.size(), too_few_branches(ranks.size(), count));
     std::vector<DenoiserInput> mine;
     for (auto i = std::int64_t(ranks.rank()); i < count; i += ranks.size())
       mine.push_back(inputs[std::size_t(i)]);

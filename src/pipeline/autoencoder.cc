@@ -4,8 +4,14 @@
 
 #include "base/error.h"
 #include "parallel/map_shared.h"
+#include "pipeline/settings.h"
 
 namespace braid {
+
+Tiles tiles_for(VaeTiling tiling, PictureSize size) {
+  return is_tiled(tiling, size) ? Tiles::kWhereLarger : Tiles::kNever;
+}
+
 namespace {
 
 std::optional<Paged<Vae>> load_decoder(const Loading& loading) {

@@ -8,6 +8,9 @@
 
 namespace braid {
 
+// How a picture of this size is decoded and encoded (is_tiled()).
+Tiles tiles_for(VaeTiling tiling, PictureSize size);
+
 class Autoencoder {
  public:
   // The decoder, on all ranks or the first.

@@ -20,15 +20,15 @@ namespace {
 
 constexpr int kMostBlocks = 1000;  // of a kind, in a synthetic model
 
-// A model, found but not placed.
-struct FoundModel {
+// A model, opened but not placed.
+struct OpenedModel {
   PipelineOptions options;
   std::shared_ptr<const ModelFiles> files;
   std::shared_ptr<const Family> family;
   at::ScalarType stored;
 };
 
-FoundModel synthetic_model(const DeployOptions& asked) {
+OpenedModel synthetic_model(const DeployOptions& asked) {
   const auto family = named_family(asked.synthetic);
   require(family != nullptr, "synthetic weights have the shapes of ", list_of_named_models(),
           ", not '", asked.synthetic, "'");
@@ -51,15 +51,18 @@ at::ScalarType stored_dtype(const ModelFiles& files, const Family& family) {
   return widest.value();
 }
 
-FoundModel open_model(const DeployOptions& asked, bool is_first) {
+OpenedModel open_model(const DeployOptions& asked, bool is_first) {
   if (!asked.synthetic.empty()) return synthetic_model(asked);
   require(std::all_of(asked.blocks.begin(), asked.blocks.end(), [](int n) { return n == 0; }),
           "numbers of blocks can be chosen for synthetic weights only");
-  auto options = with_files_found(asked.pipeline, is_first ? asked.say : Warn());
-  auto files = std::make_shared<const ModelFiles>(find_model(options, asked.needed));
+  auto found = find_model(asked.pipeline, asked.needed, is_first ? asked.say : Warn());
+  auto files = std::make_shared<const ModelFiles>(std::move(found.files));
   auto family = open_family(*files);
   const auto stored = stored_dtype(*files, *family);
-  return {std::move(options), std::move(files), std::move(family), stored};
+  return {.options = std::move(found.options),
+          .files = std::move(files),
+          .family = std::move(family),
+          .stored = stored};
 }
 
 // Ranks that are processes report what they all refuse together, in a world of their own, if its
@@ -112,10 +115,6 @@ std::vector<std::string> names_by_rank(const PipelineOptions& options, int num_r
   return names;
 }
 
-bool has_degrees(const Layout& l) {
-  return l.tp > 1 || l.ring > 1 || l.ulysses > 1 || l.cfg > 1 || l.dp > 1 || l.pp > 1;
-}
-
 void take_degrees(Layout& layout, const Degrees& g) {
   layout.fit = Fit::kAsAsked;
   layout.tp = g.tp;
@@ -132,8 +131,8 @@ Request planned_request(const DeployOptions& asked, const Family& family) {
   return asked.typical ? asked.typical(family) : Request{};
 }
 
-// With any request, whether one has as many branches as the layout shares out is checked when it
-// arrives.
+// A model loaded for any request is checked when one arrives: it needs as many branches as the
+// layout shares out.
 int branches_of(const DeployOptions& asked, const Family& family) {
   if (!asked.request) return asked.pipeline.layout.cfg > 1 ? 2 : 1;
   return num_branches(*asked.request, family.description().limits);

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <chrono>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ops/ops.h"
+#include "pipeline/devices.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
@@ -28,18 +28,14 @@ constexpr double kLongEnough = 0.1;  // seconds, of all runs
 constexpr std::uint64_t kMostBytes = 1 << 16;
 
 double seconds_of(at::Device device, const std::function<void()>& work) {
-  const auto finish = [&] {
-    if (!device.is_cpu())
-      c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
-  };
-  finish();
+  wait_for(device);
   const auto began = Clock::now();
   work();
-  finish();
+  wait_for(device);
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-std::string name_of(const TimedProduct& p) {
+std::string product_name(const TimedProduct& p) {
   return text_of(p.rows, "x", p.width, "x", 4 * p.width, " ", c10::getDtypeNames(p.dtype).first,
                  " ", p.threads, p.threads == 1 ? " thread" : " threads");
 }
@@ -109,7 +105,7 @@ double measure_product(at::Device device, const TimedProduct& p) {
 
 double kept_speed(const fs::path& folder, const std::string& kind, const TimedProduct& product,
                   const std::function<double()>& measure) {
-  const auto name = name_of(product);
+  const auto name = product_name(product);
   const auto file = folder / file_of(kind, name);
   if (!folder.empty())
     if (const auto kept = speed_in(file, kind, name)) return *kept;

@@ -18,7 +18,7 @@ struct TimedProduct {
   double flops() const { return 8.0 * double(rows) * double(width) * double(width); }
 };
 
-// As many rows as a short measurement of such a device takes.
+// The product has as many rows as a short measurement of such a device takes.
 TimedProduct product_for(at::Device device, std::int64_t width, at::ScalarType dtype, int threads);
 
 // FLOP/s that the device reaches in the product: the fastest of a few runs, now.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +12,11 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "parallel/refusals.h"
+#include "pipeline/engine.h"
 
 namespace braid {
 namespace {
-
-constexpr int kMaxDevices = 1024;
 
 // "0-3" -> 0, 1, 2, 3
 std::optional<std::vector<int>> numbers_of(const std::string& range) {
@@ -23,7 +24,7 @@ std::optional<std::vector<int>> numbers_of(const std::string& range) {
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool is_whole = error == std::errc() && end == text.data() + text.size();
-    if (!is_whole || value < 0 || value >= kMaxDevices) return {};
+    if (!is_whole || value < 0 || value >= kMostRanks) return {};
     return value;
   };
   const auto dash = range.find('-');
@@ -38,10 +39,6 @@ std::optional<std::vector<int>> numbers_of(const std::string& range) {
 
 std::int64_t free_host_bytes() {
   return std::int64_t(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
-
-bool asks_for_nothing(const Layout& l) {
-  return l.tp == 1 && l.ring == 1 && l.ulysses == 1 && l.cfg == 1 && l.dp == 1 && l.pp == 1;
 }
 
 }  // namespace
@@ -78,8 +75,8 @@ std::vector<std::string> device_names(const PipelineOptions& options) {
     for (const int i : numbers.value_or(std::vector<int>()))
       names.push_back(entry.substr(0, colon + 1) + std::to_string(i));
   }
-  require(names.size() <= kMaxDevices, "there are ", names.size(), " devices, at most ",
-          kMaxDevices, " can be used");
+  require(names.size() <= kMostRanks, "there are ", names.size(), " devices, at most ", kMostRanks,
+          " can be used");
   return names;
 }
 
@@ -96,9 +93,14 @@ std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees
   const auto num_ranks = std::size_t(degrees.product());
   if (devices.size() == 1) devices.resize(num_ranks, devices.front());
   require(devices.size() == num_ranks, to_string(degrees), " = ", num_ranks, ", but there are ",
-          devices.size(), " devices: the degrees of tensor, ring, Ulysses, guidance, layer-split ",
-          "and data parallelism should multiply to the number of devices");
+          devices.size(), " devices: the degrees of tensor, ring, Ulysses, CFG, pipeline and ",
+          "data parallelism should multiply to the number of devices");
   return devices;
+}
+
+void wait_for(at::Device device) {
+  if (!device.is_cpu())
+    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 std::optional<std::int64_t> free_gpu_bytes(const std::string& name) {
@@ -117,16 +119,14 @@ StageMemory free_memory(at::Device device, int num_ranks) {
 
 Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {
   const bool has_branches = num_branches == 2;
-  require(asked.cfg == 1 || has_branches, "CFG parallelism over ", asked.cfg,
-          " ranks needs as many branches: give a negative prompt and a true guidance scale above ",
-          "1; guidance that a model was distilled for is a single branch");
-  require(asked.cfg <= 2, "CFG parallelism over ", asked.cfg,
-          " ranks needs as many branches, a step has 2");
-  if (num_ranks == 1 || !asks_for_nothing(asked)) return asked;
+  require(asked.cfg == 1 || has_branches, too_few_branches(asked.cfg, num_branches),
+          "; guidance that a model was distilled for is a single branch");
+  require(asked.cfg <= 2, too_few_branches(asked.cfg, num_branches));
+  if (num_ranks == 1 || has_degrees(asked)) return asked;
   auto layout = asked;
   require(has_branches && num_ranks % 2 == 0, to_string(Degrees()), " = 1, but there are ",
           num_ranks, " ranks: ask for degrees that multiply to ", num_ranks,
-          "; those of guidance are 2 at most, and take a negative prompt");
+          "; cfg is 2 at most, and takes a negative prompt");
   layout.cfg = 2;
   layout.ulysses = num_ranks / 2;
   return layout;

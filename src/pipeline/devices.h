@@ -29,6 +29,9 @@ std::string list_of_devices(const PipelineOptions& options);  // the same, separ
 // The dtype asked for, else the checkpoint's if the device has instructions for it, else float32.
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);
 
+// Waits until the device has done what it was given.
+void wait_for(at::Device device);
+
 // Free memory of a GPU that find_device() would find; nothing for others.
 std::optional<std::int64_t> free_gpu_bytes(const std::string& name);
 

@@ -82,19 +82,30 @@ void settle_shares_of(World& world, Deployment& deployment) {
   });
 }
 
+Degrees unchecked_degrees(const Layout& l) {
+  return {.dp = l.dp,
+          .cfg = l.cfg,
+          .pp = l.pp,
+          .ring = l.ring,
+          .ulysses = l.ulysses,
+          .tp = l.tp,
+          .shares = l.shares};
+}
+
 }  // namespace
 
-Degrees degrees_of(const Layout& l) {
-  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp, l.pp})
-    require(degree >= 1 && degree <= 1024,
-            "every degree of a layout should lie between 1 and 1024,", " one is ", degree);
-  const Degrees degrees{.dp = l.dp,
-                        .cfg = l.cfg,
-                        .pp = l.pp,
-                        .ring = l.ring,
-                        .ulysses = l.ulysses,
-                        .tp = l.tp,
-                        .shares = l.shares};
+bool has_degrees(const Layout& layout) {
+  const auto degrees = unchecked_degrees(layout);
+  return std::ranges::any_of(kAxes, [&](const Axis& axis) { return degrees.*axis.degree != 1; });
+}
+
+Degrees degrees_of(const Layout& layout) {
+  const auto degrees = unchecked_degrees(layout);
+  for (const auto& axis : kAxes) {
+    const int degree = degrees.*axis.degree;
+    require(degree >= 1 && degree <= kMostRanks, "every degree of a layout should lie between 1 ",
+            "and ", kMostRanks, ", one is ", degree);
+  }
   check_shares(degrees);
   return degrees;
 }
@@ -105,14 +116,14 @@ WorldOptions world_of(const Layout& layout) {
   const auto degrees = degrees_of(layout);
   const double ranks =
       double(degrees.dp) * degrees.cfg * degrees.pp * degrees.ring * degrees.ulysses * degrees.tp;
-  require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
+  require(ranks <= kMostRanks, to_string(degrees), " are more than ", kMostRanks, " ranks");
   return {.size = int(ranks),
           .product = to_string(degrees),
           .deadline = deadline_of(layout, {}),
           .meeting = meeting_of(layout)};
 }
 
-// On GPUs what is used first is loaded or compiled first, which takes one rank longer than another.
+// A GPU loads or compiles what is used first, which takes one rank longer than another.
 std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at::Device>& ranks) {
   const bool has_gpu =
       std::any_of(ranks.begin(), ranks.end(), [](at::Device device) { return !device.is_cpu(); });

@@ -60,14 +60,15 @@ class Engine {
 // What may be asked of a model, from its config files alone.
 ModelInfo info_of(const Description& description);
 
-// The world, degrees and options of a layout, checked.
-// `warn` hears of a long wait for processes to start. Processes that have met settle the shares
-// that wait for it.
+// The world of a deployment's layout, checked. `warn` hears of a long wait for processes to start.
+// Processes that have met settle the shares that wait for it.
 std::unique_ptr<World> make_world(Deployment& deployment,
                                   const std::function<void(const std::string&)>& warn = {});
 Degrees degrees_of(const Layout& layout);
+bool has_degrees(const Layout& layout);  // other than 1
 WorldOptions world_of(const Layout& layout);
-// What a layout asks for; otherwise as it says for ranks on these devices.
+// How long a rank waits for the others: the layout's own deadline, or else the usual one of ranks
+// on these devices.
 std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at::Device>& ranks);
 
 }  // namespace braid

@@ -47,7 +47,7 @@ class Run {
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
-  Picture picture_of(const Tensor& whole_1CHW, int number, int frame) const;
+  Picture finished_picture(const Tensor& whole_1CHW, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
   void note_full_steps(Batch mine, int evaluations);
   void end_step(int step, float timestep, Batch round, Tensor& mine_BNC) const;
@@ -200,7 +200,7 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
-Picture Run::picture_of(const Tensor& whole_1CHW, int number, int frame) const {
+Picture Run::finished_picture(const Tensor& whole_1CHW, int number, int frame) const {
   if (const auto sentence = why_not_finite(whole_1CHW, number); sentence && hooks_.warning)
     hooks_.warning(*sentence);
   auto decoded_1CHW = whole_1CHW;
@@ -250,17 +250,16 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
     if (hooks_.progress) hooks_.progress(progress);
   };
   tell();
-  const bool tiled = is_tiled(settings_.vae_tiling, settings_.size());
   std::vector<Picture> pictures;
   const auto on_picture = [&](const Tensor& decoded) {
     const auto made = int(pictures.size()), frames = settings_.returned_frames();
-    pictures.push_back(picture_of(decoded, batch.first + made / frames, made % frames));
+    pictures.push_back(finished_picture(decoded, batch.first + made / frames, made % frames));
     if (hooks_.picture) hooks_.picture(pictures.back());
     ++progress.done;
     tell();
   };
-  model_.decode(latents_BNC, settings_.size(), tiled ? Tiles::kWhereLarger : Tiles::kNever,
-                on_picture);
+  const auto size = settings_.size();
+  model_.decode(latents_BNC, size, tiles_for(settings_.vae_tiling, size), on_picture);
   return pictures;
 }
 
@@ -336,8 +335,10 @@ void Run::note_full_steps(Batch mine, int evaluations) {
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto whole = model_.family().schedule_as(
-      settings_.sampling, settings_.steps, settings_.size(), settings_.starts_from_noise_alone());
+  const auto start =
+      settings_.starts_from_noise_alone() ? StartsFrom::kNoise : StartsFrom::kPicture;
+  const auto whole =
+      model_.family().schedule_as(settings_.sampling, settings_.steps, settings_.size(), start);
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
   if (round.first == 0) start_->encode_references();

@@ -15,6 +15,16 @@ Latents latents_of(const at::Tensor& x) {
   return {.shape = copy.sizes().vec(), .values = {data, data + copy.numel()}};
 }
 
+at::Tensor tensor_in(const char* name, const Latents& latents, std::int64_t dims) {
+  const at::IntArrayRef shape = latents.shape;
+  require(std::int64_t(shape.size()) == dims, name, " should have ", dims,
+          " dimensions, they have ", shape.size());
+  const bool has_sizes = std::ranges::all_of(shape, [](std::int64_t n) { return n >= 0; });
+  require(has_sizes && c10::multiply_integers(shape) == std::int64_t(latents.values.size()), name,
+          " of shape ", shape, " have ", latents.values.size(), " values");
+  return at::tensor(latents.values).view(shape);
+}
+
 void check_latents(const std::string& what, const Latents& latents,
                    const std::vector<at::IntArrayRef>& shapes) {
   std::string wanted;

@@ -1,7 +1,6 @@
 #include "pipeline/link_speed.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
+#include "pipeline/devices.h"
 #include "pipeline/planner/fastest.h"
 
 namespace braid {
@@ -20,11 +20,6 @@ constexpr std::int64_t kFirstBytes = 1 << 20;           // a rank's part
 constexpr std::int64_t kMostReceived = 64 * (1 << 20);  // by a rank, where the link is fast
 constexpr double kLongExchange = 2e-3;                  // seconds of one exchange
 
-void finish_work_on(at::Device device) {
-  if (!device.is_cpu())
-    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
-}
-
 // The fastest of a few runs, on the rank where it took longest.
 double seconds_of_exchange(const Group& world, at::Device device,
                            const std::function<void()>& exchange) {
@@ -32,10 +27,10 @@ double seconds_of_exchange(const Group& world, at::Device device,
   double fastest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kExchanges; ++i) {
     world.barrier();
-    finish_work_on(device);
+    wait_for(device);
     const auto began = Clock::now();
     exchange();
-    finish_work_on(device);
+    wait_for(device);
     fastest = std::min(fastest, std::chrono::duration<double>(Clock::now() - began).count());
   }
   return world.all_gather(at::full({1}, fastest, at::kDouble), 0).max().item<double>();

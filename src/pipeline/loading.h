@@ -42,7 +42,7 @@ struct LoadHooks {
 // Prepares the loads of this rank of the mesh, in the deployment's dtype.
 Loading loading_on(const Mesh& mesh, const Deployment& deployment, const LoadHooks& hooks = {});
 
-// Encodes pictures [1 3 H W] on the first rank alone, with an encoder that `load` builds: it is
+// Encodes pictures [1 C H W] on the first rank alone, with an encoder that `load` builds: it is
 // needed at most once per request, for pictures that are not in the cache, and in between takes no
 // memory. `how` names what is made of them. All ranks get the results. Collective over the world.
 using EncodePicture = std::function<Tensor(const Tensor& picture_13HW)>;

@@ -4,9 +4,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/util/accumulate.h>
 
-#include <algorithm>
 #include <mutex>
 
 #include "base/error.h"
@@ -37,16 +35,14 @@ Tiles tiles_of(VaeTiling tiling) {
 // [B channels, rows, columns], checked, with sides that are multiples of `multiple`.
 Tensor planes_in(const char* name, const Latents& values, std::int64_t channels,
                  std::int64_t multiple) {
-  const auto& shape = values.shape;
-  require(shape.size() == 4, name, " should have 4 dimensions, they have ", shape.size());
-  require(std::all_of(shape.begin(), shape.end(), [](std::int64_t n) { return n > 0; }) &&
-              c10::multiply_integers(shape) == std::int64_t(values.values.size()),
-          name, " of shape ", at::IntArrayRef(shape), " have ", values.values.size(), " values");
-  require(shape[1] == channels, name, " should have ", channels, " channels, they have ", shape[1]);
-  require(shape[2] % multiple == 0 && shape[3] % multiple == 0, name,
-          " should have sides that are multiples of ", multiple, ", they have ", shape[2], " and ",
-          shape[3]);
-  return at::tensor(values.values).view(shape);
+  const auto planes = tensor_in(name, values, 4);
+  require(planes.numel() > 0, name, " of shape ", planes.sizes(), " have 0 values");
+  require(planes.size(1) == channels, name, " should have ", channels, " channels, they have ",
+          planes.size(1));
+  require(planes.size(2) % multiple == 0 && planes.size(3) % multiple == 0, name,
+          " should have sides that are multiples of ", multiple, ", they have ", planes.size(2),
+          " and ", planes.size(3));
+  return planes;
 }
 
 }  // namespace

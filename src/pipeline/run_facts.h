@@ -36,7 +36,7 @@ struct RunFacts {
   // These count all runs since the model was loaded:
   GraphUse graph = {};
   EncodedUse encoded = {};  // prompts and pictures of earlier requests that were known
-  // With a cache, lists for each picture the steps that were evaluated in full, counted from 0.
+  // Lists for each picture, with a cache, the steps that were evaluated in full, counted from 0.
   std::vector<std::vector<int>> full_steps = {};
   TrafficByAxis step_traffic = {};  // that the first rank sent to the others in the first step
   // RecordTensors::kYes asks for these: prompt_embeds, pooled_prompt_embeds, latents_initial,

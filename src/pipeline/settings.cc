@@ -9,12 +9,11 @@
 #include "base/utf8.h"
 #include "pipeline/files/model_files.h"
 #include "pipeline/latents.h"
+#include "pipeline/limits.h"
 #include "pipeline/pictures/check_pictures.h"
 
 namespace braid {
 namespace {
-
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
 
 // Pictures larger than this are decoded in tiles unless told otherwise: the untiled decoder needs
 // about 2.5 GB per million pixels in float32.
@@ -203,7 +202,7 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
 }
 
 void settle_steps(const Request& r, const RequestLimits& limits, const Warn& warn, Settings& s) {
-  within("number of steps", r.steps.value_or(limits.defaults.steps), 1, kMaxSteps);
+  within("number of steps", r.steps.value_or(limits.defaults.steps), 1, kMostSteps);
   const auto settled = settle_sampling(r.sampling, limits.defaults.sampling, r.steps,
                                        limits.defaults.steps, limits.sampling, warn);
   s.sampling = settled.sampling;
@@ -268,9 +267,13 @@ PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
   return {.width = rounded(asked.width), .height = rounded(asked.height), .frames = frames};
 }
 
+std::int64_t pictures_per_round(int batch_size, const Degrees& degrees) {
+  return std::int64_t(batch_size) * degrees.dp * degrees.pp;
+}
+
 int pictures_per_round(const Settings& settings, const Degrees& degrees) {
-  const auto round = std::int64_t(settings.batch_size) * degrees.dp * degrees.pp;
-  return int(std::min<std::int64_t>(round, kMaxPictures));
+  return int(
+      std::min<std::int64_t>(pictures_per_round(settings.batch_size, degrees), kMostPictures));
 }
 
 bool is_tiled(VaeTiling tiling, PictureSize size) {
@@ -324,8 +327,8 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.seed = r.seed;
   s.num_images = within(
       "number of pictures", r.num_images, 1,
-      std::max(1, kMaxPictures / int(std::min<std::size_t>(r.prompts.size(), kMaxPictures))));
-  s.batch_size = within("batch size", r.batch_size, 1, kMaxPictures);
+      std::max(1, kMostPictures / int(std::min<std::size_t>(r.prompts.size(), kMostPictures))));
+  s.batch_size = within("batch size", r.batch_size, 1, kMostPictures);
   s.vae_tiling = r.vae_tiling;
   s.output = r.output;
   return s;

@@ -67,6 +67,8 @@ PictureSize drawn_size(const Request& request, const RequestLimits& limits);
 
 // Pictures denoised at the same time: one batch per data-parallel rank and, under pipeline
 // parallelism, per stage, which fills the pipe.
+std::int64_t pictures_per_round(int batch_size, const Degrees& degrees);
+// The same, kMostPictures at most.
 int pictures_per_round(const Settings& settings, const Degrees& degrees);
 
 // Whether a picture is decoded in tiles.
@@ -76,7 +78,7 @@ bool is_tiled(VaeTiling tiling, PictureSize size);
 // files name, not what those name that were loaded with the model. Throws InputError.
 RequestLimits limits_for(const Request& request, const RequestLimits& limits);
 
-// Rounds sizes down to the family's multiple, with a warning.
+// Sizes are rounded or refused as the model says (ModelInfo::size_multiple), with a warning.
 // Throws InputError naming the field, its range and the value.
 Settings settle(const Request& request, const RequestLimits& limits, const Warn& warn);
 

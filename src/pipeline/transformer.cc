@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/util/accumulate.h>
 
 #include <mutex>
 
@@ -29,15 +28,6 @@ struct InputTensors {
 };
 
 namespace {
-
-Tensor tensor_in(const char* name, const Latents& values, std::int64_t dims) {
-  const auto& shape = values.shape;
-  require(std::int64_t(shape.size()) == dims, name, " should have ", dims,
-          " dimensions, they have ", shape.size());
-  require(c10::multiply_integers(shape) == std::int64_t(values.values.size()), name, " of shape ",
-          at::IntArrayRef(shape), " have ", values.values.size(), " values");
-  return at::tensor(values.values).view(shape);
-}
 
 // [B] in float32.
 Tensor per_picture(const char* name, const std::vector<float>& values, std::int64_t pictures) {

@@ -15,7 +15,8 @@ std::string heading(const std::string& name, const std::string& type, const std:
   return "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
 }
 
-// As few digits as tell it from others: sums that grow for months are subtracted from each other.
+// Writes just the digits that tell it from others: sums that grow for months are subtracted from
+// each other.
 std::string exact(double value) {
   std::array<char, 32> text;
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};

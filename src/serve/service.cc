@@ -167,7 +167,7 @@ void Service::cancel(const std::shared_ptr<Job>& job) {
     job->request_stop();
 }
 
-Ending Service::cancelled() const {
+JobResult Service::cancelled() const {
   const std::scoped_lock lock(mutex_);
   return {.state = JobState::kCancelled, .cause = is_cut_short_ ? Cause::kStop : Cause::kWork};
 }
@@ -290,27 +290,27 @@ void Service::run(const std::shared_ptr<Job>& job) {
   job->start();
   metrics_.waited(seconds_since(job->accepted()));
   std::exception_ptr lost;
-  Ending ending;
+  JobResult result;
   try {
     make_pictures(*job);
   } catch (const Cancelled&) {
-    ending = cancelled();
+    result = cancelled();
   } catch (const BackendLost& failure) {
-    ending = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kStop};
+    result = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kStop};
     lost = std::current_exception();
   } catch (const InputError& failure) {
-    ending = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kRequest};
+    result = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kRequest};
   } catch (const std::exception& failure) {
-    ending = {.state = JobState::kFailed, .error = failure.what()};
+    result = {.state = JobState::kFailed, .error = failure.what()};
   }
-  const auto told = with_lora_names(ending.error, job->order().request, *backend_of(*job));
-  ending.error = told.text;
-  if (told.names_one) ending.param = "lora";
+  const auto told = with_lora_names(result.error, job->order().request, *backend_of(*job));
+  result.error = told.text;
+  if (told.names_one) result.param = "lora";
   {
     const std::scoped_lock lock(mutex_);
     running_.reset();
   }
-  end(job, ending);
+  end(job, result);
   if (lost) stop_working(lost);
 }
 
@@ -333,9 +333,9 @@ void Service::make_pictures(Job& job) {
   paces_[&backend].rest_took(request, rest);
 }
 
-void Service::end(const std::shared_ptr<Job>& job, const Ending& ending) {
-  metrics_.request_ended(state_name(ending.state), seconds_since(job->accepted()));
-  job->finish(ending);  // this notifies the client
+void Service::end(const std::shared_ptr<Job>& job, const JobResult& result) {
+  metrics_.request_ended(state_name(result.state), seconds_since(job->accepted()));
+  job->finish(result);  // this notifies the client
   if (options_.on_end) options_.on_end(*job);
 }
 

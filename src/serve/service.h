@@ -85,8 +85,8 @@ class Service {
   void look_after_models(std::unique_lock<std::mutex>& lock);
   void run(const std::shared_ptr<Job>& job);
   void make_pictures(Job& job);
-  Ending cancelled() const;
-  void end(const std::shared_ptr<Job>& job, const Ending& ending);
+  JobResult cancelled() const;
+  void end(const std::shared_ptr<Job>& job, const JobResult& result);
   std::optional<double> seconds_of_queue(const Job* until) const;
   ApiError queue_full() const;
   const Backend* backend_of(const Job& job) const;

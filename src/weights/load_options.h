@@ -36,13 +36,14 @@ struct LoadOptions {
   // The ranks that share the weights according to a sharding table; each loads its own share. One
   // rank loads everything.
   Group tensor_parallel = {};
-  // For matrices whose layer matches none of `keep_dense`; a checkpoint's 8-bit codes are kept.
+  // The form of matrices whose layer matches none of `keep_dense`; a checkpoint's 8-bit codes are
+  // kept.
   Quantize quantize = Quantize::kNone;
   std::vector<std::string> keep_dense = {};
-  PackedWeights packed = PackedWeights::kWidened;  // for what is not quantised
+  PackedWeights packed = PackedWeights::kWidened;  // for what is not quantized
   bool wants_unused = false;  // also layers that the network does not run, for surveys
   Paging paging = {};
-  // For layers that may run beside others of their block; none: all layers share the current one.
+  // Layers that may run beside others of their block run on it; none: all share the current one.
   std::optional<c10::Stream> second_stream = {};
 };
 

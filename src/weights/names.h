@@ -9,7 +9,7 @@
 namespace braid {
 
 // The order of our rows among the checkpoint's.
-struct Order {
+struct RowOrder {
   enum Way {
     kAsStored,
     kSwapHalves,    // the second half of the rows first: [scale | shift] -> [shift | scale]
@@ -25,7 +25,7 @@ struct Order {
 struct KeyRule {
   std::string name;
   std::vector<std::string> stored;
-  Order order = {};
+  RowOrder order = {};
   // How many of the parts that sharding cuts by themselves each of `stored` has. Empty: one each,
   // and the first one has those that are left over.
   std::vector<int> parts = {};
@@ -42,7 +42,7 @@ struct Names {
 // The source of one of our tensors' rows.
 struct Origin {
   std::vector<std::string> tensors;
-  Order order = {};
+  RowOrder order = {};
   std::vector<int> parts = {};  // as KeyRule's
 };
 

@@ -10,10 +10,10 @@
 namespace braid {
 namespace {
 
-// As it is stored.
-Tensor reordered(const Tensor& tensor, const Order& order) {
-  if (order.way == Order::kAsStored) return tensor;
-  if (order.way == Order::kFlattened) return tensor.flatten();
+// Puts our rows in the order in which they are stored.
+Tensor reordered(const Tensor& tensor, const RowOrder& order) {
+  if (order.way == RowOrder::kAsStored) return tensor;
+  if (order.way == RowOrder::kFlattened) return tensor.flatten();
   const auto stored = at::empty_like(tensor);
   std::int64_t row = 0;
   for (const auto& run : runs_in(order, tensor.size(0))) {

@@ -45,7 +45,7 @@ class Weights {
   // The same scope for tensors used once, before those used repeatedly; they get their own pages.
   Weights once() const;
 
-  // As unread(); everything asked for is added to `asked`.
+  // The same as unread(); everything asked for is added to `asked`.
   Weights surveyed(std::vector<SurveyedTensor>& asked) const;
 
   // The tensor `name` of this scope in the load's dtype, on its device. On a CPU, a tensor that
@@ -55,7 +55,7 @@ class Weights {
   Tensor tensor(std::string_view name, at::IntArrayRef shape) const;
 
   // The same for the weight of a dense layer, shape [N C], in the form the load asks for. It is
-  // quantised whole, then divided, so a share has the codes of one device.
+  // quantized whole, then divided, so a share has the codes of one device.
   Matrix matrix(std::string_view name, at::IntArrayRef shape) const;
 
   // A table [rows ...] for row look-ups, in host memory and its stored dtype. If possible it stays

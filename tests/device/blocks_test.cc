@@ -10,6 +10,7 @@
 #include "ops/random_blocks.h"
 #include "ops/reference.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/costs/memory.h"
@@ -133,7 +134,7 @@ TEST_F(BlocksOnGpu, OfATransformerComputeWhatACpuComputes) {
 TEST_F(BlocksOnGpu, AreCountedByPlans) {
   const auto options = in_blocks("cuda:0");
   const auto job = job_of(deploy(options), {});
-  const auto files = find_model(options);
+  const auto files = find_model(options).files;
   const auto family = open_family(files);
   const auto& part = family->part(Part::Role::kDenoiser);
   std::vector<SurveyedTensor> asked;

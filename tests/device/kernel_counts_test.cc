@@ -151,7 +151,7 @@ TEST_F(KernelsOfABlock, OfZImageAreWhatThePlannerCounts) {
   expect_costs(step, kind_named(step, "blocks"), "layers.1");
 }
 
-// Only what attention returns is quantised by a kernel of its own, the rest by the kernel that
+// Only what attention returns is quantized by a kernel of its own, the rest by the kernel that
 // makes it; GELU of a double block is such a kernel.
 TEST_F(KernelsOfABlock, OfFloat8WriteCodesInPassing) {
   const auto step = step_of(kDemo, {.quantize = Quantize::kFloat8});
@@ -159,8 +159,8 @@ TEST_F(KernelsOfABlock, OfFloat8WriteCodesInPassing) {
   const auto expect = [&](const char* name, const char* place) {
     const auto& kind = kind_named(step, name);
     const auto& block = step.blocks.at(place);
-    const auto quantising = kind.layers - kind.coded_layers;
-    EXPECT_EQ(block.kernels, kind.kernels + quantising + kind.activating_kernels) << block.names;
+    const auto quantizing = kind.layers - kind.coded_layers;
+    EXPECT_EQ(block.kernels, kind.kernels + quantizing + kind.activating_kernels) << block.names;
     const auto all = [](const Widths& widths) { return widths.of_heads(1, 1); };
     // quantize_rows() reports no bytes
     const double bytes =

@@ -1,4 +1,4 @@
-// Layer split on a toy denoiser: what arrives where, and that stages work simultaneously.
+// Pipeline parallelism on a toy denoiser: what arrives where, and that stages work simultaneously.
 #include "parallel/pipeline_parallel.h"
 
 #include <ATen/ATen.h>
@@ -196,7 +196,7 @@ TEST(BlocksOfRank, RefuseSharesThatLeaveAStageWithoutABlock) {
       });
       FAIL();
     } catch (const InputError& e) {
-      EXPECT_THAT(e.what(), HasSubstr("leaves one without a block: the transformer has 8"));
+      EXPECT_THAT(e.what(), HasSubstr("leaves a rank without a block, there are 8"));
     }
   }
 }
@@ -210,7 +210,7 @@ TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
     FAIL();
   } catch (const InputError& e) {
     EXPECT_THAT(e.what(),
-                HasSubstr("over 3 ranks leaves one without a block: the transformer has 2"));
+                HasSubstr("pipeline parallelism 3 leaves a rank without a block, there are 2"));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/proofs/verify.h"
@@ -157,7 +158,7 @@ TEST_F(AdaptedModels, StandBesideBlocksOfAFile) {
 std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks) {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
   run_ranks({.size = ranks}, [&](const Group& group) {
-    const auto files = find_model(options);
+    const auto files = find_model(options).files;
     const auto family = open_family(files);
     const auto& part = family->part(Part::Role::kDenoiser);
     LoadOptions load{.dtype = at::kBFloat16, .packed = PackedWeights::kKept};
@@ -194,7 +195,7 @@ TEST_F(AdaptedModels, ArePlannedAsTheyStandBeside) {
       for (int rank = 0; rank < tp; ++rank) {
         const auto planned = [&] {
           return predict_bytes(job_of(deploy(options), {}), {.tp = tp}, rank,
-                               whole_transformer(open_family(find_model(options))->shape()))
+                               whole_transformer(open_family(find_model(options).files)->shape()))
               .transformer;
         };
         options.adapters = {{.file = file(adapter)}};
@@ -223,7 +224,7 @@ TEST_F(AdaptedModels, ArePlannedAsTheyAreFusedIntoBlocks) {
       .model = kParity / "blocks/flux.gguf", .components = kModel, .dtype = Dtype::kBfloat16};
   const auto planned = [&] {
     return predict_bytes(job_of(deploy(options), {}), {}, 0,
-                         whole_transformer(open_family(find_model(options))->shape()))
+                         whole_transformer(open_family(find_model(options).files)->shape()))
         .transformer;
   };
   const auto in_blocks = planned();

@@ -6,6 +6,7 @@
 #include "picture_requests.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/deployment.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/planner.h"
@@ -57,7 +58,7 @@ TEST_P(FollowedLayouts, FollowPixelsAsOneRankDoes) {
 TEST(ControlNets, OfPixelsStandBesideTheirLikeAlone) {
   auto options = with_pixels();
   options.controlnets.push_back(kFixtures / "controlnets/model/controlnet_2");
-  EXPECT_THAT(message_of([&] { (void)open_family(find_model(options)); }),
+  EXPECT_THAT(message_of([&] { (void)open_family(find_model(options).files); }),
               HasSubstr("they cannot be used together"));
 }
 
@@ -138,7 +139,7 @@ TEST_P(FollowedLayouts, GiveWhatAPlanSays) {
 TEST(ControlNets, AreCountedInAPlan) {
   const auto bytes_of = [](const PipelineOptions& options) {
     return predict_bytes(job_of(deploy(options), following()), {}, 0,
-                         whole_transformer(open_family(find_model(options))->shape()));
+                         whole_transformer(open_family(find_model(options).files)->shape()));
   };
   auto options = with_controlnets();
   options.dtype = Dtype::kBfloat16;  // as they are stored
@@ -214,7 +215,7 @@ TEST(ControlLora, MakesAModelThatNeedsAPicture) {
   const PipelineOptions options{
       .model = kFixtures / "basic/model",
       .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
-  const auto family = open_family(find_model(options));
+  const auto family = open_family(find_model(options).files);
   EXPECT_EQ(family->shape().extra_width, family->shape().in_width);
   EXPECT_THAT(refusal({}, family->description().limits.pictures),
               HasSubstr("needs a control picture"));

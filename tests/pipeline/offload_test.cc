@@ -1,4 +1,4 @@
-// Offloaded weights give the same bits: every mode, quantisation and layout.
+// Offloaded weights give the same bits: every mode, quantization and layout.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ TEST(Quantized, TransformerIsNearTheExactOne) {
     const auto error = relative_l2(
         run({.model = kModel, .memory = {.quantize = kForms[i]}}).at("velocity_first"), exact);
     EXPECT_LT(error, limits[i]);
-    EXPECT_GT(error, 1e-4) << "nothing was quantised";
+    EXPECT_GT(error, 1e-4) << "nothing was quantized";
     RecordProperty("error" + std::to_string(i), std::to_string(error));
   }
 }
@@ -45,7 +45,7 @@ TEST(Quantized, TextEncoderIsNearTheExactOne) {
              quantized = run({.model = kModel, .memory = {.quantize_text = Quantize::kInt8}});
   const auto error = relative_l2(quantized.at("prompt_embeds"), exact.at("prompt_embeds"));
   EXPECT_LT(error, 0.02);
-  EXPECT_GT(error, 1e-4) << "nothing was quantised";
+  EXPECT_GT(error, 1e-4) << "nothing was quantized";
   EXPECT_TRUE(at::equal(quantized.at("pooled_prompt_embeds"), exact.at("pooled_prompt_embeds")));
 }
 

@@ -5,6 +5,7 @@
 
 #include "host_memory.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/counted_parameters.h"
 #include "pipeline/planner/traffic_text.h"
@@ -58,7 +59,7 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, grid, 0, run_of(0))));
 
-  const auto files = find_model(options);
+  const auto files = find_model(options).files;
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
   const auto flux_config = read_flux_config(config("transformer"));
   const auto clip = read_clip_config(config("text_encoder"));

@@ -227,14 +227,14 @@ TEST(ToyExperts, AreTimedOneAfterAnother) {
   for (const auto& denoiser : timed.denoisers) EXPECT_EQ(denoiser.seconds.size(), 2u);
 }
 
-TEST(ToyExperts, AreConvertedToTheWeightsThatTheirQuantisationHas) {
+TEST(ToyExperts, AreConvertedToTheWeightsThatTheirQuantizationHas) {
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
-  const auto quantised = latents(options_with({}, int8));
-  EXPECT_GT(largest_difference(quantised, latents(options_with())), 0);
+  const auto quantized = latents(options_with({}, int8));
+  EXPECT_GT(largest_difference(quantized, latents(options_with())), 0);
   const TemporaryFolder folder;
   const auto out = folder.path() / "int8";
   convert({.model = made().model(), .out = out, .dtype = Dtype::kFloat32, .memory = int8});
-  EXPECT_TRUE(at::equal(latents(options_with({}, {}, out)), quantised));
+  EXPECT_TRUE(at::equal(latents(options_with({}, {}, out)), quantized));
   ConvertOptions in_one_file{.model = made().model(), .out = folder.path() / "one.safetensors"};
   in_one_file.form = ConvertOptions::Form::kSingleFile;
   EXPECT_THAT(message_of([&] { convert(in_one_file); }), HasSubstr("has 2 transformers"));

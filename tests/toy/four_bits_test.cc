@@ -13,6 +13,7 @@
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/costs/memory.h"
@@ -190,7 +191,7 @@ TEST_F(FourBits, AreFoundAgainInPagesOnDiskUnlessAByteChanges) {
 // The bytes of all tensors, as ranks load them.
 std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks) {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
-  const auto files = find_model(options);
+  const auto files = find_model(options).files;
   const auto family = open_family(files);
   const auto& part = family->part(Part::Role::kDenoiser);
   std::vector<SurveyedTensor> asked;
@@ -262,7 +263,7 @@ TEST_F(FourBits, AreDecodedWhereTheyAreJoined) {
   EXPECT_LT((got.values_NC - at::cat({numbers(q), numbers(k)})).abs().max().item<double>(), 2e-6);
 }
 
-TEST_F(FourBits, AreQuantisedFromTheirNumbers) {
+TEST_F(FourBits, AreQuantizedFromTheirNumbers) {
   const Memory int8{.quantize = Quantize::kInt8};
   // Multiples of one scale lie halfway between codes often, and rounding decides there.
   EXPECT_LT(error(velocity(options(packed_, int8)), velocity(options(numbers_, int8))), 5e-3);

@@ -9,6 +9,7 @@
 #include "made_toy.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/planner/traffic_text.h"
@@ -159,16 +160,16 @@ TEST_P(Kinds, AreGuidedOnTwoRanks) {
   EXPECT_EQ(one, all(kind.options({.cfg = 2})));
 }
 
-TEST_P(Kinds, AreQuantisedAndConvertedToTheSame) {
+TEST_P(Kinds, AreQuantizedAndConvertedToTheSame) {
   const auto& kind = GetParam();
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
-  const auto quantised = kind.drawn(kind.options({}, int8), kind.request());
-  EXPECT_NE(quantised, kind.drawn(kind.options(), kind.request()));
+  const auto quantized = kind.drawn(kind.options({}, int8), kind.request());
+  EXPECT_NE(quantized, kind.drawn(kind.options(), kind.request()));
   const auto out = kind.model().string() + "-int8";
   convert({.model = kind.model(), .out = out, .dtype = Dtype::kFloat32, .memory = int8});
   auto converted = kind.options();
   converted.model = out;
-  EXPECT_EQ(quantised, kind.drawn(converted, kind.request()));
+  EXPECT_EQ(quantized, kind.drawn(converted, kind.request()));
   std::filesystem::remove_all(out);
 }
 
@@ -275,7 +276,7 @@ TEST(Sticker, RefusesFramesAsItDrawsPictures) {
 
 // Tokens by their latents: those of a frame are the same as a picture's.
 TEST(Film, PacksTheTimeAxisOfItsLatents) {
-  const auto family = open_family(find_model(kFilm.options()));
+  const auto family = open_family(find_model(kFilm.options()).files);
   const PictureSize size{.width = 24, .height = 16, .frames = 3};
   EXPECT_EQ(family->latent_shape(size), (std::vector<std::int64_t>{16, 3, 2, 3}));
   EXPECT_EQ(family->num_tokens(size), 18);

@@ -9,6 +9,7 @@
 #include "made_toy.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
@@ -101,7 +102,7 @@ TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
   // The last rank has no text encoder.
-  const auto files = find_model(options);
+  const auto files = find_model(options).files;
   const int last = degrees.product() - 1;
   const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
     const auto& tensors = job.tensors->of(part);
@@ -155,15 +156,15 @@ TEST(ToyFamily, KeepsItsBitsWhereverItsWeightsAre) {
         << int(mode);
 }
 
-TEST(ToyFamily, IsConvertedToTheWeightsThatItsQuantisationHas) {
+TEST(ToyFamily, IsConvertedToTheWeightsThatItsQuantizationHas) {
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
-  const auto quantised = drawn(options_with({}, int8));
-  EXPECT_GT(largest_difference(quantised, drawn(options_with())), 0);
+  const auto quantized = drawn(options_with({}, int8));
+  EXPECT_GT(largest_difference(quantized, drawn(options_with())), 0);
   const auto out = made().model().string() + "-int8";
   convert({.model = made().model(), .out = out, .dtype = Dtype::kFloat32, .memory = int8});
   auto converted = options_with();
   converted.model = out;
-  EXPECT_EQ(quantised, drawn(converted));
+  EXPECT_EQ(quantized, drawn(converted));
   std::filesystem::remove_all(out);
 }
 

@@ -27,11 +27,11 @@ TEST(Names, AreTheSameWhereNoRowMatches) {
 }
 
 TEST(Names, CarryIndicesAndTheTensorsNameOver) {
-  const Names names{.spellings = {{"d.*.qkv", {"t.*.to_q", "t.*.to_k"}, {Order::kSwapHalves}}}};
+  const Names names{.spellings = {{"d.*.qkv", {"t.*.to_q", "t.*.to_k"}, {RowOrder::kSwapHalves}}}};
   const auto origins = origins_of(names, "d.12.qkv.bias");
   ASSERT_EQ(origins.size(), 1u);
   EXPECT_THAT(origins[0].tensors, ElementsAre("t.12.to_q.bias", "t.12.to_k.bias"));
-  EXPECT_EQ(origins[0].order.way, Order::kSwapHalves);
+  EXPECT_EQ(origins[0].order.way, RowOrder::kSwapHalves);
 }
 
 TEST(Names, SeveralRowsAreAlternatives) {

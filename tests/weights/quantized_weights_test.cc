@@ -1,4 +1,4 @@
-// Weights quantised while they are read: the same whole or in shares, fused or not.
+// Weights quantized while they are read: the same whole or in shares, fused or not.
 #include <ATen/ATen.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ void expect_equal(const Matrix& got, const Matrix& want) {
 const Quantize kForms[] = {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic,
                            Quantize::kFloat8};
 
-TEST_F(QuantizedWeights, AreWhatQuantisingTheWholeMakes) {
+TEST_F(QuantizedWeights, AreWhatQuantizingTheWholeMakes) {
   const auto w = at::randn({5000, 700}, at::kFloat);  // more rows than are read at once
   for (const auto form : kForms) {
     const auto open_w = open({{"a.weight", w}}, {.dtype = at::kBFloat16, .quantize = form});
@@ -155,7 +155,7 @@ TEST_F(QuantizedWeights, StoredCodesAreTakenAsTheyAre) {
   }
 }
 
-// It is not decoded and quantised anew: these scales would never be chosen.
+// It is not decoded and quantized anew: these scales would never be chosen.
 TEST_F(QuantizedWeights, StoredFloat8IsTakenAsItIs) {
   const auto codes = quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kFloat8).values_NC;
   for (const auto& scale : {at::full({6, 1}, 3.0, at::kFloat), at::full({}, 3.0, at::kFloat)}) {
@@ -169,7 +169,7 @@ TEST_F(QuantizedWeights, StoredFloat8IsTakenAsItIs) {
   }
 }
 
-TEST_F(QuantizedWeights, StoredFloat8WithoutScalesIsQuantised) {
+TEST_F(QuantizedWeights, StoredFloat8WithoutScalesIsQuantized) {
   const auto stored = at::randn({6, 4}, at::kFloat).to(at::kFloat8_e4m3fn);
   const auto w = open({{"a.weight", stored}}, {.quantize = Quantize::kFloat8});
   expect_equal((w / "a").matrix("weight", {6, 4}),
@@ -180,7 +180,7 @@ TEST_F(QuantizedWeights, StoredCodesMayBeFusedAndSwapped) {
   const auto codes = quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kInt8);
   const auto w = open({{"a.weight", codes.values_NC}, {"a.weight_scale", codes.scales_N1}},
                       {.quantize = Quantize::kInt8Dynamic},
-                      {.spellings = {{"b", {"a"}, {Order::kSwapHalves}}}});
+                      {.spellings = {{"b", {"a"}, {RowOrder::kSwapHalves}}}});
   const auto got = (w / "b").matrix("weight", {6, 4});
   EXPECT_EQ(got.form, Quantize::kInt8Dynamic);
   const auto want = dequantize(codes, at::kFloat);

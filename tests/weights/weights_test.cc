@@ -90,13 +90,13 @@ TEST_F(WeightsTest, JoinsRowsInTheOrderOfTheTable) {
 
 TEST_F(WeightsTest, SwapsHalves) {
   const auto w =
-      open({{"m", {4}, {1, 2, 3, 4}}}, {.spellings = {{"n", {"m"}, {Order::kSwapHalves}}}});
+      open({{"m", {4}, {1, 2, 3, 4}}}, {.spellings = {{"n", {"m"}, {RowOrder::kSwapHalves}}}});
   EXPECT_TRUE(at::equal(w.tensor("n", {4}), at::tensor({3.f, 4.f, 1.f, 2.f})));
 }
 
 TEST_F(WeightsTest, UnpairsTheRowsOfHeads) {
   const auto w = open({{"m", {8}, {0, 1, 2, 3, 4, 5, 6, 7}}},
-                      {.spellings = {{"n", {"m"}, {Order::kDeinterleave, 4}}}});
+                      {.spellings = {{"n", {"m"}, {RowOrder::kDeinterleave, 4}}}});
   EXPECT_TRUE(at::equal(w.tensor("n", {8}), at::tensor({0.f, 2.f, 1.f, 3.f, 4.f, 6.f, 5.f, 7.f})));
 }
 

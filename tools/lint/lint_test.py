@@ -167,6 +167,11 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.complaints_about("src/nn/b.cc", twin),
                          ["src/nn/a.h has a type 'a::Layer' too"])
 
+    def test_a_name_says_of_what(self):
+        self.assertEqual(self.complaints_about("src/nn/a.cc", "int phase_name_of(int p);\n"), [])
+        self.assertEqual(self.complaints_about("src/nn/a.cc", "int name_of(int p);\n"),
+                         ["'name_of' lacks its noun: 'phase_name', say"])
+
     def test_a_test_keeps_its_names_to_itself(self):
         own = "namespace braid::{} {{\nint a;\n}}  // namespace braid\n"
         for name in ("ring_test", "text::ring_test"):

@@ -10,6 +10,8 @@ _NAMESPACE = re.compile(r"namespace\s*([\w:]*)\s*\{")
 _TYPE = re.compile(r"(?:class|struct|union|enum class|enum)\s+(?:BRAID_API\s+)?(\w+)"
                    r"(?:\s+final)?\s*(?::[^:;]*)?\{")
 
+# Which thing's name a function says is part of its own: it can be searched for.
+_BARE_NAME = re.compile(r"\bname_of\(")
 
 # "void Pages::enter(", "Tensor& Slot::operator=(", at the begin of a line, as clang-format has it.
 _MEMBER = re.compile(r"(?:[\w:<>,*&]+[ *&]+)*([A-Z]\w*)::(?:~?\w+|operator\S+)\(")
@@ -54,6 +56,9 @@ def check(sources, root):
                 yield source.path, 1, complaint
         if not source.path.startswith(("src/", "include/")):
             continue
+        for number, line in enumerate(source.code, 1):
+            if _BARE_NAME.search(line):
+                yield source.path, number, "'name_of' lacks its noun: 'phase_name', say"
         for number, name in open_types(source):
             where = seen.setdefault(name, source.path)
             if where != source.path:

@@ -206,7 +206,7 @@ def flags_of(case, folder, threads):
         for net in range(len(case.shape.controlnets)):
             flags += ["--controlnet", folder / "model" / f"controlnet_{net + 1}"]
     if (case.coded or "").startswith("comfy") and "--quantize" not in case.flags:
-        # rotated int8 stands for its numbers, as in diffusers, and nothing else is quantised
+        # rotated int8 stands for its numbers, as in diffusers, and nothing else is quantized
         flags += ["--quantize", "int8", "--quantize-skip", EVERY_LAYER]
     if case.own_latents:
         save_file({"latents": latents_of(case)}, folder / "latents.safetensors")

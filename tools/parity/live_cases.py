@@ -106,9 +106,9 @@ FILES = [
 AUTOENCODERS = [
     Case("tiles, odd remainder", shape(vae_sample_size=32, vae_layers=2),
          ask(size="144x112", vae_tiling=True)),
-    Case("quantisation convs", shape(vae_quant_convs=True, vae_attention=False, vae_layers=3,
+    Case("quantization convs", shape(vae_quant_convs=True, vae_attention=False, vae_layers=3,
                                      vae_widths=(6, 12, 12, 18), vae_groups=3), ask(size="96x80")),
-    Case("quantisation convs, tiles", shape(vae_quant_convs=True, vae_sample_size=32, vae_groups=2,
+    Case("quantization convs, tiles", shape(vae_quant_convs=True, vae_sample_size=32, vae_groups=2,
                                             vae_widths=(4, 8, 8, 8), scaling=1.7, shift=-0.3),
          ask(size="80x128", vae_tiling=True, n=2)),
 ]
@@ -249,7 +249,7 @@ PICTURES = [
     Case("init, one step of 7", shape(heads=3), ask(steps=7, init=(40, 300), strength=0.15)),
     Case("init, -n 3, true CFG", shape(heads=4), ask(n=3, cfg=2.5, negative="blurry", steps=4,
                                                      init=(80, 64)), flags=("--batch-size", "2")),
-    Case("init, tiles, quantisation convs", shape(vae_quant_convs=True, vae_sample_size=32,
+    Case("init, tiles, quantization convs", shape(vae_quant_convs=True, vae_sample_size=32,
                                                   vae_groups=2, scaling=1.7, shift=-0.3),
          ask(size="80x128", vae_tiling=True, steps=3, init=(80, 128))),
     Case("init, stochastic", scheduled(shift=3.0, stochastic_sampling=True),

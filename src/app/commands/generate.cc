@@ -184,7 +184,8 @@ void GenerateRun::tell_memory() {
   const bool is_as_asked =
       d.is_budget_implied && flags_of(plan.memory) == flags_of(flags_.options.memory);
   if (is_as_asked) return;
-  auto sentence = "memory: " + fit_sentence(plan, d.is_on_host());
+  const auto where = d.is_on_host() ? ComputedOn::kHost : ComputedOn::kGpus;
+  auto sentence = "memory: " + memory_plan_sentence(plan, where);
   if (d.is_budget_implied)
     sentence += text_of(plan.device_peak <= d.budget.device ? ", of " : ", more than ",
                         readable_bytes(double(d.budget.device)), " that a GPU has for it");
@@ -351,7 +352,7 @@ void GenerateRun::report(const RunFacts& facts) const {
                      .inputs = inputs_,
                      .warnings = warnings_,
                      .threads = threads(),
-                     .fit = deployment_->memory_plan,
+                     .memory_plan = deployment_->memory_plan,
                      .measured_flops = deployment_->measured_flops}));
 }
 

@@ -175,7 +175,7 @@ class ModelList {
 
   static ListedModel published_model(const std::string& name, const fs::path& folder) {
     ListedModel model{.name = name, .source = "published", .path = {}};
-    const auto& entry = family_of_directory(folder, false);
+    const auto& entry = family_of_directory(folder);
     for (const auto& known : entry.published) {
       if (!plain(name).ends_with(plain(known))) continue;
       const auto deployment = deploy({.pipeline = with_bundled({}), .synthetic = known});

@@ -80,12 +80,13 @@ Machine machine_of(const PlanFlags& f) {
   auto devices = devices_named("--devices", f.devices);
   if (!f.memory.empty())
     for (auto& device : devices) device.memory = bytes_named("--memory", f.memory);
-  bool through_host = false;
-  for (const auto& device : devices) through_host |= !device.talks_to_peers;
-  const auto link = f.link.empty() ? link_of(devices) : link_named("--link", f.link, through_host);
+  auto route = LinkRoute::kDirect;
+  for (const auto& device : devices)
+    if (!device.talks_to_peers) route = LinkRoute::kThroughHost;
+  const auto link = f.link.empty() ? link_of(devices) : link_named("--link", f.link, route);
   return {.devices = std::move(devices),
           .link = link,
-          .network = link_named("--network", f.network, false),
+          .network = link_named("--network", f.network, LinkRoute::kDirect),
           .devices_per_host = f.devices_per_host};
 }
 

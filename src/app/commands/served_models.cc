@@ -30,7 +30,7 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
     settled.tiling = plan->tiling;
     settled.need = {.device = plan->device_peak, .host = plan->host_peak};
   }
-  // As many pictures as data parallel ranks, or these would have nothing to do.
+  // There are as many pictures as data parallel ranks, or these would have nothing to do.
   const auto slower = slower_split_here(
       settled.deployment, {.prompts = {""}, .num_images = settled.deployment.degrees().dp});
   settled.warning = slower.value_or("");
@@ -202,7 +202,7 @@ std::vector<ServedModel> served_models(const ServeFlags& flags) {
 
 ServedEngines::ServedEngines(std::vector<ServedModel> models, serve::MemoryNeed budget)
     : models_(std::move(models)),
-      residency_(
+      loaded_(
           [&] {
             std::vector<serve::MemoryNeed> needs;
             for (const auto& model : models_) needs.push_back(model.need);
@@ -214,13 +214,13 @@ ServedEngines::ServedEngines(std::vector<ServedModel> models, serve::MemoryNeed 
 }
 
 const Engine& ServedEngines::use(std::size_t model, const Hooks& hooks) {
-  for (const auto other : residency_.enter(model)) engines_[other].reset();
+  for (const auto other : loaded_.enter(model)) engines_[other].reset();
   auto& engine = engines_[model];
   if (engine) return *engine;
   try {
     engine = std::make_unique<const Engine>(models_[model].deployment, hooks);
   } catch (...) {
-    residency_.leave(model);
+    loaded_.leave(model);
     throw;
   }
   const std::scoped_lock lock(mutex_);
@@ -235,7 +235,7 @@ PipelineOptions ServedEngines::options(std::size_t model) const {
 
 void ServedEngines::release_all() {
   for (std::size_t i = 0; i < engines_.size(); ++i) {
-    residency_.leave(i);
+    loaded_.leave(i);
     engines_[i].reset();
   }
 }

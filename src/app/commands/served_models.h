@@ -6,7 +6,7 @@
 #include "app/flags/flags.h"
 #include "pipeline/engine.h"
 #include "serve/backend.h"
-#include "serve/residency.h"
+#include "serve/loaded_models.h"
 
 namespace braid {
 
@@ -40,7 +40,7 @@ class ServedEngines {
 
  private:
   std::vector<ServedModel> models_;
-  serve::Residency residency_;
+  serve::LoadedModels loaded_;
   std::vector<std::unique_ptr<const Engine>> engines_;
   mutable std::mutex mutex_;
   std::vector<PipelineOptions> options_;

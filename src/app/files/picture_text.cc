@@ -112,14 +112,15 @@ void add_layout(PngText& text, const Layout& layout) {
   if (is_native) text.emplace_back("collectives", "native");
 }
 
-// In what weights are kept and computed.
+// Adds what weights are kept and computed in.
 void add_numbers(PngText& text, const PipelineOptions& options) {
   const auto& memory = options.memory;
-  if (options.dtype != Dtype::kAuto) text.emplace_back("dtype", name_of(kDtypes, options.dtype));
+  if (options.dtype != Dtype::kAuto)
+    text.emplace_back("dtype", choice_name(kDtypes, options.dtype));
   if (memory.quantize != Quantize::kNone)
-    text.emplace_back("quantize", name_of(kQuantizeForms, memory.quantize));
+    text.emplace_back("quantize", choice_name(kQuantizeForms, memory.quantize));
   if (memory.quantize_text != Quantize::kNone)
-    text.emplace_back("quantize_text", name_of(kQuantizeForms, memory.quantize_text));
+    text.emplace_back("quantize_text", choice_name(kQuantizeForms, memory.quantize_text));
   if (!memory.keep_dense.empty())
     text.emplace_back("quantize_skip", layers_text(memory.keep_dense));
 }

@@ -31,7 +31,7 @@ void add_cache_flags(FlagReader& read, CacheOptions& cache) {
                       in_quotes(text));
             });
   read.text("--cache-limit", "N", "Cache", "Most evaluations to skip in a row. Default: 3",
-            into(cache.most_in_a_row, whole_from(1, kMaxSteps)));
+            into(cache.most_in_a_row, whole_from(1, kMostSteps)));
   read.text("--cache-polynomial", "A,B,...", "Cache",
             "Coefficients of the polynomial that accumulated applies to each\n"
             "change, highest power first. Default: 1,0",
@@ -39,7 +39,7 @@ void add_cache_flags(FlagReader& read, CacheOptions& cache) {
 }
 
 std::string words_of(const CacheOptions& cache) {
-  const auto name = name_of(kCacheModes, cache.mode);
+  const auto name = choice_name(kCacheModes, cache.mode);
   return cache.mode == CacheMode::kOff ? name : name + ":" + decimal(cache.threshold);
 }
 

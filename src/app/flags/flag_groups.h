@@ -64,7 +64,7 @@ void add_budget_flags(FlagReader& read, Memory& memory);
 void check_budget(const Memory& memory);
 // The same for commands that never have one.
 void require_chosen_bits(const Memory& memory);
-// The memory flags that say what is quantised.
+// The memory flags that say what is quantized.
 void add_quantize_flags(FlagReader& read, Memory& memory, StatedMemory& stated);
 
 // Spellings of how ranks share modulations, text encoders, decoding, rings and sums.

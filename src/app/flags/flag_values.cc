@@ -8,11 +8,10 @@
 #include <string_view>
 
 #include "base/ascii.h"
+#include "pipeline/families/description.h"
 
 namespace braid {
 namespace {
-
-constexpr int kLongestSide = 1 << 14;  // pixels
 
 // All of `text` as a number; nothing if it is not a number or does not fit the type.
 template <class Number>
@@ -81,12 +80,12 @@ PictureSize picture_size(const std::string& flag, const std::string& text) {
   const auto x = text.find_first_of("xX");
   const auto side = [&](std::string_view digits) {
     const auto value = number_of<int>(digits);
-    return value && *value >= 1 && *value <= kLongestSide ? *value : 0;
+    return value && *value >= 1 && *value <= kMaxSide ? *value : 0;
   };
   const int width = side(std::string_view(text).substr(0, x));
   const int height = x == text.npos ? 0 : side(std::string_view(text).substr(x + 1));
   require(width > 0 && height > 0, flag,
-          " should be WIDTHxHEIGHT in pixels, such as 640x480, each ", "from 1 to ", kLongestSide,
+          " should be WIDTHxHEIGHT in pixels, such as 640x480, each ", "from 1 to ", kMaxSide,
           ", it is ", in_quotes(text));
   return {.width = width, .height = height};
 }

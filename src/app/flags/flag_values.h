@@ -9,13 +9,10 @@
 
 #include "app/print/readable.h"
 #include "base/error.h"
-
+#include "pipeline/limits.h"
 #include "pipeline/picture_size.h"
 
 namespace braid {
-
-// Limits of what a command line can ask for.
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxFrames = 10'000;
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
                           std::int64_t high);
@@ -45,7 +42,7 @@ Value choice(const std::string& flag, const std::string& text, const Choices<Val
 
 // What a value is called; the first name, where it has several.
 template <class Value>
-std::string name_of(const Choices<Value>& choices, Value value) {
+std::string choice_name(const Choices<Value>& choices, Value value) {
   for (const auto& [name, named] : choices)
     if (named == value) return name;
   throw Error("the value of an option has no name");

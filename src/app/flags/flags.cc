@@ -62,12 +62,12 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
             picture_size_into(r.width, r.height));
   read.text("--frames", "N", "Picture",
             "Frames of a clip, for models that draw clips.\nDefault: the model's",
-            into(r.frames, whole_from(1, kMaxFrames)));
+            into(r.frames, whole_from(1, kMostFrames)));
   add_layers_flag(read, r.layers, "Picture",
                   "Layers that --reference is taken apart into, by Qwen-Image-Layered;\n"
                   "each becomes a picture with alpha, from the lowest up. Default: 4");
   read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
-            into(r.steps, whole_from(1, kMaxSteps)));
+            into(r.steps, whole_from(1, kMostSteps)));
   add_sampling_flags(read, r.sampling);
   read.text("--guidance", "SCALE", "Picture",
             "How closely to follow the prompt, on the model's own scale;\n"
@@ -83,11 +83,11 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
               if (!f.is_seed_random) r.seed = seed_number(flag, text);
             });
   read.text("-n,--num-images", "N", "Picture", "Pictures for each prompt. Default: 1",
-            into(r.num_images, whole_from(1, kMaxPictures)));
+            into(r.num_images, whole_from(1, kMostPictures)));
   read.text("--batch-size", "N", "Picture",
             "Pictures denoised together: faster, but takes more memory.\n"
             "Default: 1",
-            into(r.batch_size, whole_from(1, kMaxPictures)));
+            into(r.batch_size, whole_from(1, kMostPictures)));
 }
 
 void add_file_flags(FlagReader& read, GenerateFlags& f) {

@@ -115,7 +115,7 @@ struct PlanFlags {
   Layout sharing = {};                                 // what is shared, without degrees
   AxisShares shares = {};                              // of layouts with these degrees
   std::string devices = "cpu", memory = {}, link = {}, network = "ethernet";
-  int devices_per_host = 1024;
+  int devices_per_host = kMostRanks;
   bool all = false, json = false;
   std::vector<std::string> unused = {};  // a sentence on each flag without effect
 };

@@ -1,13 +1,12 @@
 #include "app/flags/flag_groups.h"
 #include "comm/mesh.h"
+#include "pipeline/engine.h"
 
 namespace braid {
 namespace {
 
-constexpr int kMaxRanks = 1024;
-
 void add_degree(FlagReader& read, const std::string& name, const std::string& help, int& degree) {
-  read.text(name, "N", "Layout", help, into(degree, whole_from(1, kMaxRanks)));
+  read.text(name, "N", "Layout", help, into(degree, whole_from(1, kMostRanks)));
 }
 
 std::vector<int> shares_of_axis(const std::string& flag, const std::string& text) {
@@ -129,8 +128,7 @@ void add_auto_layout_flag(FlagReader& read, Layout& layout) {
 
 void check_auto_layout(const Layout& l) {
   if (l.fit != Fit::kAuto) return;
-  const bool has_degrees = l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.pp > 1;
-  require(!has_degrees, "--layout auto chooses the degrees itself: leave out --tp, --ring, ",
+  require(!has_degrees(l), "--layout auto chooses the degrees itself: leave out --tp, --ring, ",
           "--ulysses, --pp, --cfg-parallel and --dp, or leave out --layout");
   require(l.shares == AxisShares{} && l.shares_fit != Fit::kAuto,
           "--layout auto divides alike, so that the same request gives the same picture: leave ",

@@ -17,7 +17,7 @@ std::string flag_of(const char* flag, const Value& value, const Value& otherwise
 }
 template <class Value>
 std::string flag_of(const char* flag, Value value, Value otherwise, const Choices<Value>& names) {
-  return flag_of(flag, value, otherwise, name_of(names, value));
+  return flag_of(flag, value, otherwise, choice_name(names, value));
 }
 
 std::string flags_of(const Offload& o) {
@@ -54,14 +54,14 @@ std::string flags_of(const Memory& m) {
   return flags.empty() ? flags : flags.substr(1);
 }
 
-std::string fit_sentence(const MemoryPlan& f, bool is_on_host) {
-  auto flags = flags_of(f.memory);
-  if (f.tiling == VaeTiling::kOn)
+std::string memory_plan_sentence(const MemoryPlan& plan, ComputedOn where) {
+  auto flags = flags_of(plan.memory);
+  if (plan.tiling == VaeTiling::kOn)
     flags += (flags.empty() ? "" : " ") + std::string("--vae-tiling on");
   const auto text = (flags.empty() ? "all weights stay" : flags) + ", predicted peak " +
-                    readable_bytes(double(f.device_peak));
-  return is_on_host ? text
-                    : text + " per device, " + readable_bytes(double(f.host_peak)) + " on the host";
+                    readable_bytes(double(plan.device_peak));
+  if (where == ComputedOn::kHost) return text;
+  return text + " per device, " + readable_bytes(double(plan.host_peak)) + " on the host";
 }
 
 std::string help_sentence(const DoesNotFit& refusal, const std::string& command) {

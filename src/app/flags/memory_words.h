@@ -14,9 +14,11 @@ std::string layers_text(const std::vector<std::string>& layers);  // as in --qua
 // none does.
 std::string flags_of(const Memory& memory);
 
+enum class ComputedOn { kHost, kGpus };
+
 // A budget's choice: "--offload block --resident 12, predicted peak 5.90 GB a device, 24.31 GB of
 // the host".
-std::string fit_sentence(const MemoryPlan& fit, bool is_on_host);
+std::string memory_plan_sentence(const MemoryPlan& plan, ComputedOn where);
 
 // "; it would fit with --offload-dir DIR (4.00 GB)", in flags of this command.
 std::string help_sentence(const DoesNotFit& refusal, const std::string& command);

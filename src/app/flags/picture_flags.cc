@@ -127,7 +127,7 @@ void check_pictures_in(const PictureFlags& f, const PipelineOptions& options) {
 
 void add_layers_flag(FlagReader& read, std::optional<int>& layers, const std::string& group,
                      const std::string& help) {
-  read.text("--layers", "N", group, help, into(layers, whole_from(1, kMaxFrames)));
+  read.text("--layers", "N", group, help, into(layers, whole_from(1, kMostFrames)));
 }
 
 void add_looked_at_flags(FlagReader& read, PictureFlags& f, const std::string& group) {

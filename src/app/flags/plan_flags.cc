@@ -2,11 +2,10 @@
 
 #include "app/flags/flag_groups.h"
 #include "app/flags/option_names.h"
+#include "comm/mesh.h"
 
 namespace braid {
 namespace {
-
-constexpr int kMaxDevices = 1024;
 
 void add_count(FlagReader& read, const std::string& names, const std::string& help, int most,
                const std::function<void(int)>& take) {
@@ -55,14 +54,14 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
   add_layers_flag(read, f.layers, "Picture",
                   "Layers that --reference is taken apart into, by Qwen-Image-Layered.\n"
                   "Default: 4");
-  add_count(read, "--steps", "Denoising steps. Default: the model's", kMaxSteps,
+  add_count(read, "--steps", "Denoising steps. Default: the model's", kMostSteps,
             [&](int n) { f.steps = n; });
   add_sampling_flags(read, f.sampling);
   add_count(read, "--max-sequence-length", "Text tokens, 1 to 8192. Default: the model's",
             kMostTextTokens, [&](int n) { f.text_tokens = n; });
-  add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMaxPictures,
+  add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMostPictures,
             [&](int n) { f.num_pictures = n; });
-  add_count(read, "--batch-size", "Pictures denoised together. Default: 1", kMaxPictures,
+  add_count(read, "--batch-size", "Pictures denoised together. Default: 1", kMostPictures,
             [&](int n) { f.batch_size = n; });
   read.path("--init", "FILE", "Picture",
             "Include the cost of encoding this picture; --size defaults to\n"
@@ -105,7 +104,7 @@ void add_device_flags(FlagReader& read, PlanFlags& f) {
   add_words(read, "--network", "LINK", "Link between hosts. Default: 100 Gb/s ethernet", f.network);
   read.text("--devices-per-host", "N", "Devices", "Devices in each host. Default: all in one host",
             [&](const std::string& flag, const std::string& text) {
-              f.devices_per_host = int(whole_number(flag, text, 1, kMaxDevices));
+              f.devices_per_host = int(whole_number(flag, text, 1, kMostRanks));
             });
   const auto either = [&](const std::string& name, const std::string& value,
                           const std::string& help, const auto& choices, auto& chosen) {

@@ -144,7 +144,7 @@ void add_bound_flags(FlagReader& read, ServeFlags& f) {
   const auto number = [&](const char* flag, const char* help, int low, int high, int& value) {
     read.text(flag, "N", "Limits", help, into(value, whole_from(low, high)));
   };
-  number("--queue", "Most pictures that may wait. Default: 64", 1, kMaxPictures, f.queue);
+  number("--queue", "Most pictures that may wait. Default: 64", 1, kMostPictures, f.queue);
   number("--max-pixels", "Most pixels per picture. Default: 4194304, which is 2048x2048", 1,
          1 << 28, f.max_pixels);
   read.text("--max-body", "BYTES", "Limits",
@@ -154,7 +154,7 @@ void add_bound_flags(FlagReader& read, ServeFlags& f) {
   number("--max-input-pixels",
          "Most pixels of all pictures that a request brings. Default:\n33554432", 1, 1 << 28,
          f.max_input_pixels);
-  number("--max-steps", "Most steps per picture. Default: 200", 1, kMaxSteps, f.max_steps);
+  number("--max-steps", "Most steps per picture. Default: 200", 1, kMostSteps, f.max_steps);
   read.text("--condition-cache", "BYTES", "Limits",
             "Host memory for embedded prompts and encoded pictures, which\n"
             "requests with the same ones use again; 0: none is kept.\n"

@@ -125,8 +125,8 @@ OrderedJson bench_settings(const DenoiserFlags& denoiser) {
           {"world_size", degrees.product()},
           {"ring_degree", degrees.ring},
           {"layout", layout_of(pipeline.layout)},
-          {"quantize", name_of(kQuantizeForms, pipeline.memory.quantize)},
-          {"offload", name_of(kOffloadModes, pipeline.memory.offload.transformer)},
+          {"quantize", choice_name(kQuantizeForms, pipeline.memory.quantize)},
+          {"offload", choice_name(kOffloadModes, pipeline.memory.offload.transformer)},
           {"device", list_of_devices(pipeline)},
           {"machine", name_of_machine(device_names(pipeline).front())}};
 }

@@ -112,23 +112,23 @@ OrderedJson adapters_of(const std::vector<Adapter>& adapters) {
   return list;
 }
 
-OrderedJson fit_of(const std::optional<MemoryPlan>& fit) {
-  if (!fit) return {};
-  const auto& o = fit->memory.offload;
-  return {{"quantize", name_of(kQuantizeForms, fit->memory.quantize)},
-          {"quantize_text", name_of(kQuantizeForms, fit->memory.quantize_text)},
-          {"offload", name_of(kOffloadModes, o.transformer)},
-          {"offload_text", name_of(kOffloadModes, o.text)},
-          {"offload_vae", name_of(kOffloadModes, o.vae)},
+OrderedJson memory_plan_json(const std::optional<MemoryPlan>& plan) {
+  if (!plan) return {};
+  const auto& o = plan->memory.offload;
+  return {{"quantize", choice_name(kQuantizeForms, plan->memory.quantize)},
+          {"quantize_text", choice_name(kQuantizeForms, plan->memory.quantize_text)},
+          {"offload", choice_name(kOffloadModes, o.transformer)},
+          {"offload_text", choice_name(kOffloadModes, o.text)},
+          {"offload_vae", choice_name(kOffloadModes, o.vae)},
           {"offload_group", o.blocks},
           {"prefetch", o.prefetch},
           {"resident", o.resident},
           {"uses_files", !o.folder.empty()},
-          {"vae_tiling", fit->tiling == VaeTiling::kOn},
-          {"drops_recorded_step", fit->memory.recorded_step == RecordedStep::kDropped},
-          {"predicted_device_bytes", fit->device_peak},
-          {"predicted_host_bytes", fit->host_peak},
-          {"predicted_locked_bytes", fit->locked}};
+          {"vae_tiling", plan->tiling == VaeTiling::kOn},
+          {"drops_recorded_step", plan->memory.recorded_step == RecordedStep::kDropped},
+          {"predicted_device_bytes", plan->device_peak},
+          {"predicted_host_bytes", plan->host_peak},
+          {"predicted_locked_bytes", plan->locked}};
 }
 
 }  // namespace
@@ -216,7 +216,7 @@ std::string report_json(const RunReport& r) {
   json["seconds"] = seconds_of(r);
   json["seconds_per_step"] = rounded(seconds_per_step(r.facts, degrees));
   json["peak_memory_bytes"] = peaks_of_first(r.facts.peaks);
-  json["fit"] = fit_of(r.fit);
+  json["fit"] = memory_plan_json(r.memory_plan);
   json["rank_peaks"] = peaks_json(r.facts.peaks.ranks);
   json["peak_memory_is"] = r.facts.peaks.are_exact ? "exact" : "sampled at the ends of phases";
   return json_text(json);

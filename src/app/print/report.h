@@ -28,8 +28,8 @@ struct RunReport {
   std::vector<InputFile> inputs = {};
   std::vector<std::string> warnings = {};
   int threads = 0;
-  std::optional<MemoryPlan> fit = {};       // a budget's choice
-  std::vector<double> measured_flops = {};  // per second, by rank, if shares are by them
+  std::optional<MemoryPlan> memory_plan = {};  // a budget's choice
+  std::vector<double> measured_flops = {};     // per second, by rank, if shares are by them
 };
 
 // Seconds per step, over all rounds; 0 before the first.

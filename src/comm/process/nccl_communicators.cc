@@ -11,7 +11,7 @@ std::vector<int> key_of(std::span<const int> ranks) { return {ranks.begin(), ran
 
 void NcclCommunicators::connect(const Group& world) {
   abort();
-  // Without the lock, so that others can abort while this thread waits for ends.
+  // No lock is held, so that others can abort while this thread waits for ends.
   for (const auto& [ranks, group] : groups_) group->end(world);
   {
     const std::scoped_lock lock(mutex_);

@@ -24,7 +24,7 @@ class NcclCommunicators {
   // Connects one. Collective over the members.
   NcclCommunicator& connect(const DeviceLink::Members& members);
 
-  // As for each communicator.
+  // Aborts every communicator.
   void abort() noexcept;
 
  private:

@@ -50,18 +50,18 @@ std::shared_ptr<ProgressThread::Delivery> ProgressThread::start(
   auto delivery = std::make_shared<Delivery>();
   delivery->parcels = sends;
   delivery->parcels.insert(delivery->parcels.end(), receives.begin(), receives.end());
-  std::vector<Order> orders;
+  std::vector<Command> commands;
   for (const auto& [parcels, is_send] : {std::pair(&receives, false), std::pair(&sends, true)})
     for (const auto& parcel : *parcels) {
       if (size_of(parcel.bytes) == 0) continue;  // both sides know the sizes
-      orders.push_back({is_send,
-                        {parcel.peer, channel, data_of(parcel.bytes), size_of(parcel.bytes)},
-                        delivery});
+      commands.push_back({is_send,
+                          {parcel.peer, channel, data_of(parcel.bytes), size_of(parcel.bytes)},
+                          delivery});
     }
-  delivery->left = orders.size();
+  delivery->left = commands.size();
   {
     const std::scoped_lock lock(mutex_);
-    orders_.insert(orders_.end(), orders.begin(), orders.end());
+    commands_.insert(commands_.end(), commands.begin(), commands.end());
   }
   wire_->wake();
   return delivery;
@@ -126,22 +126,22 @@ void ProgressThread::drop_what_is_under_way(const std::vector<Ending>& endings) 
     if (fate_->is_lost()) throw WorldLost("the world was lost");
 }
 
-// Sayings come after the orders given before them.
-void ProgressThread::take_orders() {
-  std::vector<Order> orders;
+// Sayings come after the commands given before them.
+void ProgressThread::take_commands() {
+  std::vector<Command> commands;
   std::vector<Membership::StatusMessage> messages;
   {
     const std::scoped_lock lock(mutex_);
-    orders.swap(orders_);
+    commands.swap(commands_);
     messages.swap(status_messages_);
   }
-  for (const auto& order : orders) post(order);
+  for (const auto& command : commands) post(command);
   for (const auto& status : messages) membership_.tell(status, bytes_sent_);
 }
 
 void ProgressThread::work() {
   while (true) {
-    take_orders();
+    take_commands();
     go_on();
     membership_.keep_watch();
     const auto epoch = fate_->epoch();  // read first: it increases when the failure is forgotten
@@ -168,23 +168,23 @@ void ProgressThread::go_on() {
   for (const auto& peer : lost) membership_.lose(peer.peer, peer.why);
 }
 
-void ProgressThread::post(const Order& order) {
-  const auto& message = order.message;
-  posted_[order.is_send ? wire_->send(message) : wire_->receive(message)] = order;
-  if (order.is_send) bytes_sent_[std::size_t(message.peer)] += message.size;
+void ProgressThread::post(const Command& command) {
+  const auto& message = command.message;
+  posted_[command.is_send ? wire_->send(message) : wire_->receive(message)] = command;
+  if (command.is_send) bytes_sent_[std::size_t(message.peer)] += message.size;
   const std::scoped_lock lock(mutex_);
-  order.delivery->open.push_back(message.peer);
+  command.delivery->open.push_back(message.peer);
 }
 
 void ProgressThread::finish(Wire::Ticket ticket) {
   const auto it = posted_.find(ticket);
   if (it == posted_.end()) return;
-  const auto order = std::move(it->second);
+  const auto command = std::move(it->second);
   posted_.erase(it);
   const std::scoped_lock lock(mutex_);
-  auto& open = order.delivery->open;
-  open.erase(std::find(open.begin(), open.end(), order.message.peer));
-  if (--order.delivery->left == 0) changed_.notify_all();
+  auto& open = command.delivery->open;
+  open.erase(std::find(open.begin(), open.end(), command.message.peer));
+  if (--command.delivery->left == 0) changed_.notify_all();
 }
 
 // Requires the lock. Sends end by themselves: the others drop them too.

@@ -54,16 +54,16 @@ class ProgressThread {
   void tell_loss(int culprit, const std::exception_ptr& cause);
 
  private:
-  struct Order {
+  struct Command {
     bool is_send;
     Wire::Message message;
     std::shared_ptr<Delivery> delivery;
   };
 
   void work();
-  void take_orders();
+  void take_commands();
   void go_on();
-  void post(const Order& order);
+  void post(const Command& command);
   void finish(Wire::Ticket ticket);
   void react(std::uint64_t epoch);
   void drop();
@@ -81,7 +81,7 @@ class ProgressThread {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Order> orders_;
+  std::vector<Command> commands_;
   std::vector<Membership::StatusMessage> status_messages_;
   bool is_silent_ = true;  // everything said has been sent
   bool is_ending_ = false;
@@ -89,7 +89,7 @@ class ProgressThread {
   std::vector<Ending> to_drop_;  // endings of the ranks whose messages should be dropped, if any
 
   // Only used by the progress thread.
-  std::map<Wire::Ticket, Order> posted_;
+  std::map<Wire::Ticket, Command> posted_;
   std::vector<std::uint64_t> bytes_sent_;  // to each rank, without control messages
   std::uint64_t next_reaction_ = 0;        // first epoch whose failure is not yet handled
   bool is_dropping_ = false;

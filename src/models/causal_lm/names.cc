@@ -13,7 +13,7 @@ Names names_of_llama_cpp(const Checkpoint& checkpoint, const CausalLmConfig& c) 
           has_norms ? "with" : "without", " norms of queries and keys, the text encoder is one ",
           has_norms ? "without" : "with", " them");
   const bool is_paired = !has_norms && c.attention_bias == AttentionBias::kNo;
-  const Order paired = is_paired ? Order{Order::kDeinterleave, c.head_width} : Order{};
+  const RowOrder paired = is_paired ? RowOrder{RowOrder::kDeinterleave, c.head_width} : RowOrder{};
   const std::string layer = "layers.*.", attention = layer + "self_attn.", mlp = layer + "mlp.";
   return {.spellings = {{"embed_tokens", {"token_embd"}},
                         {attention + "q_proj", {"blk.*.attn_q"}, paired},

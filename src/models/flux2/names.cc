@@ -56,7 +56,7 @@ const std::vector<KeyRule> kDiffusers = {
     {"single_blocks.*.norm.key_norm", {"single_transformer_blocks.*.attn.norm_k"}},
 
     // diffusers has [scale | shift] here, everywhere else shift comes first
-    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, {Order::kSwapHalves}},
+    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, {RowOrder::kSwapHalves}},
     {"final_layer.linear", {"proj_out"}},
 };
 

@@ -32,18 +32,18 @@ struct Flux3Config {
   RopeAxes rope_axes() const { return {.widths = axes, .theta = theta}; }
 };
 
-// From transformer/config.json. Throws InputError naming the field.
+// Reads transformer/config.json. Throws InputError naming the field.
 Flux3Config read_flux3_config(const JsonObject& json);
 
 // Takes over the numbers of blocks and whether there is a flow map from a checkpoint, which may
 // differ from the config of the model that it was tuned from.
 void adopt_blocks(Flux3Config& config, const Checkpoint& checkpoint);
 
-// From the shapes of a single-file checkpoint, which has no config. The axes and theta are
-// FLUX.3's; throws InputError if the head is too narrow for them.
+// Infers the config from the shapes of a single-file checkpoint, which has none. The axes and theta
+// are FLUX.3's; throws InputError if the head is too narrow for them.
 Flux3Config infer_flux3_config(const Checkpoint& checkpoint);
 
-// For forecasts.
+// Forecasts count with this.
 DenoiserShape flux3_shape(const Flux3Config& config);
 
 }  // namespace braid

@@ -27,7 +27,7 @@ class Flux3Tokens {
   static std::array<std::int64_t, 3> counts(const DenoiserInput& in);
 
   explicit Flux3Tokens(std::array<Tensor, 3> runs) : runs_(std::move(runs)) {}
-  // As pack() joined them.
+  // Takes apart what pack() joined.
   Flux3Tokens(const Tensor& packed_BLC, const std::array<std::int64_t, 3>& counts);
   Tensor pack() const;
 

@@ -41,7 +41,7 @@ std::vector<KeyRule> diffusers() {
       {"early_stream_modulations.*.lin", {"early_stream_modulations.*.linear"}},
       {"single_stream_modulations.*.lin", {"single_stream_modulations.*.linear"}},
       // diffusers has [scale | shift] here, everywhere else shift comes first
-      {"final_layer.image.adaLN_modulation.1", {"norm_out.linear"}, {Order::kSwapHalves}},
+      {"final_layer.image.adaLN_modulation.1", {"norm_out.linear"}, {RowOrder::kSwapHalves}},
       {"final_layer.image.linear", {"proj_out"}}};
   for (const auto& [ours, theirs] : kListsOfDiffusers) {
     const auto attn = theirs + "attn.", ff = theirs + "ff.";

@@ -39,7 +39,7 @@ std::vector<KeyRule> other_diffusers() {
   return rows;
 }
 
-// Krea's own. Some quantised files number layers that follow an activation from 0, or count the
+// Krea's own. Some quantized files number layers that follow an activation from 0, or count the
 // norm after the text's.
 std::vector<KeyRule> krea() {
   std::vector<KeyRule> rows = {
@@ -53,7 +53,7 @@ std::vector<KeyRule> krea() {
       {"text_fusion.0.txt_in.linear_1", {"txtmlp.1"}},
       {"text_fusion.0.txt_in.linear_2", {"txtmlp.3"}},
       {"text_fusion.0.projector", {"txtfusion.projector"}},
-      {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}, {Order::kFlattened}},
+      {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}, {RowOrder::kFlattened}},
       {"final_layer.linear", {"last.linear"}},
       {"final_layer.norm.weight", {"last.norm.scale"}},
       {"final_layer.scale_shift_table", {"last.modulation.lin"}}};

@@ -25,18 +25,19 @@ struct Qwen21Config {
   RopeAxes rope_axes() const { return {.widths = axes, .products = at::kFloat}; }
 };
 
-// From transformer/config.json. Throws InputError naming the field.
+// Reads transformer/config.json. Throws InputError naming the field.
 Qwen21Config read_qwen21_config(const JsonObject& json);
 
 // Takes over the number of blocks from a checkpoint, which may differ from the config of the model
 // that it was tuned from.
 void adopt_blocks(Qwen21Config& config, const Checkpoint& checkpoint);
 
-// From the shapes of a single-file checkpoint, which has no config; the rest is Qwen-Image-2.1's.
+// Infers the config from the shapes of a single-file checkpoint, which has none; the rest is
+// Qwen-Image-2.1's.
 // Throws InputError if the heads are not as wide as the axes.
 Qwen21Config infer_qwen21_config(const Checkpoint& checkpoint);
 
-// For forecasts.
+// Forecasts count with this.
 DenoiserShape qwen21_shape(const Qwen21Config& config);
 
 }  // namespace braid

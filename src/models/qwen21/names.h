@@ -12,7 +12,7 @@ namespace braid {
 Names qwen21_names(const Checkpoint& checkpoint);
 
 Names qwen21_names_of_diffusers();
-// As diffusers', but an MLP's gate and value are one tensor.
+// These are diffusers', but an MLP's gate and value are one tensor.
 Names qwen21_names_in_one_file();
 AdapterNames qwen21_adapter_names();  // of all spellings
 

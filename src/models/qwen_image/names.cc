@@ -20,7 +20,7 @@ std::vector<KeyRule> diffusers() {
       {kOurs + "txt_attn.norm.key_norm", {attn + "norm_added_k"}},
       {kOurs + "txt_attn.proj", {attn + "to_add_out"}},
       // diffusers has [scale | shift] here, everywhere else shift comes first
-      {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, {Order::kSwapHalves}},
+      {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, {RowOrder::kSwapHalves}},
       {"final_layer.linear", {"proj_out"}}};
   for (const std::string side : {"img", "txt"}) {
     rows.push_back({kOurs + side + "_mod.lin", {kTheirs + side + "_mod.1"}});

@@ -166,7 +166,7 @@ EnhancedPrompt read_object(const Json& object, int num_pictures) {
   return read;
 }
 
-// Without thoughts, fence and space around it.
+// Strips thoughts, fence and the space around it.
 std::string answered_text(std::string_view content) {
   if (!is_valid_utf8(content)) nonsense("bytes that are no text");
   const auto text = without_fence(without_thoughts(content));

@@ -1,4 +1,4 @@
-// After the functions split, valid_added and reconcile of FLUX.3's bbox.py, in
+// Follows the functions split, valid_added and reconcile of FLUX.3's bbox.py, in
 // diffusers.modular_pipelines.flux3.prompt_upsampler.
 #include "net/enhancer/layout.h"
 
@@ -85,7 +85,7 @@ std::string spelled(const Json& row, const char* name) {
   return text + "]";
 }
 
-// As Python's json.dumps spells a row.
+// Spells a row as Python's json.dumps does.
 std::string spelled(const Json& row) {
   auto text = "{\"id\": " + python_text(text_in(row, "id"));
   if (has_box(row, "bbox")) {

@@ -5,7 +5,7 @@
 
 namespace braid::ops::cpu {
 
-// Quantises x, one scale per token, and multiplies its codes by the weight's. Where these are of
+// Quantizes x, one scale per token, and multiplies its codes by the weight's. Where these are of
 // rotated numbers, x is rotated alike on the way, in float32.
 void multiply_codes(const Layer& l);
 

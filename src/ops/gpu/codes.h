@@ -41,7 +41,8 @@ BRAID_DEVICE Floats<N> plus(Floats<N> x, const Floats<N>& y) {
   return x;
 }
 
-// As rotated() of weights/codes/rotation.h: half the sum of four, in pairs, minus the opposite one.
+// Computes rotated() of weights/codes/rotation.h: half the sum of four, in pairs, minus the
+// opposite one.
 template <int N, class Block>
 BRAID_DEVICE Floats<N> rotated(Block& block, Floats<N> x, int together) {
   for (int apart = 1; apart < N * kLanes; apart *= 4) {

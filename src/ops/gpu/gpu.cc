@@ -80,7 +80,7 @@ ModulatedNorm norm_of(const Tensor& x_BLC, const Modulation& m, const LayerInput
           .eps = kNormEps};
 }
 
-// Into `y`, numbers or codes.
+// Writes `y`, numbers or codes.
 void norm_into(const Tensor& x_BLC, const Modulation& m, const LayerInput& y) {
   if (x_BLC.numel() == 0) return;
   const auto number = number_of(x_BLC);

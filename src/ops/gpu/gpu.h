@@ -64,7 +64,7 @@ Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const Tensor& bias_
 // Whether the device multiplies float8: on NVIDIA from compute capability 8.9 on, bfloat16 by a
 // kFloat8 weight, with widths that are multiples of 16. `x` may have another width than the weight.
 bool multiplies_float8(const Tensor& x, const Matrix& weight_NC);
-// Quantises tokens that are numbers; sums are those of the tensor cores. Into `room` as
+// Quantizes tokens that are numbers; sums are those of the tensor cores. Into `room` as
 // ops::linear().   x [.. C] -> [M N]
 Tensor linear_float8(const LayerInput& x, const Matrix& weight_NC,
                      const std::optional<Tensor>& bias_N, const Tensor& room = {});

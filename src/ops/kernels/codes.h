@@ -16,7 +16,7 @@ struct CodeSums {
   std::int64_t count;
 };
 
-// A quantised token: the scale of its codes, and their total.
+// A quantized token: the scale of its codes, and their total.
 struct CodedToken {
   float scale;
   std::int32_t total;  // of the codes
@@ -40,7 +40,7 @@ struct CodeKernels {
   Widen* widen;        // code * scale
   Quantize* quantize;  // as quantize_rows() of weights/codes/int8.h
   Scale* scale;        // round(sum * token scale) * row scale + bias
-  // The same of rotated numbers: code * scale, then rotated; x in float32, rotated, then quantised.
+  // The same of rotated numbers: code * scale, then rotated; x in float32, rotated, then quantized.
   WidenRotated* widen_rotated;
   QuantizeRotated* quantize_rotated;
 };

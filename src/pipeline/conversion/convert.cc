@@ -104,7 +104,7 @@ Deployment deployed(const ConvertOptions& o, const Warn& say) {
                  .say = say});
 }
 
-// Says what was written: numbers or our codes, which the quantisation of the files that were read
+// Says what was written: numbers or our codes, which the quantization of the files that were read
 // no longer describes, and of a cut text encoder not all layers, which transformers would fill with
 // random numbers.
 void describe_written(const fs::path& config, bool is_cut) {

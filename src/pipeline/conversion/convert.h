@@ -1,4 +1,4 @@
-// Converts a model directory, or single file, to another one: quantised, in another dtype, with
+// Converts a model directory, or single file, to another one: quantized, in another dtype, with
 // other names.
 #pragma once
 
@@ -11,7 +11,7 @@ struct ConvertOptions {
   std::vector<Adapter> adapters = {};                            // fused into the new model
   std::filesystem::path out;                                     // must not exist
   Dtype dtype = Dtype::kAuto;  // of the transformer and large text encoders; kAuto: as stored
-  Memory memory = {};          // what is quantised and what is not
+  Memory memory = {};          // what is quantized and what is not
   // Language models keep only the layers that Braid runs. Other programs cannot read the result.
   bool only_used_layers = false;
   enum class Form { kDirectory, kSingleFile } form = Form::kDirectory;
@@ -19,7 +19,7 @@ struct ConvertOptions {
 
 // Writes a model directory in diffusers' layout and names, or the transformer alone in one file
 // with Black Forest Labs' names. Dense layers in 8 bits are `weight` (int8) and `weight_scale`, and
-// load without being quantised again. Text encoders keep what Braid does not run, in the same
+// load without being quantized again. Text encoders keep what Braid does not run, in the same
 // dtype, so that transformers reads them back. `out` appears once it is complete and checked. Until
 // then its files lie in OUT.partial: the same command resumes there, another one starts anew with a
 // warning. Throws Error, and InputError, also if `out` lies in a part of the model or another

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "parallel/layout.h"
+#include "parallel/pipeline_parallel.h"
 #include "pipeline/devices.h"
 #include "pipeline/planner/tensors.h"
 

@@ -13,7 +13,7 @@ class Denoisers {
   // of their pages.
   explicit Denoisers(const Loading& loading);
 
-  // The steps of a picture that each denoiser serves.
+  // A denoiser, loaded, and its part, which says what steps and branches it serves.
   struct Entry {
     const Part& part;
     std::unique_ptr<const Denoiser> denoiser;
@@ -27,8 +27,8 @@ class Denoisers {
   void keep_references(const DenoiserInput& references) const;
   void forget_references() const;  // and prefixes, see OncePerPicture
 
-  // With a cache, new pictures begin, and full_steps() lists the steps in which one of this rank's
-  // pictures was evaluated in full, by whichever denoiser, counted from 0.
+  // New pictures begin in the caches, where there are some. full_steps() then lists the steps in
+  // which one of this rank's pictures was evaluated in full, by whichever denoiser, counted from 0.
   bool has_cache() const;
   void begin_pictures() const;
   std::vector<int> full_steps(int picture) const;

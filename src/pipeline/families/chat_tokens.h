@@ -1,7 +1,11 @@
 // The tokens and template of a chat with a language model, and whether a model's directory agrees.
 #pragma once
 
-#include "pipeline/families/family.h"
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pipeline/families/text_encoders.h"
 #include "text/tokenizer.h"
 
 namespace braid {

@@ -45,7 +45,7 @@ struct Part {
   std::int64_t num_heads = 0;     // split among tensor parallel ranks; 0: never split
   std::int64_t num_kv_heads = 0;  // shared by those; copied where there are more ranks. 0: as many
   std::vector<std::string> lists = {};  // name prefixes of block lists, in order of use
-  bool is_large = true;                 // worth quantising
+  bool is_large = true;                 // worth quantizing
 
   std::function<Names(const Checkpoint&)> names = {};
   std::function<ShardingTable(SharedModulation)> sharding = {};  // unset: whole on every rank

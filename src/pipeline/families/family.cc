@@ -9,14 +9,6 @@
 
 namespace braid {
 
-bool Served::includes(const StepInfo& step, int all) const {
-  const auto timestep_of = [&](double noise) { return static_cast<float>(noise * all); };
-  const bool is_in_range = (from <= 0 || step.timestep >= timestep_of(from)) &&
-                           (to >= 1 || step.timestep < timestep_of(to));
-  return is_in_range &&
-         (branches == BranchSet::kAll || (branches == BranchSet::kPrompt) == (step.branch == 0));
-}
-
 std::size_t Family::denoiser_for(const StepInfo& step) const {
   const auto all = description_.schedule.num_train_timesteps;
   const auto parts = denoisers();
@@ -32,12 +24,12 @@ Family::Family(Description description) : description_(std::move(description)) {
 }
 
 Schedule Family::schedule_as(const Sampling& sampling, int steps, PictureSize size,
-                             bool from_noise) const {
+                             StartsFrom start) const {
   const auto& config = description_.schedule;
   const auto shift = mu(size, steps);
   const auto whole =
       has_own_levels(sampling)
-          ? schedule(steps, size, from_noise)
+          ? schedule(steps, size, start)
           : make_grid(sampling, config,
                       {.steps = steps, .image_tokens = num_tokens(size), .mu = shift});
   return sampling.sampler == Sampler::kErSde

@@ -20,6 +20,9 @@ namespace braid {
 // The source of a part's weights when it is loaded.
 using WeightsOf = std::function<Weights(const Part&)>;
 
+// Whether a picture is started from or followed; other pipelines of the reference do that.
+enum class StartsFrom { kNoise, kPicture };
+
 // A model of some family, described but not loaded.
 class Family {
  public:
@@ -95,8 +98,7 @@ class Family {
   virtual ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,
                                double guidance) const;
 
-  // `from_noise`: no picture is started from or followed; other pipelines of the reference do that.
-  virtual Schedule schedule(int steps, PictureSize size, bool /*from_noise*/) const {
+  virtual Schedule schedule(int steps, PictureSize size, StartsFrom /*start*/) const {
     return make_schedule(description_.schedule,
                          {.steps = steps, .image_tokens = num_tokens(size), .mu = mu(size, steps)});
   }
@@ -106,7 +108,7 @@ class Family {
   }
   // schedule(), or the levels that a settled sampling chooses instead.
   Schedule schedule_as(const Sampling& sampling, int steps, PictureSize size,
-                       bool from_noise) const;
+                       StartsFrom start) const;
 
   // Conversion: names and config.json as in diffusers, and the denoiser's names in a single file.
   virtual Names written_names(const Part& part) const = 0;

@@ -1,5 +1,6 @@
 #include "pipeline/families/parts.h"
 
+#include "base/error.h"
 #include "models/causal_lm/names.h"
 #include "models/qwen25_vl/model.h"
 #include "models/qwen25_vl/names.h"
@@ -10,13 +11,18 @@
 
 namespace braid {
 
-Quantize Part::form(const Memory& memory) const {
-  if (role == Role::kDenoiser || role == Role::kControl) return memory.quantize;
-  return role == Role::kText && is_large ? memory.quantize_text : Quantize::kNone;
+Part transformer_part(const std::string& class_name, std::int64_t num_heads) {
+  return {.role = Part::Role::kDenoiser,
+          .folder = "transformer",
+          .label = "the transformer",
+          .class_name = class_name,
+          .num_heads = num_heads};
 }
 
-std::vector<std::string> Part::dense_layers(const std::vector<std::string>& named) const {
-  return role == Role::kDenoiser ? named : std::vector<std::string>();
+void check_kinds(const Family& model, const std::vector<int>& counts) {
+  const auto kinds = model.shape().blocks.size();
+  require(counts.size() <= kinds, "a ", model.description().family, " model has ", kinds,
+          kinds == 1 ? " kind" : " kinds", " of blocks, numbers of ", counts.size(), " were given");
 }
 
 Part autoencoder_part(const VaeConfig& config) {

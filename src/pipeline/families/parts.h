@@ -5,10 +5,16 @@
 #include "models/causal_lm/model.h"
 #include "models/qwen25_vl/config.h"
 #include "models/qwen3_vl/config.h"
-#include "pipeline/families/description.h"
+#include "pipeline/families/family.h"
 #include "pipeline/files/model_files.h"
 
 namespace braid {
+
+// The denoiser in the folder "transformer", without what depends on its class.
+Part transformer_part(const std::string& class_name, std::int64_t num_heads);
+
+// Throws InputError if `counts` (Family::with_blocks) name more kinds of blocks than the model has.
+void check_kinds(const Family& model, const std::vector<int>& counts);
 
 // The decoder of an AutoencoderKL or AutoencoderKLFlux2.
 Part autoencoder_part(const VaeConfig& config);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "text/tokenizer_files.h"
 
 namespace braid {
@@ -68,6 +69,12 @@ std::string unread_words(const ReadPrompt& read, const std::string& prompt, std:
 }
 
 }  // namespace
+
+void warn_of_cut(std::int64_t tokens, const Warn& warn, const std::string& reader) {
+  if (warn)
+    warn(text_of("the prompt is longer than the ", tokens, " tokens that ", reader,
+                 ": its end is ignored"));
+}
 
 PromptCounter::PromptCounter(std::vector<PromptReader> readers, const std::filesystem::path& folder)
     : readers_(std::move(readers)) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/families/text_encoders.h"
 #include "text/tokenizer.h"
 
 namespace braid {
@@ -33,6 +34,10 @@ struct PromptTokens {
   std::int64_t tokens = 0, limit = 0;  // with the chat's and special tokens
   std::string cut = {};  // the words that are not read, where the beginning is kept; else empty
 };
+
+// Warns that only the first `tokens` of a prompt count: those that "CLIP reads", say.
+void warn_of_cut(std::int64_t tokens, const Warn& warn,
+                 const std::string& reader = "the text encoder reads");
 
 // Any number of threads may count with the same counter.
 class PromptCounter {

@@ -1,6 +1,7 @@
 #include "pipeline/files/found_files.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -132,29 +133,35 @@ fs::path likeliest(const std::vector<fs::path>& files, const Part& part,
                            [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
 }
 
-// Looks for the parts that neither the options nor the components have.
+// The files of parts that neither the options nor the components have.
+struct FoundParts {
+  std::vector<fs::path> text_encoders = {};
+  fs::path vae = {};
+};
+
+// Looks for those parts.
 class PartFinder {
  public:
-  PartFinder(PipelineOptions& options, const fs::path& comfy, const Warn& say)
-      : options_(options), comfy_(comfy), say_(say), files_(placed_files(options)) {
+  PartFinder(const ModelFiles& files, const fs::path& comfy, const Warn& say)
+      : files_(files), comfy_(comfy), say_(say) {
     const bool is_file_given = is_file(files_.single_file);
     if (is_file_given && parts_in(Checkpoint::open_file(files_.single_file)).size() > 1)
       whole_ = files_.single_file;
   }
 
-  void run() {
-    if (comfy_.empty() && whole_.empty()) return;
+  FoundParts run() const {
+    FoundParts parts;
+    if (comfy_.empty() && whole_.empty()) return parts;
     const auto family = open_family(files_);
     for (const auto* const part : parts_without_weights(files_, *family)) {
       const auto found = find(*part, family->description().family);
       if (found.empty()) continue;
-      if (part->role == Part::Role::kDecoder) {
-        options_.vae_file = found;
-        continue;
-      }
-      auto& texts = options_.text_encoder_files;
-      if (std::find(texts.begin(), texts.end(), found) == texts.end()) texts.push_back(found);
+      if (part->role == Part::Role::kDecoder)
+        parts.vae = found;
+      else if (std::ranges::find(parts.text_encoders, found) == parts.text_encoders.end())
+        parts.text_encoders.push_back(found);
     }
+    return parts;
   }
 
  private:
@@ -184,10 +191,9 @@ class PartFinder {
                  " chooses"));
   }
 
-  PipelineOptions& options_;
+  const ModelFiles& files_;
   const fs::path& comfy_;
   const Warn& say_;
-  ModelFiles files_;
   fs::path whole_ = {};  // the checkpoint, if it holds all parts
 };
 
@@ -211,15 +217,23 @@ void locate_parts(PipelineOptions& options, const fs::path& comfy) {
   options.redux = located(options.redux, {}, {});
 }
 
-}  // namespace
-
-fs::path published_directory(const fs::path& transformer, const fs::path& published) {
-  return choose_published(transformer, published).directory;
+// Adds the parts that are still missing, to the options and to the files.
+void add_missing_parts(FoundModel& model, const fs::path& comfy, const Warn& say) {
+  auto& [options, files] = model;
+  auto found = PartFinder(files, comfy, say).run();
+  auto& texts = options.text_encoder_files;
+  std::erase_if(found.text_encoders, [&](const fs::path& file) {
+    return std::ranges::find(texts, file) != texts.end();
+  });
+  place_parts(found.text_encoders, found.vae, files);
+  texts.insert(texts.end(), found.text_encoders.begin(), found.text_encoders.end());
+  if (!found.vae.empty()) options.vae_file = found.vae;
 }
 
-PipelineOptions with_files_found(PipelineOptions options, const Warn& say) {
+}  // namespace
+
+PipelineOptions with_paths(PipelineOptions options, const Warn& say) {
   const auto comfy = options.comfy.empty() ? fs::path() : comfy_models(options.comfy);
-  options.comfy.clear();
   options.model = located_model(options.model, comfy);
   locate_parts(options, comfy);
   options.components = located_components(options.components, options.published);
@@ -230,9 +244,21 @@ PipelineOptions with_files_found(PipelineOptions options, const Warn& say) {
   if (!is_single_file && !options.components.empty() && say)
     say(text_of("`components` ", options.components.string(), " is not read: ",
                 options.model.string(), " is no single file, but has parts of its own"));
-  if (!comfy.empty() || (is_single_file && !options.components.empty()))
-    PartFinder(options, comfy, say).run();
+  options.comfy = comfy;
   return options;
+}
+
+FoundModel find_model(const PipelineOptions& given, WeightsNeeded needed, const Warn& say) {
+  auto options = with_paths(given, say);
+  const auto comfy = std::exchange(options.comfy, {});
+  auto files = placed_files(options);
+  FoundModel model{.options = std::move(options), .files = std::move(files)};
+  const auto& components = model.options.components;
+  const bool may_lack_parts = is_lone_transformer(model.options.model) && !components.empty();
+  if (!comfy.empty() || may_lack_parts) add_missing_parts(model, comfy, say);
+  if (needed == WeightsNeeded::kAll && !model.files.single_file.empty())
+    require_all_weights(model.files);
+  return model;
 }
 
 }  // namespace braid

@@ -3,22 +3,28 @@
 // tokenizers that come with Braid.
 #pragma once
 
-#include <functional>
-#include <string>
-
 #include "braid/braid.h"
+#include "pipeline/files/model_files.h"
 
 namespace braid {
 
-// The options with all files resolved to paths, and without `comfy`. Names of files are looked up
-// as a path first, then in `comfy`, then in Hugging Face's cache. Options that name all files
-// themselves stay as they are. `say` hears what was chosen where several would do. Throws
-// InputError listing the candidates where none fits.
-PipelineOptions with_files_found(PipelineOptions options,
-                                 const std::function<void(const std::string&)>& say = {});
+// The options with every name of a file resolved to a path: looked up as a path first, then in
+// `comfy`, which becomes the folder of models itself, then in Hugging Face's cache. The components
+// of a lone transformer are chosen if they can be; `say` hears of it. Opens no model. Throws
+// InputError.
+PipelineOptions with_paths(PipelineOptions options, const Warn& say = {});
 
-// The model directory in `published` that has the shape of the single file (published.h).
-std::filesystem::path published_directory(const std::filesystem::path& transformer,
-                                          const std::filesystem::path& published);
+// The options that name all files themselves, without `comfy`, and where the parts lie.
+struct FoundModel {
+  PipelineOptions options;
+  ModelFiles files;
+};
+
+// Finds the files that `given` leaves open; options that name all files stay as they are. `say`
+// hears what was chosen where several would do. Runs the cheap checks: the directory describes a
+// pipeline of a known family with all its parts, and single files hold those parts. Throws
+// InputError, which lists the candidates where none fits.
+FoundModel find_model(const PipelineOptions& given, WeightsNeeded needed = WeightsNeeded::kAll,
+                      const Warn& say = {});
 
 }  // namespace braid

@@ -7,9 +7,8 @@
 #include "base/file.h"
 #include "models/kinds/file_kind.h"
 #include "pipeline/families/family.h"
-#include "pipeline/files/found_files.h"
-#include "pipeline/files/missing_parts.h"
 #include "pipeline/files/model_folder.h"
+#include "pipeline/limits.h"
 #include "pipeline/sampling/named_sampling.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/whole_checkpoint.h"
@@ -65,6 +64,7 @@ PartSearch find_part_in(const fs::path& path, const Part& part, const ModelFiles
   for (const auto& prefix : parts_in(file)) try {
       auto with_file = files;
       with_file.part_files[part.folder] = {.path = path, .prefix = prefix};
+      with_file.opened = std::make_shared<CheckpointShelf>();  // files that do not fit are closed
       const auto own = file.part(prefix);
       const auto family = open_family(with_file);
       const auto& decoder = family->part(Part::Role::kDecoder);
@@ -101,14 +101,14 @@ bool is_single(const fs::path& model) {
 
 ModelFiles find_denoisers(const PipelineOptions& options) {
   if (!is_single(options.model)) {
-    const auto& family = family_of_directory(options.model, true);
+    const auto& family = family_of_whole_directory(options.model);
     return {.folder = options.model, .single_file = {}, .family = &family};
   }
   require_denoiser(options.model);
   require(!options.components.empty(), options.model.string(), " is a single file: ",
           "the directory of the text encoders, tokenizers, autoencoder and scheduler ",
           "is needed too, as its components (`components`)");
-  const auto& family = family_of_directory(options.components, false);
+  const auto& family = family_of_directory(options.components);
   require(family.denoisers.size() == 1, options.model.string(), " is one transformer, but a ",
           family.pipeline_class, " has ", family.denoisers.size(),
           ": give the directory that holds all of them");
@@ -202,8 +202,6 @@ PartSearch find_part(const fs::path& file, const Part& part) {
   return {.found = std::nullopt, .why_not = why_not};
 }
 
-const FamilyEntry& family_in(const fs::path& folder) { return family_of_directory(folder, false); }
-
 const char* stem_of(const std::string& part) {
   return part.starts_with("text_encoder") || part == kReduxEncoder ? "model"
                                                                    : "diffusion_pytorch_model";
@@ -255,18 +253,16 @@ ModelFiles placed_files(const PipelineOptions& options) {
   add_redux(files, options.redux);
   for (const auto& adapter : options.adapters) require_adapter(adapter.file);
   files.adapters = open_adapters(options.adapters);
-  if (options.text_encoder_files.empty() && options.vae_file.empty()) return files;
-  const auto family = open_family(files);
-  for (const auto& file : options.text_encoder_files) place(file, family->text_parts(), files);
-  if (!options.vae_file.empty())
-    place(options.vae_file, {&family->part(Part::Role::kDecoder)}, files);
+  place_parts(options.text_encoder_files, options.vae_file, files);
   return files;
 }
 
-ModelFiles find_model(const PipelineOptions& given, WeightsNeeded needed, const Warn& say) {
-  auto files = placed_files(with_files_found(given, say));
-  if (needed == WeightsNeeded::kAll && !files.single_file.empty()) require_all_weights(files);
-  return files;
+void place_parts(const std::vector<fs::path>& text_encoders, const fs::path& vae,
+                 ModelFiles& files) {
+  if (text_encoders.empty() && vae.empty()) return;
+  const auto family = open_family(files);
+  for (const auto& file : text_encoders) place(file, family->text_parts(), files);
+  if (!vae.empty()) place(vae, {&family->part(Part::Role::kDecoder)}, files);
 }
 
 ScheduleConfig read_scheduler(const ModelFiles& files) {
@@ -310,10 +306,10 @@ RequestDefaults defaults_of_files(const ModelFiles& files, const RequestDefaults
     const auto json = read_json(path);
     const JsonObject config(json, path.string());
     named = joined_sampling(named, read_named_sampling(json, path.string()));
-    d.width = int(config.integer_or("width", d.width, 1, 1 << 14));
-    d.height = int(config.integer_or("height", d.height, 1, 1 << 14));
-    d.frames = int(config.integer_or("num_frames", d.frames, 1, 10'000));
-    d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, 10'000));
+    d.width = int(config.integer_or("width", d.width, 1, kMaxSide));
+    d.height = int(config.integer_or("height", d.height, 1, kMaxSide));
+    d.frames = int(config.integer_or("num_frames", d.frames, 1, kMostFrames));
+    d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, kMostSteps));
     d.guidance = config.number_or("guidance_scale", d.guidance);
     d.max_sequence_length =
         int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, kMostTextTokens));

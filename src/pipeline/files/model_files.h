@@ -60,9 +60,6 @@ std::string controlnet_part(std::size_t number);  // from 0 on
 // The stem of the file names of a part's weights.
 const char* stem_of(const std::string& part);
 
-// The family of a model directory, which may lack the transformer. Throws InputError.
-const FamilyEntry& family_in(const std::filesystem::path& folder);
-
 // Where in the file the part's weights are, or a sentence saying why they are not there.
 struct PartSearch {
   std::optional<PartFile> found;
@@ -82,14 +79,14 @@ void require_denoiser(const std::filesystem::path& path);
 // Whether the parts beside a single file's transformer must have weights, too.
 enum class WeightsNeeded { kAll, kTransformer };
 
-// Finds the files that `options` leaves open (found_files.h). Runs the cheap checks: the directory
-// describes a pipeline of a known family with all its parts, and single files hold those parts.
-// Throws InputError.
-ModelFiles find_model(const PipelineOptions& options, WeightsNeeded needed = WeightsNeeded::kAll,
-                      const Warn& say = {});
-
-// The same for options that leave nothing open, except for weights.
+// The files of options that name them all, except for weights that are to be found. Throws
+// InputError.
 ModelFiles placed_files(const PipelineOptions& options);
+
+// Adds files of parts beside the denoiser; an empty `vae` is none. Throws InputError if a file
+// holds none of them, or a part that another one holds.
+void place_parts(const std::vector<std::filesystem::path>& text_encoders,
+                 const std::filesystem::path& vae, ModelFiles& files);
 
 // Reads scheduler/scheduler_config.json, as the class that model_index.json names would.
 ScheduleConfig read_scheduler(const ModelFiles& files);

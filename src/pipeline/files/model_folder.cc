@@ -142,6 +142,19 @@ std::string advice_for(const fs::path& folder) {
                    : "; it has files of weights, one of which may be given as `model`: " + list));
 }
 
+// The family of a model directory, which has to have the parts for which `is_needed` holds.
+template <class IsNeeded>
+const FamilyEntry& family_with(const fs::path& folder, IsNeeded is_needed) {
+  require(is_there(folder), "there is no model at ", folder.string(), advice_for(folder));
+  require(is_folder(folder), folder.string(), " should be a model directory");
+  if (!is_model_directory(folder)) refuse_folder(folder);
+  const auto index = read_json_object(index_of(folder));
+  const auto& family = family_of_index(index);
+  for (const auto& part : family.folders)
+    if (is_needed(family, part)) check_part(index, folder, part);
+  return family;
+}
+
 }  // namespace
 
 fs::path index_of(const fs::path& folder) {
@@ -155,15 +168,14 @@ bool is_model_directory(const fs::path& folder) {
 
 const FamilyEntry& family_of_index(const JsonObject& index) { return *match_of(index).entry; }
 
-const FamilyEntry& family_of_directory(const fs::path& folder, bool needs_transformer) {
-  require(is_there(folder), "there is no model at ", folder.string(), advice_for(folder));
-  require(is_folder(folder), folder.string(), " should be a model directory");
-  if (!is_model_directory(folder)) refuse_folder(folder);
-  const auto index = read_json_object(index_of(folder));
-  const auto& family = family_of_index(index);
-  for (const auto& part : family.folders)
-    if (needs_transformer || !is_denoiser(family, part)) check_part(index, folder, part);
-  return family;
+const FamilyEntry& family_of_directory(const fs::path& folder) {
+  return family_with(folder, [](const FamilyEntry& family, const std::string& part) {
+    return !is_denoiser(family, part);
+  });
+}
+
+const FamilyEntry& family_of_whole_directory(const fs::path& folder) {
+  return family_with(folder, [](const FamilyEntry&, const std::string&) { return true; });
 }
 
 std::string custom_class_note(const fs::path& folder) {

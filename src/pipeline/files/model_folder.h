@@ -13,8 +13,11 @@ class JsonObject;
 
 // The family of a model directory, by the class in its model_index.json: also a class of the
 // directory's own code that is named after one of the family's. Throws InputError, also if one of
-// the family's folders is missing; the transformer's may be, unless it `needs_transformer`.
-const FamilyEntry& family_of_directory(const std::filesystem::path& folder, bool needs_transformer);
+// the family's folders is missing, but for the transformer's.
+const FamilyEntry& family_of_directory(const std::filesystem::path& folder);
+
+// The same, but the transformer's folder has to be there, too.
+const FamilyEntry& family_of_whole_directory(const std::filesystem::path& folder);
 
 // The same by the model_index.json alone.
 const FamilyEntry& family_of_index(const JsonObject& index);

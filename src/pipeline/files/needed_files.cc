@@ -116,7 +116,7 @@ class NeededFiles {
     add_file(weights.front());
   }
 
-  // Beside a LoRA's weights lies its alpha, beside a ControlNet's its shape.
+  // The file beside a LoRA's weights has its alpha, the one beside a ControlNet's its shape.
   void add_file(const std::string& path) {
     needed_.insert(path);
     if (!is_weights_name(path)) return;

@@ -32,7 +32,7 @@ std::vector<fs::path> directories_in(const fs::path& published) {
 // ---------------------------------------------------------------------------- what fits
 
 std::string family_name(const fs::path& directory) {
-  const auto& entry = family_of_directory(directory, false);
+  const auto& entry = family_of_directory(directory);
   return entry.open(ModelFiles{.folder = directory, .single_file = {}, .family = &entry})
       ->description()
       .family;
@@ -54,7 +54,7 @@ bool has_guidance(const Checkpoint& file) {
 }
 
 bool config_has_guidance(const fs::path& directory) {
-  const auto& denoisers = family_of_directory(directory, false).denoisers;
+  const auto& denoisers = family_of_directory(directory).denoisers;
   return std::any_of(denoisers.begin(), denoisers.end(), [&](const std::string& folder) {
     return read_json_object(directory / folder / "config.json").flag_or("guidance_embeds", false);
   });
@@ -82,7 +82,7 @@ struct Trial {
 
 Trial try_directory(const fs::path& directory, const fs::path& transformer) {
   try {
-    const auto& entry = family_of_directory(directory, false);
+    const auto& entry = family_of_directory(directory);
     if (entry.denoisers.size() > 1) return {.fits = {}, .why_not = "it has several transformers"};
     const ModelFiles files{.folder = directory, .single_file = transformer, .family = &entry};
     const auto family = open_family(files);
@@ -95,7 +95,7 @@ Trial try_directory(const fs::path& directory, const fs::path& transformer) {
   }
 }
 
-std::string name_of(const fs::path& directory) { return directory.filename().string(); }
+std::string directory_name(const fs::path& directory) { return directory.filename().string(); }
 
 // Why the transformer is none of its family: preferably of a model whose shapes it has.
 std::string reason_of_nearest(const fs::path& transformer, const std::vector<fs::path>& directories,
@@ -105,7 +105,7 @@ std::string reason_of_nearest(const fs::path& transformer, const std::vector<fs:
     if (family_name(directory) != family) continue;
     const auto why_not = try_directory(directory, transformer).why_not;
     const bool is_nearer = why_not.find("should have the shape") == why_not.npos;
-    const auto words = text_of(" (", name_of(directory), ": ", why_not, ")");
+    const auto words = text_of(" (", directory_name(directory), ": ", why_not, ")");
     if (is_nearer) return words;
     if (reason.empty()) reason = words;
   }
@@ -147,9 +147,9 @@ std::vector<Candidate> candidates_for(const fs::path& transformer, const fs::pat
   }
   if (candidates.empty()) throw InputError(why_none_fits(transformer, directories));
   for (auto& candidate : candidates)
-    for (const auto& word : words_of_name(name_of(candidate.directory))) {
+    for (const auto& word : words_of_name(directory_name(candidate.directory))) {
       const bool is_shared = std::all_of(candidates.begin(), candidates.end(), [&](const auto& c) {
-        const auto words = words_of_name(name_of(c.directory));
+        const auto words = words_of_name(directory_name(c.directory));
         return std::find(words.begin(), words.end(), word) != words.end();
       });
       if (!is_shared) candidate.own_words.push_back(word);
@@ -168,11 +168,11 @@ bool is_named_exactly(const Words& words, const fs::path& directory) {
     return text;
   };
   return joined(without_formats(words)) ==
-         joined(without_formats(words_of_name(name_of(directory))));
+         joined(without_formats(words_of_name(directory_name(directory))));
 }
 
 bool speaks_for(const Words& words, const Candidate& candidate, bool is_name) {
-  const auto other = other_word(name_of(candidate.directory));
+  const auto other = other_word(directory_name(candidate.directory));
   if (!other.empty() && says_word(words, other)) return true;
   const auto& own = candidate.own_words;
   if (own.empty()) return is_name && is_named_exactly(words, candidate.directory);
@@ -221,7 +221,8 @@ std::vector<Saying> sayings_of(const fs::path& transformer) {
 
 const Candidate& usual_of(const std::vector<Candidate>& candidates) {
   const auto key = [](const Candidate& c) {
-    return std::tuple(!c.guidance_agrees, !is_commonest(name_of(c.directory)), c.own_words.size());
+    return std::tuple(!c.guidance_agrees, !is_commonest(directory_name(c.directory)),
+                      c.own_words.size());
   };
   return *std::min_element(candidates.begin(), candidates.end(),
                            [&](const auto& a, const auto& b) { return key(a) < key(b); });
@@ -230,8 +231,8 @@ const Candidate& usual_of(const std::vector<Candidate>& candidates) {
 std::string flags_for(const std::vector<const Candidate*>& candidates) {
   std::string flags;
   for (const auto* const candidate : candidates)
-    flags +=
-        (flags.empty() ? "`components` " : " or `components` ") + name_of(candidate->directory);
+    flags += (flags.empty() ? "`components` " : " or `components` ") +
+             directory_name(candidate->directory);
   return flags;
 }
 
@@ -241,7 +242,7 @@ PublishedChoice choice_of(const Candidate& chosen, const char* why,
       .directory = chosen.directory, .why = why, .differences = chosen.differences};
   for (const auto& candidate : candidates)
     if (candidate.directory != chosen.directory)
-      choice.others.push_back(name_of(candidate.directory));
+      choice.others.push_back(directory_name(candidate.directory));
   return choice;
 }
 
@@ -270,7 +271,7 @@ PublishedChoice choose_published(const fs::path& transformer, const fs::path& pu
 std::string sentence_of_choice(const PublishedChoice& choice, const fs::path& transformer) {
   std::string others;
   for (const auto& other : choice.others) others += (others.empty() ? "" : " or ") + other;
-  return text_of(model_name(transformer), " is taken as ", name_of(choice.directory), ", ",
+  return text_of(model_name(transformer), " is taken as ", directory_name(choice.directory), ", ",
                  choice.why, choice.differences, "; `components` ", others.empty() ? "DIR" : others,
                  " takes it as another");
 }
@@ -279,7 +280,7 @@ fs::path published_named(const std::string& name, const fs::path& published) {
   const auto plain = plain_name(name);
   if (plain.empty() || published.empty() || !is_folder(published)) return {};
   for (const auto& directory : directories_in(published)) {
-    const auto own = plain_name(name_of(directory));
+    const auto own = plain_name(directory_name(directory));
     if (own == plain || own == full_name(plain)) return directory;
   }
   const auto same = directory_of_name(plain);
@@ -291,7 +292,7 @@ std::string list_of_published(const fs::path& published) {
   std::string list;
   if (published.empty() || !is_folder(published)) return list;
   for (const auto& directory : directories_in(published))
-    list += (list.empty() ? "" : ", ") + name_of(directory);
+    list += (list.empty() ? "" : ", ") + directory_name(directory);
   return list;
 }
 

@@ -11,7 +11,7 @@ class DeviceGraph {
  public:
   // Ends an unfinished recording and gives back the graph's memory.
   virtual ~DeviceGraph() = default;
-  // Between the two, work that the calling thread puts on its current stream is recorded, not run;
+  // Work that the calling thread puts on its current stream between the two is recorded, not run;
   // the stream must not be the default one. Memory allocated meanwhile stays the graph's. When one
   // of them throws, the graph can only be destroyed.
   virtual void begin() = 0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "pipeline/devices.h"
 
 namespace braid {
 namespace {
@@ -59,7 +60,7 @@ void copy_to(const DenoiserInput& to, const DenoiserInput& from) {
 // Memory cached by the allocator cannot become the graph's.
 void free_what_is_cached(at::Device device) {
   if (device.is_cpu()) return;
-  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+  wait_for(device);
   c10::getDeviceAllocator(device.type())->emptyCache();
 }
 

@@ -22,7 +22,7 @@ struct MemoryByDevice {
 MemoryByDevice memory_by_device(const PipelineOptions& options, const StatedMemory& stated,
                                 const Host& host);
 
-// Whether tokens are quantised too, so that codes multiply codes; and why a device cannot.
+// Whether tokens are quantized too, so that codes multiply codes; and why a device cannot.
 bool multiplies_codes(const Memory& memory);
 std::string no_products_of_codes(const std::string& device, const std::string& kind);
 

@@ -55,7 +55,7 @@ Start::Start(const Model& model, const Settings& settings, const std::optional<L
 }
 
 void Start::encode(const PreparedPictures& pictures) {
-  const auto tiles = is_tiled(settings_.vae_tiling, size_) ? Tiles::kWhereLarger : Tiles::kNever;
+  const auto tiles = tiles_for(settings_.vae_tiling, size_);
   const auto seen = pixels_to_encode_13HW(taken().extra_channels, pictures);
   const bool is_sampled = pictures.init_13HW.defined() && settings_.strength &&
                           taken().init_as == PicturesTaken::InitAs::kSample;

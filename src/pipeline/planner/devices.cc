@@ -10,12 +10,12 @@
 #include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "comm/mesh.h"
 
 namespace braid {
 namespace {
 
 constexpr double kGB = 1e9, kGiB = 1024.0 * 1024 * 1024, kTera = 1e12;
-constexpr int kMaxDevices = 1024;
 
 // What devices reach of their data sheets: the one place where a step's time is calibrated.
 // docs/parallelism.md has the figures.
@@ -23,8 +23,8 @@ struct Reached {
   double products, attention, memory, gap, float8;
 };
 
-// In a recorded step there is 1.1 us between kernels, and those bound by memory take 1.5 us more
-// than their bytes; the mean of both.
+// Kernels of a recorded step are 1.1 us apart, and those bound by memory take 1.5 us more than
+// their bytes; the gap is near the mean of both.
 constexpr double kGap = 2e-6;
 // FLUX.1-dev on one H100 takes 128.85 ms a step in sglang, by kernels that Braid calls as well:
 // cuBLASLt's products, 650 TFLOP/s with what the last wave of blocks loses, and cuDNN's attention,
@@ -32,7 +32,7 @@ constexpr double kGap = 2e-6;
 constexpr Reached kHopper{.661, .597, .855, kGap, .578};
 // Products and FlashAttention 2 reach 0.5 to 0.7 of other tensor cores' peak.
 constexpr Reached kTensorCores{.6, .6, .85, kGap, .5};
-// On RDNA3 LibTorch reaches 0.2 (FLUX.1-dev on one RX 7800 XT: 5.1 s per step).
+// LibTorch reaches 0.2 on RDNA3 (FLUX.1-dev on one RX 7800 XT: 5.1 s per step).
 constexpr Reached kRdna3{.2, .2, .85, kGap, 0};
 constexpr double kCpu = 0.5;
 
@@ -140,7 +140,7 @@ Several read_several(const std::string& flag, const std::string& text) {
   const bool has_count = error == std::errc() && stopped != end && *stopped == 'x';
   const std::string name = has_count ? std::string(stopped + 1, end) : text;
   if (!has_count) count = 1;
-  require(count >= 1 && count <= kMaxDevices, flag, " should name 1 to ", kMaxDevices,
+  require(count >= 1 && count <= kMostRanks, flag, " should name 1 to ", kMostRanks,
           " devices, it is '", text, "'");
   return {count, name};
 }
@@ -217,7 +217,7 @@ std::vector<DeviceSpec> devices_named(const std::string& flag, const std::string
     total += count;
     if (name == "cpu") cpus += count;
   }
-  require(total <= kMaxDevices, flag, " should name at most ", kMaxDevices, " devices, it names ",
+  require(total <= kMostRanks, flag, " should name at most ", kMostRanks, " devices, it names ",
           total);
   std::vector<DeviceSpec> devices;
   for (const auto& [count, name] : groups) {
@@ -239,11 +239,11 @@ std::optional<DeviceSpec> device_of_card(const std::string& name, const std::str
   return {};
 }
 
-LinkSpec link_named(const std::string& flag, const std::string& text, bool through_host) {
+LinkSpec link_named(const std::string& flag, const std::string& text, LinkRoute route) {
+  const auto share = route == LinkRoute::kThroughHost ? 0.5 : 1;
   std::string names;
   for (const auto& link : kLinks) {
-    if (link.name == text)
-      return {text, link.peak * kLinkReached * (through_host ? 0.5 : 1), link.latency};
+    if (link.name == text) return {text, link.peak * kLinkReached * share, link.latency};
     names += std::string(link.name) + ", ";
   }
   std::string unit;
@@ -256,7 +256,8 @@ LinkSpec link_named(const std::string& flag, const std::string& text, bool throu
 LinkSpec link_of(const std::vector<DeviceSpec>& devices) {
   std::optional<LinkSpec> slowest;
   for (const auto& device : devices) {
-    const auto link = link_named("the link", device.link, !device.talks_to_peers);
+    const auto route = device.talks_to_peers ? LinkRoute::kDirect : LinkRoute::kThroughHost;
+    const auto link = link_named("the link", device.link, route);
     if (!slowest || link.speed < slowest->speed) slowest = link;
   }
   return *slowest;
@@ -264,7 +265,7 @@ LinkSpec link_of(const std::vector<DeviceSpec>& devices) {
 
 double host_speed(const DeviceSpec& device) {
   const bool is_hosts = device.link.starts_with("pcie") || device.link == "memory";
-  return is_hosts ? link_named("the link", device.link, false).speed : kHostSpeed;
+  return is_hosts ? link_named("the link", device.link, LinkRoute::kDirect).speed : kHostSpeed;
 }
 
 double bytes_named(const std::string& flag, const std::string& text) {

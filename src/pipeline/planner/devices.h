@@ -47,9 +47,11 @@ std::vector<DeviceSpec> devices_named(const std::string& flag, const std::string
 std::optional<DeviceSpec> device_of_card(const std::string& name, const std::string& architecture,
                                          double bytes);
 
-// "pcie4", "nvlink", ... or a number of GB/s. `through_host`: bytes cross two links, one after the
-// other. Throws InputError listing the names.
-LinkSpec link_named(const std::string& flag, const std::string& text, bool through_host);
+// Bytes that go through the host cross two links, one after the other.
+enum class LinkRoute { kDirect, kThroughHost };
+
+// "pcie4", "nvlink", ... or a number of GB/s. Throws InputError listing the names.
+LinkSpec link_named(const std::string& flag, const std::string& text, LinkRoute route);
 
 // The link that all of these share: the slowest device's.
 LinkSpec link_of(const std::vector<DeviceSpec>& devices);

@@ -1,5 +1,6 @@
 #include "pipeline/planner/grid.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace braid {
@@ -29,17 +30,23 @@ std::vector<Degrees> grids_of(int ranks) {
   return grids;
 }
 
-Place strides_of(const Degrees& g) {
-  const int ulysses = g.tp, ring = ulysses * g.ulysses, pp = ring * g.ring;
-  const int cfg = pp * g.pp, dp = cfg * g.cfg;
-  return {.dp = dp, .cfg = cfg, .pp = pp, .ring = ring, .ulysses = ulysses, .tp = 1};
-}
-
 int stride_along(const Degrees& g, const Axis& axis) {
   int stride = 1;
   for (const auto* faster = &axis + 1; faster < std::end(kAxes); ++faster)
     stride *= g.*faster->degree;
   return stride;
+}
+
+Place strides_of(const Degrees& g) {
+  const auto along = [&](int Degrees::*degree) {
+    return stride_along(g, *std::ranges::find(kAxes, degree, &Axis::degree));
+  };
+  return {.dp = along(&Degrees::dp),
+          .cfg = along(&Degrees::cfg),
+          .pp = along(&Degrees::pp),
+          .ring = along(&Degrees::ring),
+          .ulysses = along(&Degrees::ulysses),
+          .tp = along(&Degrees::tp)};
 }
 
 Place place_of(const Degrees& g, int rank) {

@@ -14,6 +14,31 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, const Shares& ra
          share_of(total, first, ranks).begin;
 }
 
+// The shares [first, last) of a whole picture's tokens.
+TokenCounts tokens_of(const PlanJob& job, int first, int last, const Shares& ranks) {
+  const auto all = all_keys(job);
+  TokenCounts counts{.image = tokens_of(all.image, first, last, ranks),
+                     .text = tokens_of(all.text, first, last, ranks),
+                     .crossed = all.crossed};
+  for (const auto run : job.pictures.references)
+    counts.references += tokens_of(run, first, last, ranks);
+  return counts;
+}
+
+struct SentHeads {
+  std::int64_t all = 0, kv = 0;  // of q, k and v; of k and v
+};
+
+SentHeads heads_sent(std::int64_t heads, std::int64_t kv_heads, const Shares& traders) {
+  SentHeads sent;
+  for (int r = 0; r < traders.size(); ++r) {
+    const auto traded = traded_heads(heads, kv_heads, r, traders);
+    sent.all += traded.q.count + 2 * traded.kv.count;
+    sent.kv += 2 * traded.kv.count;
+  }
+  return sent;
+}
+
 std::int64_t grouped_keys(const DenoiserShape& shape, int rank, const Shares& ranks) {
   return std::int64_t(key_heads_of(shape.num_heads, shape.num_kv_heads, rank, ranks).size());
 }
@@ -52,12 +77,6 @@ PlanJob job_of_family(std::shared_ptr<const Family> family) {
   job.text_tokens = std::min(defaults.max_sequence_length, limits.planned_text_tokens);
   job.branches = num_branches({}, limits);
   return job;
-}
-
-std::optional<PlanJob> named_job(const std::string& name) {
-  auto family = named_family(name);
-  if (!family) return {};
-  return job_of_family(std::move(family));
 }
 
 PlanJob surveyed(PlanJob job, const ModelFiles* files) {
@@ -102,7 +121,7 @@ TokenCounts all_keys(const PlanJob& job) {
 }
 
 std::int64_t pictures_of_round(const PlanJob& job, const Degrees& g) {
-  return std::min<std::int64_t>(job.num_pictures, std::int64_t(job.batch_size) * g.dp * g.pp);
+  return std::min<std::int64_t>(job.num_pictures, pictures_per_round(job.batch_size, g));
 }
 
 PlanJob job_on_grid(PlanJob job, const Degrees& grid) {
@@ -124,17 +143,9 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_gri
   const auto ranks = grid.of_context(), traders = grid.of_ulysses(), sharers = grid.of_tp();
   const int rank = p.ring * grid.ulysses + p.ulysses;
   const auto all = all_keys(job);
-  const auto shares_of_ranks = [&](int first, int last) {
-    TokenCounts counts{.image = tokens_of(all.image, first, last, ranks),
-                       .text = tokens_of(all.text, first, last, ranks),
-                       .crossed = all.crossed};
-    for (const auto run : job.pictures.references)
-      counts.references += tokens_of(run, first, last, ranks);
-    return counts;
-  };
   // Tokens of the ranks that trade heads, at place `ring` of the ring.
   const auto keys_at = [&](int ring) {
-    return shares_of_ranks(ring * grid.ulysses, (ring + 1) * grid.ulysses);
+    return tokens_of(job, ring * grid.ulysses, (ring + 1) * grid.ulysses, ranks);
   };
   const bool keeps_prefix = job.keeps_prefix();
   const bool keeps_references = keeps_prefix || job.pictures.seen == PicturesTaken::Seen::kOnce;
@@ -146,15 +157,10 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_gri
   const auto heads = share_of(job.shape().num_heads, p.tp, sharers).count;
   const bool are_grouped = job.shape().num_kv_heads < job.shape().num_heads;
   const auto kv_heads = are_grouped ? grouped_keys(job.shape(), p.tp, sharers) : heads;
-  std::int64_t sent_heads = 0, sent_kv_heads = 0;
-  for (int r = 0; r < grid.ulysses; ++r) {
-    const auto traded = traded_heads(heads, kv_heads, r, traders);
-    sent_heads += traded.q.count + 2 * traded.kv.count;
-    sent_kv_heads += 2 * traded.kv.count;
-  }
-  // In R - 1 hops a rank passes on all keys except those of the rank it sends to.
+  const auto sent = heads_sent(heads, kv_heads, traders);
+  // A rank passes on, in R - 1 hops, all keys except those of the rank it sends to.
   const auto next = keys_at((p.ring + 1) % grid.ring);
-  const auto mine = shares_of_ranks(rank, rank + 1);
+  const auto mine = tokens_of(job, rank, rank + 1, ranks);
   auto most_keys = keys_at(0);
   for (int ring = 1; ring < grid.ring; ++ring)
     if (keys_at(ring).all() > most_keys.all()) most_keys = keys_at(ring);
@@ -164,8 +170,8 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_gri
           .heads = heads,
           .kv_heads = kv_heads,
           .attended = traded_heads(heads, kv_heads, p.ulysses, traders),
-          .sent_heads = sent_heads,
-          .sent_kv_heads = sent_kv_heads,
+          .sent_heads = sent.all,
+          .sent_kv_heads = sent.kv,
           .group = computed(keys_at(p.ring)),
           .keys = keys_at(p.ring),
           .passed = {.image = all.image - next.image,

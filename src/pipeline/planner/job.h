@@ -51,9 +51,6 @@ struct PlanJob {
 // A job for a family, with its request defaults.
 PlanJob job_of_family(std::shared_ptr<const Family> family);
 
-// A model known by name, with published sizes and defaults; nothing for other names.
-std::optional<PlanJob> named_job(const std::string& name);
-
 // Adds the tensors, from the files or else from the model's sizes alone. They depend on the job's
 // dtype and modulation and on the layers named in memory.keep_dense.
 PlanJob surveyed(PlanJob job, const ModelFiles* files = nullptr);

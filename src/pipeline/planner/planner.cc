@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/readable_bytes.h"
 #include "parallel/pipeline_parallel.h"
+#include "parallel/refusals.h"
 
 namespace braid {
 namespace {
@@ -38,22 +39,17 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
   const bool splits_text = job.shape().text != TextTokens::kCross;
   if (image_is_short || (splits_text && least_share(job.padded_text_tokens(), context) == 0))
     return out(g, Obstacle::kTokens,
-               text_of("ring x ulysses of ", in_words(context), " leaves a rank without ",
-                       image_is_short ? "an image" : "a text", " token, there are ",
-                       image_is_short ? job.image_tokens() : job.padded_text_tokens()));
+               image_is_short ? too_few_tokens(context, "image", job.image_tokens())
+                              : too_few_tokens(context, "text", job.padded_text_tokens()));
   if (g.cfg > job.branches)
-    return out(g, Obstacle::kBranches,
-               text_of("cfg ", g.cfg, " needs as many branches, there ",
-                       job.branches == 1 ? "is 1: no negative prompt" : "are 2"));
+    return out(g, Obstacle::kBranches, too_few_branches(g.cfg, job.branches));
   if (least_share(job.num_pictures, g.of_dp()) == 0)
     return out(g, Obstacle::kPictures,
                text_of("dp ", in_words(g.of_dp()), " leaves a rank without a picture, there ",
                        job.num_pictures == 1 ? "is 1" : text_of("are ", job.num_pictures)));
   const auto blocks = job.shape().num_blocks();
   if (least_share(blocks, g.of_pp()) == 0)
-    return out(g, Obstacle::kBlocks,
-               text_of("pipeline parallelism ", in_words(g.of_pp()),
-                       " leaves a rank without a block, there are ", blocks));
+    return out(g, Obstacle::kBlocks, too_few_blocks(g.of_pp(), blocks));
   return {};
 }
 

@@ -36,7 +36,8 @@ AxisShares shares_by_speed(const Degrees& grid, const std::vector<double>& speed
 // The same by what the devices reach in large products.
 AxisShares shares_by_speed(const Degrees& grid, const Machine& machine);
 
-// With the shares of the job's layout, or also with those by speed where devices are not alike.
+// Which shares are planned: those of the job's layout, or also those by speed where devices are not
+// alike.
 enum class Division { kAsAsked, kAlsoBySpeed };
 
 // All grids with one rank per device, with the shares of the job's layout where there is one for

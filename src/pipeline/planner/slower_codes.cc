@@ -28,9 +28,9 @@ enum class Codes { kNone, kInt8, kRotated, kFloat8, kOfFile };
 
 Codes codes_of(const PlannedTensor& t, Quantize asked) {
   if (t.is_rotated) return Codes::kRotated;
-  const bool is_quantised = t.kind == PlannedTensor::Kind::kDense && asked != Quantize::kNone;
+  const bool is_quantized = t.kind == PlannedTensor::Kind::kDense && asked != Quantize::kNone;
   if (t.kind == PlannedTensor::Kind::kCodes) return Codes::kInt8;
-  if (is_quantised) return asked == Quantize::kFloat8 ? Codes::kFloat8 : Codes::kInt8;
+  if (is_quantized) return asked == Quantize::kFloat8 ? Codes::kFloat8 : Codes::kInt8;
   return t.is_kept_coded() || t.is_packed ? Codes::kOfFile : Codes::kNone;
 }
 
@@ -41,7 +41,7 @@ bool are_widened(Codes codes, Quantize asked, const CodesMultiplied& by) {
     case Codes::kInt8:
       return asked != Quantize::kInt8Dynamic || !by.int8;
     case Codes::kRotated:
-      return form_of_rotated(asked) != Quantize::kInt8Dynamic || !by.int8;
+      return !multiplies_rotated(asked) || !by.int8;
     case Codes::kFloat8:
       return !by.float8;
     case Codes::kOfFile:

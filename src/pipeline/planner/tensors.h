@@ -16,12 +16,12 @@ struct PlannedTensor {
   std::string layer;
   std::int64_t rows, columns;                         // on one device; a vector has one column
   at::ScalarType dtype;                               // of its numbers
-  enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a quantisable matrix
-  // What it is kept as where it is not quantised: numbers, or tensors of its file.
+  enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a quantizable matrix
+  // What it is kept as where it is not quantized: numbers, or tensors of its file.
   std::vector<KeptTensor> kept;
   bool is_packed = false;   // in a packed form, which is widened before it multiplies
   bool is_rotated = false;  // kCodes of rotated numbers, see form_of_rotated()
-  // Among tensor parallel ranks; kGathered: by rows, and every rank gets all outputs.
+  // How tensor parallel ranks share it; kGathered: by rows, and every rank gets all outputs.
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
   int leaf;            // of the layers that have pages of their own; -1: of none

@@ -2,7 +2,6 @@
 // they make and `bench` times it.
 #pragma once
 
-#include "parallel/layout.h"
 #include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/deployment.h"
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/readable_bytes.h"
 #include "comm/thread.h"
+#include "parallel/layout.h"
 #include "pipeline/engine.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/proofs/probe.h"
@@ -37,7 +38,7 @@ struct Item {
   int picture, branch;
   const Part* denoiser;  // null: the first one
 
-  std::string name_of(const std::string& place) const {
+  std::string place_name(const std::string& place) const {
     return place + (denoiser ? " of " + denoiser->folder : "") +
            (branch == 0 ? "" : text_of(" of branch ", branch + 1)) +
            (picture == 0 ? "" : text_of(" of picture ", picture + 1));
@@ -92,7 +93,7 @@ std::vector<DenoiserInput> branches_of(const Proof& proof, int picture, StepInfo
     auto& in = branches.emplace_back(inputs_of(proof.probe, seed, device, step));
     in.watch = [&trace, item = item_of(denoisers, picture, step)](const std::string& where,
                                                                   const Tensor& x) {
-      trace.add(item.name_of(where), x);
+      trace.add(item.place_name(where), x);
     };
   }
   trace.image_runs = {branches.front().noise.x_BLC.size(1)};
@@ -115,7 +116,7 @@ std::vector<Tensor> predict_picture(const Proof& proof, int picture, const Denoi
   return velocities;
 }
 
-// As many branches of each picture as the layout to prove has ranks for branches.
+// Traces as many branches of each picture as the layout to prove has ranks for branches.
 Trace trace_of(const Proof& proof, const Mesh& mesh, const Deployment& deployment,
                std::optional<Fault> fault) {
   const auto device = deployment.devices[std::size_t(mesh.world.rank())];
@@ -140,7 +141,7 @@ Trace trace_of(const Proof& proof, const Mesh& mesh, const Deployment& deploymen
     for (step.branch = 0; step.branch < proof.num_branches; ++step.branch) {
       const auto all = gather_pictures(mesh, *velocity++);
       for (int picture = 0; picture < proof.num_pictures; ++picture)
-        trace.add(item_of(*denoisers, picture, step).name_of("velocity"),
+        trace.add(item_of(*denoisers, picture, step).place_name("velocity"),
                   all.narrow(0, picture, 1));
     }
   return trace;

@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "pipeline/limits.h"
 
 namespace braid {
 namespace {
-
-constexpr std::size_t kMostLevels = 10'000;
 
 // ComfyUI's tables: one level per step of training, or ten where the shift depends on the size.
 constexpr int kStaticTable = 1000, kDynamicTable = 10'000;
@@ -91,7 +90,7 @@ bool names_levels(const Sampling& s) {
 // Drops the last 0, which may be left out.
 std::vector<double> checked_levels(const char* name, std::vector<double> levels) {
   if (levels.size() > 1 && levels.back() == 0) levels.pop_back();
-  require(levels.size() <= kMostLevels, "the ", name, " should be at most ", kMostLevels,
+  require(levels.size() <= std::size_t(kMostSteps), "the ", name, " should be at most ", kMostSteps,
           " noise levels, they are ", levels.size());
   double before = HUGE_VAL;
   for (const double level : levels) {

@@ -4,12 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "pipeline/limits.h"
 #include "pipeline/sampling/grids.h"
 
 namespace braid {
 namespace {
-
-constexpr int kMostSteps = 10'000;
 
 // Names of other trainers' samplers and schedules may be in metadata, too.
 enum class OtherNames { kRefused, kIgnored };

@@ -29,7 +29,7 @@ struct Aside {
   net::thread_pool waiting{4};  // for other machines
 };
 
-// Shared by all connections. For the server's thread only, except the count.
+// Shared by all connections. Only the server's thread uses it, except for the count.
 struct Shared {
   const Api& api;
   const HttpServerOptions options;

@@ -122,17 +122,17 @@ void Job::warn(const std::string& sentence) {
   publish("warning", {{"message", sentence}});
 }
 
-void Job::finish(const Ending& ending) {
+void Job::finish(const JobResult& result) {
   const std::scoped_lock lock(mutex_);
-  const auto& error = ending.error;
-  status_.state = ending.state;
+  const auto& error = result.error;
+  status_.state = result.state;
   status_.finished = Clock::now();
   status_.error = error;
-  status_.cause = ending.cause;
-  status_.param = ending.param;
+  status_.cause = result.cause;
+  status_.param = result.param;
   status_.eta.reset();
   pictures_ = {};
-  publish(state_name(ending.state), error.empty() ? Json::object() : Json{{"message", error}});
+  publish(state_name(result.state), error.empty() ? Json::object() : Json{{"message", error}});
 }
 
 void Job::mark_fetched(std::size_t picture) {

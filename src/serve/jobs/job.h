@@ -27,7 +27,7 @@ enum class Cause {
   kStop,     // the server stops: another one may do it
 };
 
-struct Ending {
+struct JobResult {
   JobState state = JobState::kDone;
   std::string error = {};  // if it failed
   Cause cause = Cause::kWork;
@@ -87,7 +87,7 @@ class Job {
     std::vector<MadePicture> pictures = {};
     std::string error = {};  // if it failed
     Cause cause = Cause::kWork;
-    std::string param = {};  // as of Ending
+    std::string param = {};  // as of JobResult
     // What the client should know: of its request, then of the work on it.
     std::vector<std::string> warnings = {};
   };
@@ -100,7 +100,7 @@ class Job {
   void preview(int picture, int step, FileBytes file);
   void add(MadePicture picture);
   void warn(const std::string& sentence);  // once for each
-  void finish(const Ending& ending);
+  void finish(const JobResult& result);
 
   void mark_fetched(std::size_t picture);
   void request_stop();

@@ -142,7 +142,7 @@ function fill(settings) {
   if (hasNegative() && !$("true-cfg-row").hidden) $("more").open = true;
   if (capabilities && namesChosen().length) $("more").open = true;
 }
-// Of sampler and schedule, those that are not the model's own.
+// Names sampler and schedule where they are not the model's own.
 const namesChosen = () => ["sampler", "schedule"].filter((name) =>
   $(name).value && $(name).value !== capabilities.defaults[name]);
 export const fillRemembered = () => fill(rememberedSettings());

@@ -1,7 +1,7 @@
 // The settings in a picture's file.
 import { ask } from "./server.js";
 
-// Of a PNG: reads uncompressed tEXt and iTXt chunks, because Braid writes no others.
+// Reads the settings of a PNG, in uncompressed tEXt and iTXt chunks, because Braid writes no others.
 export async function readSettings(blob) {
   const bytes = new Uint8Array(await blob.arrayBuffer());
   const view = new DataView(bytes.buffer);
@@ -34,7 +34,7 @@ export async function settingsOf(file) {
   return isOfBraid(settings) ? settings : {};
 }
 
-// Of formats other than PNG.
+// The server reads formats other than PNG.
 async function settingsByServer(file) {
   const image = await new Promise((resolve, reject) => {
     const reader = new FileReader();

@@ -17,7 +17,7 @@ struct AdaptedPart {
   std::function<void(const std::string&)> warn = {};  // told of tensors the part lacks, by loading
 };
 
-// For each adapter, the names of the tensors the part has used.
+// The names of the tensors that the part has used, for each adapter.
 using UsedTensors = std::vector<std::set<std::string>>;
 
 // Adapters as a part of a model finds its tensors in them.

@@ -49,7 +49,7 @@ std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& re
   return plan;
 }
 
-// Numbers are changed before they are rounded or quantised. What a file has in blocks or other
+// Numbers are changed before they are rounded or quantized. What a file has in blocks or other
 // forms stays as stored if possible, with the products beside it; its codes always do, rotated ones
 // where the changes are products.
 std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& request,

@@ -2,7 +2,7 @@
 //
 //   W + sum of scale * alpha / rank * B A
 //
-// computed in float32 for the wanted share, then rounded or quantised once. A load treats the
+// computed in float32 for the wanted share, then rounded or quantized once. A load treats the
 // results like stored weights: pages, codes and shares work alike.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace braid {
 
-// Changes that `mode` does not fuse are added to `beside`, which knows the part of the model.
+// Changes that `mode` does not fuse are added to `unmerged`, which knows the part of the model.
 // finish() throws InputError for an adapter nothing of which applies.
 std::shared_ptr<TensorSource> adapted_tensors(std::shared_ptr<TensorSource> source,
                                               std::vector<AppliedAdapter> adapters,

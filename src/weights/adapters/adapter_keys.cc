@@ -7,14 +7,14 @@
 namespace braid {
 namespace {
 
-struct Ending {
+struct KeySuffix {
   std::string_view text;
   AdapterRole role;
   std::string_view kind = {};  // of an adapter that cannot be applied
 };
 
 // The longer one first where one ends with another.
-constexpr std::array kEndings = std::to_array<Ending>({
+constexpr std::array kKeySuffixes = std::to_array<KeySuffix>({
     {".lora_A.weight", AdapterRole::kDown},
     {".lora_B.weight", AdapterRole::kUp},
     {".lora_B.bias", AdapterRole::kUpBias},
@@ -147,19 +147,19 @@ std::string_view without_trailing(std::string_view module) {
 
 // Layers of models are called `up` and `down`, too: Krea 2's `ff.up.weight` is none of an
 // adapter's.
-bool may_end_in(std::string_view name, const Ending& ending) {
-  const bool is_bare = ending.text == ".up.weight" || ending.text == ".down.weight";
+bool may_end_in(std::string_view name, const KeySuffix& suffix) {
+  const bool is_bare = suffix.text == ".up.weight" || suffix.text == ".down.weight";
   return !is_bare || name.find("lora") != name.npos;
 }
 
 // nullptr if there is none.
-const Ending* ending_of(std::string_view name) {
+const KeySuffix* suffix_of(std::string_view name) {
   const auto* const found =
-      std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& ending) {
-        return name.ends_with(ending.text) && name.size() > ending.text.size() &&
-               may_end_in(name, ending);
+      std::find_if(kKeySuffixes.begin(), kKeySuffixes.end(), [&](const KeySuffix& suffix) {
+        return name.ends_with(suffix.text) && name.size() > suffix.text.size() &&
+               may_end_in(name, suffix);
       });
-  return found == kEndings.end() ? nullptr : found;
+  return found == kKeySuffixes.end() ? nullptr : found;
 }
 
 }  // namespace
@@ -167,15 +167,15 @@ const Ending* ending_of(std::string_view name) {
 AdapterKey parse_adapter_key(std::string_view tensor) {
   const auto name = without_wrappers(std::string(tensor));
   const auto plain = without_adapter_name(name);
-  const auto* const ending = ending_of(plain);
-  if (!ending) return {name, AdapterRole::kReplacement};
-  const auto module = std::string_view(plain).substr(0, plain.size() - ending->text.size());
-  return {std::string(without_trailing(module)), ending->role};
+  const auto* const suffix = suffix_of(plain);
+  if (!suffix) return {name, AdapterRole::kReplacement};
+  const auto module = std::string_view(plain).substr(0, plain.size() - suffix->text.size());
+  return {std::string(without_trailing(module)), suffix->role};
 }
 
 std::string_view unreadable_kind(std::string_view tensor) {
-  const auto* const ending = ending_of(without_adapter_name(without_wrappers(std::string(tensor))));
-  return ending ? ending->kind : std::string_view();
+  const auto* const suffix = suffix_of(without_adapter_name(without_wrappers(std::string(tensor))));
+  return suffix ? suffix->kind : std::string_view();
 }
 
 bool is_surely_of_adapter(std::string_view tensor) {

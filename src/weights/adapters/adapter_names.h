@@ -33,7 +33,7 @@ struct AdapterTarget {
   std::string name;    // as peft's patterns have it: in the part, with dots
   std::string part;    // the prefix as peft names the part: "transformer"
   Share rows;          // of our tensor
-  Order order = {};
+  RowOrder order = {};
 };
 
 // All modules that may change `layer`, which has `num_rows` outputs.

@@ -64,8 +64,8 @@ std::shared_ptr<const LowRank> UnmergedAdapters::add(const TensorRequest& reques
   return low_rank;
 }
 
-// In the load's dtype. If that is the file's and the device a CPU, the mapped file is used in
-// place.
+// The product is in the load's dtype. If that is the file's and the device a CPU, the mapped file
+// is used in place.
 LowRank UnmergedAdapters::product_of(const Change& change, const Place& place) const {
   const auto options = at::TensorOptions(place.request.dtype).device(device_);
   const auto& [down, up] = *change.delta.product;
@@ -100,8 +100,8 @@ UnmergedAdapters::Made UnmergedAdapters::made_or_error(const Place& place,
   }
 }
 
-// On all threads: a request that brings an adapter of its own waits until every number of the file
-// was read. The first weight's error is thrown, whichever thread was first.
+// All threads take part: a request that brings an adapter of its own waits until every number of
+// the file was read. The first weight's error is thrown, whichever thread was first.
 std::vector<LowRank> UnmergedAdapters::made(const std::vector<AppliedAdapter>& adapters,
                                             UsedTensors& used) const {
   const PartAdapters of_part(part_, adapters);

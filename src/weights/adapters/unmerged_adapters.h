@@ -26,7 +26,7 @@ class UnmergedAdapters {
   // does not fit or is more than low-rank products.
   void apply(const std::vector<AppliedAdapter>& adapters);
 
-  // Like apply(), between two requests; everything the adapters change must be here. The last few
+  // Applies adapters between two requests; everything that they change must be here. The last few
   // sets of adapters are kept. `warn` hears of tensors that the part lacks.
   void switch_to(const std::vector<AppliedAdapter>& adapters,
                  const std::function<void(const std::string&)>& warn = {});

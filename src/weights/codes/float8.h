@@ -1,4 +1,4 @@
-// Codes that are themselves 8-bit floating-point numbers, e4m3, as torchao quantises
+// Codes that are themselves 8-bit floating-point numbers, e4m3, as torchao quantizes
 // (`Float8Tensor`, by row):
 //
 //   scale = max(|w|) / 448       of the row, in float32, above 0

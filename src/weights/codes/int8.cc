@@ -33,7 +33,7 @@ Tensor with_low_rank(const Matrix& matrix, at::ScalarType dtype) {
 }  // namespace
 
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form) {
-  check(form != Quantize::kNone, "a matrix that is quantised needs a form with codes");
+  check(form != Quantize::kNone, "a matrix that is quantized needs a form with codes");
   if (form == Quantize::kFloat8) return float8_rows(rows_NC);
   const auto scales = scales_of(rows_NC);
   const auto kept = form == Quantize::kInt8V1 ? scales : scales.to(at::kFloat);

@@ -1,4 +1,4 @@
-// Eight-bit codes of a matrix's rows, as torchao quantises (`Int8Tensor`, symmetric, by row).
+// Eight-bit codes of a matrix's rows, as torchao quantizes (`Int8Tensor`, symmetric, by row).
 //
 //   scale = max(|w|) / 127.5          of the row, at least float32's epsilon
 //   code  = clamp(round(w * (1 / scale)), -128, 127)     half to even

@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-// At most one for each row.
+// A row has at most one.
 bool has_row_scales(const StoredTensor& stored) {
   const auto* const scales = stored.scales.get();
   return !scales || scales->entry.shape.empty() ||

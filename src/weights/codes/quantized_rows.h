@@ -1,4 +1,4 @@
-// Codes of rows that are quantised some megabytes at a time, so that numbers never lie beside all
+// Codes of rows that are quantized some megabytes at a time, so that numbers never lie beside all
 // of their codes.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// How many numbers are best quantised at once: a GPU starts some kernels per run, a CPU keeps a run
+// How many numbers are best quantized at once: a GPU starts some kernels per run, a CPU keeps a run
 // in its cache.
 std::int64_t numbers_quantized_at_once(at::Device device);
 
@@ -20,7 +20,7 @@ class QuantizedRows {
   };
   QuantizedRows(const Shape& shape, Quantize form, at::Device device);
 
-  // The next rows [R C], of all columns. Whole rows are quantised and then the wanted columns kept,
+  // The next rows [R C], of all columns. Whole rows are quantized and then the wanted columns kept,
   // so a share has the codes of one device. Codes and scales have the same bits on every device.
   void add(const Tensor& numbers_RC);
   const Matrix& codes() const { return codes_; }

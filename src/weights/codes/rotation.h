@@ -1,4 +1,4 @@
-// Weights whose neighbours were rotated together before quantising (ConvRot), so that no column has
+// Weights whose neighbours were rotated together before quantizing (ConvRot), so that no column has
 // larger numbers than others.
 #pragma once
 
@@ -18,5 +18,8 @@ Tensor rotated(const Tensor& numbers_RC, std::int64_t together);
 // The form that a file's int8 codes of rotated numbers are kept in where `asked` is asked for. They
 // are made for tokens in 8 bits: only kInt8 and kInt8V1 ask for the numbers they stand for.
 Quantize form_of_rotated(Quantize asked);
+
+// Whether these codes then multiply tokens in 8 bits, where the device can.
+bool multiplies_rotated(Quantize asked);
 
 }  // namespace braid

@@ -25,6 +25,4 @@ struct PageSource {
   std::function<void()> done = {};            // called once it is in its page
 };
 
-PageSource source_of(const Tensor& tensor);
-
 }  // namespace braid

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "weights/paging/locked_memory.h"
 #include "weights/paging/page_bytes.h"
+#include "weights/sources/identity.h"
 
 namespace braid {
 namespace {
@@ -46,6 +47,8 @@ int Pages::add_group(const std::string& name, PageUse use, int blocks) {
   groups_.push_back({.page = {.name = name}, .use = use, .blocks = blocks});
   return int(groups_.size()) - 1;
 }
+
+Tensor Pages::add(const Tensor& tensor) { return add(source_of(tensor)).front(); }
 
 std::vector<Tensor> Pages::add(PageSource source) {
   auto& group = groups_.back();

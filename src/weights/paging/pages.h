@@ -39,7 +39,7 @@ class Pages {
   // finish(). The sources are built, one after another, when their group is closed; for pages
   // already on disk they are not built.
   std::vector<Tensor> add(PageSource source);
-  Tensor add(const Tensor& tensor) { return add(source_of(tensor)).front(); }
+  Tensor add(const Tensor& tensor);
   void finish();
 
   // While computing: code between the two may use the group's tensors. enter() throws what reading

@@ -11,7 +11,6 @@
 #include "weights/codes/int8.h"
 #include "weights/codes/packed.h"
 #include "weights/paging/checksum.h"
-#include "weights/paging/page_source.h"
 
 namespace braid {
 namespace {

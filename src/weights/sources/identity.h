@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braid/memory.h"
+#include "weights/paging/page_source.h"
 #include "weights/sources/row_ranges.h"
 
 namespace braid {
@@ -23,7 +24,10 @@ std::string identity_of(const std::vector<StoredTensor>& stored);
 // "columns 0+64 128+64"; empty for all columns.
 std::string identity_of(const std::vector<Share>& columns);
 
-// What quantising known numbers to `form` in `dtype` gives; changes whenever the quantiser does.
+// What quantizing known numbers to `form` in `dtype` gives; changes whenever the quantizer does.
 std::string identity_of(Quantize form, at::ScalarType dtype);
+
+// A tensor in memory as the contents of a page.
+PageSource source_of(const Tensor& tensor);
 
 }  // namespace braid

@@ -28,7 +28,7 @@ Assembled numbers_read(const TensorPlan& plan, const Shard& shard, at::ScalarTyp
   return {.tensor = drawn.values->share(drawn.path, plan.shape, shard, options), .read = {}};
 }
 
-// Drawing spreads all values each time, so that it draws more at once than is quantised.
+// Drawing spreads all values each time, so that it draws more at once than is quantized.
 void quantize_drawn(const TensorPlan& plan, const Target& target, QuantizedRows& rows) {
   constexpr std::int64_t kNumbersDrawnAtOnce = std::int64_t(1) << 22;
   const auto at_once = rows_at_once(kNumbersDrawnAtOnce, plan.shape[1]);

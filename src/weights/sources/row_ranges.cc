@@ -77,11 +77,11 @@ BytesRead& BytesRead::operator+=(const BytesRead& more) {
   return *this;
 }
 
-std::vector<Share> runs_in(const Order& order, std::int64_t rows) {
+std::vector<Share> runs_in(const RowOrder& order, std::int64_t rows) {
   switch (order.way) {
-    case Order::kSwapHalves:
+    case RowOrder::kSwapHalves:
       return {{.begin = rows / 2, .count = rows - rows / 2}, {.begin = 0, .count = rows / 2}};
-    case Order::kDeinterleave: {
+    case RowOrder::kDeinterleave: {
       std::vector<Share> runs;
       for (std::int64_t head = 0; head < rows; head += order.head_width)
         for (const std::int64_t first : {0, 1})
@@ -89,8 +89,8 @@ std::vector<Share> runs_in(const Order& order, std::int64_t rows) {
             runs.push_back({.begin = head + row, .count = 1});
       return runs;
     }
-    case Order::kFlattened:
-    case Order::kAsStored:
+    case RowOrder::kFlattened:
+    case RowOrder::kAsStored:
       break;
   }
   return {{.begin = 0, .count = rows}};

@@ -14,7 +14,7 @@ namespace braid {
 // Stored tensors whose rows, joined and each reordered, are those of one of ours.
 struct StoredRows {
   std::vector<std::shared_ptr<const StoredTensor>> tensors = {};
-  Order order = {};
+  RowOrder order = {};
 };
 
 // Neighbouring rows of one stored tensor, and several such ranges one after another.
@@ -28,7 +28,7 @@ using RowRanges = std::vector<RowRange>;
 RowRange all_rows(std::shared_ptr<const StoredTensor> stored);
 
 // The runs of stored rows, of `rows`, of which ours are made in this order.
-std::vector<Share> runs_in(const Order& order, std::int64_t rows);
+std::vector<Share> runs_in(const RowOrder& order, std::int64_t rows);
 
 // Where the given rows of ours are stored, in order.
 RowRanges ranges_of(const StoredRows& from, const std::vector<Share>& rows);
@@ -36,7 +36,7 @@ RowRanges ranges_of(const StoredRows& from, const std::vector<Share>& rows);
 // The total number of rows or columns in the shares.
 std::int64_t total_count(const std::vector<Share>& shares);
 
-// As many rows of a width as hold so many numbers; at least one.
+// How many rows of a width hold so many numbers; at least one.
 std::int64_t rows_at_once(std::int64_t numbers, std::int64_t width);
 
 // The ranges cut into shorter ones, each of about so many numbers: by default, a few megabytes.

@@ -38,7 +38,7 @@ std::shared_ptr<TensorSource> stored_tensors(Checkpoint checkpoint, Names names)
 std::shared_ptr<TensorSource> synthetic_tensors();
 // Tensors of `source`, checked but not read.
 std::shared_ptr<TensorSource> unread_tensors(std::shared_ptr<TensorSource> source);
-// As unread_tensors(); everything asked for is added to `asked`.
+// The same; everything asked for is added to `asked`.
 std::shared_ptr<TensorSource> surveyed_tensors(std::shared_ptr<TensorSource> source,
                                                std::vector<SurveyedTensor>& asked);
 

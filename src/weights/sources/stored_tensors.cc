@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// Without extents of 1.
+// Drops extents of 1.
 std::vector<std::int64_t> essential(at::IntArrayRef shape) {
   std::vector<std::int64_t> rest;
   for (const auto extent : shape)
@@ -31,11 +31,11 @@ std::vector<std::int64_t> shape_as_rows(at::IntArrayRef stored, at::IntArrayRef 
 bool may_stay_there(const StoredRows& from) {
   const auto& first = *from.tensors.front();
   const bool is_in_order =
-      from.order.way == Order::kAsStored || from.order.way == Order::kFlattened;
+      from.order.way == RowOrder::kAsStored || from.order.way == RowOrder::kFlattened;
   return from.tensors.size() == 1 && is_in_order && !first.is_quantized() && first.is_aligned();
 }
 
-// Whether codes of float8 are as Braid quantises. Every share is kept as stored, or none is.
+// Whether codes of float8 are as Braid quantizes. Every share is kept as stored, or none is.
 bool are_float8_codes(const StoredRows& from) {
   return from.tensors.front()->entry.type == ElementType::kFloat8E4M3 && can_stay_coded(from) &&
          std::any_of(from.tensors.begin(), from.tensors.end(),
@@ -68,7 +68,7 @@ class StoredTensors : public TensorSource {
 
   std::optional<TensorPlan> find(const TensorRequest& request) override;
 
-  // Under the names that files have, too: "quant_conv" is "conv1" in Wan's own.
+  // Skips the names that files have, too: "quant_conv" is "conv1" in Wan's own.
   std::int64_t skip(const std::string& scope) override {
     std::vector<std::string> patterns = {names_.prefix + scope + ".**"};
     for (const auto& rule : names_.spellings)
@@ -92,7 +92,7 @@ class StoredTensors : public TensorSource {
   void check_all_used() const;
 
   StoredTensor stored_as(const std::string& tensor, at::IntArrayRef shape,
-                         const Order& order) const;
+                         const RowOrder& order) const;
   void join_scales(const std::string& tensor, StoredTensor& stored);
 
   const Checkpoint checkpoint_;
@@ -161,11 +161,11 @@ void StoredTensors::join_scales(const std::string& tensor, StoredTensor& stored)
 // Shapes may differ by extents of 1, which writers add or drop: [D] for [1, D], and a convolution
 // of single pixels for a matrix. Codes keep their rows.
 StoredTensor StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape,
-                                      const Order& order) const {
+                                      const RowOrder& order) const {
   auto stored = *checkpoint_.find(tensor);
   const auto& has = stored.entry.shape;
   const auto wanted = shape_as_rows(has, shape);
-  const bool is_flat = order.way == Order::kFlattened && has.size() == 1 &&
+  const bool is_flat = order.way == RowOrder::kFlattened && has.size() == 1 &&
                        !stored.is_quantized() && c10::multiply_integers(shape) == has.front();
   if (wanted == has || (!is_flat && essential(wanted) != essential(has))) return stored;
   const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;

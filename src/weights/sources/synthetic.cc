@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "weights/paging/page_source.h"
+#include "weights/sources/identity.h"
 
 namespace braid {
 namespace {

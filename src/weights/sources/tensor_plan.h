@@ -28,7 +28,7 @@ struct TensorPlan {
   // Numbers, decoded if they are coded; 8-bit codes with separate scales; or what the file has.
   enum class Take { kNumbers, kCodes, kStored } take = Take::kNumbers;
   StoredRows scales = {};                        // of kCodes
-  Quantize form = Quantize::kNone;               // of the result: numbers are quantised to it
+  Quantize form = Quantize::kNone;               // of the result: numbers are quantized to it
   AdapterChanges changes = {};                   // of numbers, before they are rounded
   std::shared_ptr<const LowRank> low_rank = {};  // for a matrix
 
@@ -44,7 +44,7 @@ struct KeptTensor {
   std::int64_t own_rows = 0, own_columns = 0;
 };
 
-// What a plan keeps, and what is kept of a matrix of `dtype` that is quantised.
+// What a plan keeps, and what is kept of a matrix of `dtype` that is quantized.
 std::vector<KeptTensor> kept_tensors(const TensorPlan& plan);
 std::vector<KeptTensor> kept_tensors(Quantize form, at::ScalarType dtype);
 

@@ -80,7 +80,7 @@ TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
   expect_refused({"--tp", "2", "--shares", "tp=3", "-m", demo}, "it has one: 3");
   expect_refused({"--cfg-parallel", "2", "-m", demo}, "give a negative prompt");
   expect_refused({"--cfg-parallel", "3", "--negative-prompt", "b", "--true-cfg", "2"},
-                 "a step has 2");
+                 "there are 2");
 }
 
 TEST_F(BadFlags, LayoutsThatOnlyTheModelRefuses) {

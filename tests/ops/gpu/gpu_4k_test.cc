@@ -82,7 +82,7 @@ TEST_F(Gpu4K, LastTokenIsJoined) {
   EXPECT_TRUE(at::equal(last(gpu::joined_gelu(attended, mlp)), want));
 }
 
-TEST_F(Gpu4K, LastTokenIsQuantised) {
+TEST_F(Gpu4K, LastTokenIsQuantized) {
   const auto x = draw({kBatch * kTokens, kHidden});
   const auto want = gpu::quantize_rows(last(x).contiguous(), Quantize::kInt8);
   const LastBlocksOnly only(1);

@@ -23,7 +23,7 @@ class GpuEdges : public testing::Test {
   }
 };
 
-TEST_F(GpuEdges, TheWidestRowIsNormedAndQuantised) {
+TEST_F(GpuEdges, TheWidestRowIsNormedAndQuantized) {
   const auto x = at::linspace(-2, 2, gpu::kWidestRow, there(at::kFloat)).view({1, 1, -1});
   const auto zero = at::zeros_like(x);
   const auto got = gpu::modulated_norm(x, {.shift = zero, .scale = zero, .gate = {}});

@@ -1,4 +1,4 @@
-// Conversions: the result loads without being quantised again and computes the same bits.
+// Conversions: the result loads without being quantized again and computes the same bits.
 #include "pipeline/conversion/convert.h"
 #include "message_of.h"
 
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 class Convert : public testing::Test {
  protected:
-  // In the dtype of the stored and quantised models: not every CPU chooses it by default.
+  // In the dtype of the stored and quantized models: not every CPU chooses it by default.
   static Recording run(PipelineOptions options) {
     options.dtype = Dtype::kBfloat16;
     const Engine engine(options, {});
@@ -49,7 +49,7 @@ class Convert : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Convert, QuantisedModelsComputeWhatQuantisingOnTheWayInComputes) {
+TEST_F(Convert, QuantizedModelsComputeWhatQuantizingOnTheWayInComputes) {
   for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     const Memory memory{.quantize = form, .quantize_text = form, .keep_dense = {"img_in"}};
     const auto out = folder_ / std::to_string(int(form));

@@ -211,7 +211,7 @@ void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter&
   meter.peak_from_here();
   see_references_once(job, denoisers);
   rank.kept = meter.live() - at_first;
-  auto schedule = job.family->schedule(job.steps, job.size(), /*from_noise=*/true);
+  auto schedule = job.family->schedule(job.steps, job.size(), StartsFrom::kNoise);
   const auto evaluations = branches_of_evaluations(begun, schedule);
   const auto at_prefix = meter.live();
   const OncePerPicture once(denoisers, evaluations,

@@ -77,7 +77,7 @@ TEST_P(CodedFiles, ComputeWhatTheirNumbersComputeInEveryLayout) {
   compare("pipeline parallelism", {.pp = 2});
 }
 
-TEST_P(CodedFiles, ComputeTheSameQuantisedAndPaged) {
+TEST_P(CodedFiles, ComputeTheSameQuantizedAndPaged) {
   compare("int8", {}, {.quantize = Quantize::kInt8}, Dtype::kBfloat16);
   compare("shared int8", {.tp = 2}, {.quantize = Quantize::kInt8Dynamic});
   for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kSequential}) {

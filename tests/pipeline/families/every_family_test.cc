@@ -104,28 +104,28 @@ TEST_P(EveryFamily, LeavesOutBlocksOfPicturesInABatch) {
   EXPECT_LT(relative_error(cached(2), cached(1)), 1e-5);
 }
 
-TEST_P(EveryFamily, IsConvertedToTheWeightsThatItsQuantisationHas) {
+TEST_P(EveryFamily, IsConvertedToTheWeightsThatItsQuantizationHas) {
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
-  const auto quantised = drawn({}, int8)["latents_final"];
-  EXPECT_GT(relative_error(quantised, drawn({})["latents_final"]), 0);
+  const auto quantized = drawn({}, int8)["latents_final"];
+  EXPECT_GT(relative_error(quantized, drawn({})["latents_final"]), 0);
   const TemporaryFolder scratch;
   const auto out = scratch / "int8";
   convert({.model = model().folder, .out = out, .dtype = Dtype::kFloat32, .memory = int8});
   for (const auto* index : {"model_index.json", kModularIndex})
     EXPECT_EQ(is_there(out / index), is_there(model().folder / index)) << index;
-  EXPECT_TRUE(at::equal(quantised, latents_from(out)));
+  EXPECT_TRUE(at::equal(quantized, latents_from(out)));
 }
 
 // The few numbers beside the codes say in what the others are computed.
 TEST_P(EveryFamily, IsComputedInItsOwnDtypeFromCodes) {
-  auto quantised = model().with({}, {.quantize = Quantize::kInt8});
-  quantised.dtype = Dtype::kAuto;
+  auto quantized = model().with({}, {.quantize = Quantize::kInt8});
+  quantized.dtype = Dtype::kAuto;
   const TemporaryFolder scratch;
-  convert({.model = model().folder, .out = scratch / "int8", .memory = quantised.memory});
+  convert({.model = model().folder, .out = scratch / "int8", .memory = quantized.memory});
   auto converted = model().from(scratch / "int8");
   converted.dtype = Dtype::kAuto;
   EXPECT_TRUE(at::equal(model().drawn(converted)["latents_final"],
-                        model().drawn(quantised)["latents_final"]));
+                        model().drawn(quantized)["latents_final"]));
 }
 
 TEST_P(EveryFamily, IsConvertedToOneFileAndBack) {
@@ -138,7 +138,7 @@ TEST_P(EveryFamily, IsConvertedToOneFileAndBack) {
   EXPECT_TRUE(at::equal(latents_from(back), want));
 }
 
-TEST_P(EveryFamily, SharesQuantisedWeightsToTheSameCodes) {
+TEST_P(EveryFamily, SharesQuantizedWeightsToTheSameCodes) {
   const Memory int8{.quantize = Quantize::kInt8};
   const auto one = drawn({}, int8)["velocity_first"];
   for (const int tp : {2, model().most_tp})

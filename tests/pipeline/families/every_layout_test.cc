@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "pipeline/files/found_files.h"
 #include "pipeline/proofs/verify.h"
 #include "predicted.h"
 #include "small_models.h"
@@ -60,7 +61,7 @@ TEST_P(EveryLayout, MovesAndReadsWhatIsPredicted) {
     expect_predicted_traffic(job, degrees, facts);
     if (GetParam().layout.text == TextRanks::kShared) continue;  // the last rank has text, too
     EXPECT_EQ(facts.load.bytes_read.back().all,
-              stored_bytes_of_last_rank(job, find_model(options), degrees));
+              stored_bytes_of_last_rank(job, find_model(options).files, degrees));
   }
 }
 

@@ -12,6 +12,8 @@
 #include "base/json.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
+#include "pipeline/planner/named_job.h"
 #include "pipeline/proofs/verify.h"
 #include "predicted.h"
 #include "small_model.h"
@@ -116,7 +118,7 @@ TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
   const auto job = job_of(deploy(options), request);
   const auto degrees = degrees_of(GetParam().layout);
   expect_predicted_traffic(job, degrees, facts);
-  const auto files = find_model(options);
+  const auto files = find_model(options).files;
   auto want = stored_bytes_of_last_rank(job, files, degrees);
   if (job.layout.text == TextRanks::kShared) {  // the needed tensors and the token table
     const auto& text = job.family->part(Part::Role::kText);
@@ -165,17 +167,17 @@ class Flux2Files : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(Flux2Files, AreConvertedToTheWeightsThatQuantisationHas) {
+TEST_F(Flux2Files, AreConvertedToTheWeightsThatQuantizationHas) {
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
   for (const std::string model : {"klein-base", "flux2-dev"}) {
     const auto plain = options_of(model);
-    const auto quantised = run(options_of(model, {}, int8)).at("latents_final");
-    EXPECT_GT(relative_error(quantised, plain_latents(model)), 0) << model;
+    const auto quantized = run(options_of(model, {}, int8)).at("latents_final");
+    EXPECT_GT(relative_error(quantized, plain_latents(model)), 0) << model;
     const auto out = folder_ / model;
     convert({.model = plain.model, .out = out, .dtype = Dtype::kFloat32, .memory = int8});
     auto converted = plain;
     converted.model = out;
-    EXPECT_TRUE(at::equal(run(converted).at("latents_final"), quantised)) << model;
+    EXPECT_TRUE(at::equal(run(converted).at("latents_final"), quantized)) << model;
   }
 }
 
@@ -241,7 +243,7 @@ TEST_F(Flux2Files, AreToldOfWhereTheirChatIsAnother) {
 }
 
 std::int64_t parameters(const std::string& name, const std::string& folder) {
-  const auto job = surveyed(*named_job(name));
+  const auto job = surveyed(named_job(name));
   std::int64_t sum = 0;
   for (const auto& part : job.family->description().parts)
     if (part.folder == folder)

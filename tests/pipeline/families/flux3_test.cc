@@ -7,6 +7,7 @@
 #include "pipeline/families/flux3/references.h"
 #include "pipeline/files/model_folder.h"
 #include "pipeline/pictures/check_pictures.h"
+#include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "predicted.h"
 #include "small_models.h"
@@ -117,13 +118,13 @@ TEST(Flux3Family, DrawsNoiseInFloat32AndRoundsIt) {
 
 // As published. Layers of the text encoder after the last state are not needed.
 TEST(Flux3Family, IsPlannedByName) {
-  const auto job = surveyed(*named_job("flux3-klein-base"));
+  const auto job = surveyed(named_job("flux3-klein-base"));
   EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 5'538'458'368);
   EXPECT_EQ(numbers_of_part(job, Part::Role::kText), std::int64_t(32) * 100'930'816);
   EXPECT_EQ(job.branches, 2);
   EXPECT_EQ(job.steps, 50);
   EXPECT_EQ(job.text_tokens, 560);
-  const auto distilled = *named_job("flux3-klein");
+  const auto distilled = named_job("flux3-klein");
   EXPECT_EQ(distilled.branches, 1);
   EXPECT_EQ(distilled.steps, 16);
   EXPECT_EQ(distilled.image_tokens(), 4096);
@@ -131,8 +132,9 @@ TEST(Flux3Family, IsPlannedByName) {
 
 // Computed by diffusers' scheduler.
 TEST(Flux3Family, HasItsSchedule) {
-  const auto sigmas =
-      named_family("flux3-klein")->schedule(16, {.width = 1024, .height = 1024}, true).sigmas;
+  const auto sigmas = named_family("flux3-klein")
+                          ->schedule(16, {.width = 1024, .height = 1024}, StartsFrom::kNoise)
+                          .sigmas;
   const std::vector<float> want = {1,      .9905F, .9798F, .9678F, .9541F, .9384F,
                                    .9203F, .8991F, .8739F, .8435F, .8061F, .7590F,
                                    .6979F, .6153F, .4975F, .3160F, 0};

@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "message_of.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/model_folder.h"
+#include "pipeline/files/published.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 
@@ -75,7 +77,7 @@ TEST(ModelDirectory, IsKnownByAllClassesOfItsModel) {
       const auto usual = index["_class_name"].get<std::string>();
       index["_class_name"] = saved_as;
       write_file(folder / "model_index.json", index.dump());
-      EXPECT_EQ(family_in(folder.path()).pipeline_class, usual) << saved_as;
+      EXPECT_EQ(family_of_directory(folder.path()).pipeline_class, usual) << saved_as;
     }
 }
 
@@ -106,7 +108,7 @@ class FoundFiles : public testing::Test {
     return {.model = model, .published = published(), .comfy = comfy()};
   }
   std::string refusal(const PipelineOptions& options) const {
-    return message_of([&] { with_files_found(options); });
+    return message_of([&] { (void)find_model(options); });
   }
   const TemporaryFolder folder_;
 };
@@ -117,7 +119,7 @@ TEST_F(FoundFiles, MakeTheDirectorysPicture) {
     EXPECT_EQ(picture_of(options(name)), own) << name;
   const auto alone = comfy() / "models/diffusion_models/basic_dev.safetensors";
   EXPECT_EQ(picture_of(options(alone)), own);
-  const auto found = with_files_found(options());
+  const auto found = find_model(options()).options;
   EXPECT_EQ(found.components.filename(), "Basic-dev");
   EXPECT_EQ(found.vae_file.filename(), "three.safetensors");
   EXPECT_TRUE(found.comfy.empty());
@@ -128,9 +130,9 @@ TEST_F(FoundFiles, AreFoundOnceThoughLinksLeadToThemAgain) {
   fs::create_directory_symlink("diffusion_models", models / "unet");
   for (const char* const name : {"one", "two"})
     fs::create_directory_symlink("..", models / "text_encoders" / name);
-  const auto found = with_files_found(options("basic_dev"));
+  const auto found = find_model(options("basic_dev")).options;
   EXPECT_EQ(found.model.filename(), "basic_dev.safetensors");
-  EXPECT_EQ(found.text_encoder_files, with_files_found(options()).text_encoder_files);
+  EXPECT_EQ(found.text_encoder_files, find_model(options()).options.text_encoder_files);
 }
 
 TEST_F(FoundFiles, MayAllLieInOne) {
@@ -157,26 +159,26 @@ TEST_F(FoundFiles, AreTheLargestThatFit) {
   auto wide = tensors_of(Checkpoint::open(kModel / "text_encoder_2", "model"));
   for (auto& [name, tensor] : wide) tensor = tensor.to(at::kFloat);
   write_file(comfy() / "models/clip/wide.safetensors", write_safetensors(wide));
-  const auto texts = with_files_found(options()).text_encoder_files;
+  const auto texts = find_model(options()).options.text_encoder_files;
   ASSERT_EQ(texts.size(), 2);
   EXPECT_EQ(texts[0].filename(), "one.safetensors");
   EXPECT_EQ(texts[1].filename(), "wide.safetensors");
   auto chosen = options();
   chosen.text_encoder_files = {comfy() / "models/text_encoders/other/two.safetensors"};
-  EXPECT_EQ(with_files_found(chosen).text_encoder_files[0], chosen.text_encoder_files[0]);
+  EXPECT_EQ(find_model(chosen).options.text_encoder_files[0], chosen.text_encoder_files[0]);
 }
 
 TEST_F(FoundFiles, OfOneShapeAreToldByTheirNames) {
   const auto chosen = [&](const std::string& name) {
     const auto file = folder_ / name;
     fs::copy_file(kParity / "basic/transformer.safetensors", file);
-    return published_directory(file, published()).filename().string();
+    return choose_published(file, published()).directory.filename().string();
   };
   EXPECT_EQ(chosen("basic-dev-fp8.safetensors"), "Basic-dev");
   EXPECT_EQ(chosen("BASIC_base_dev.safetensors"), "Basic-base-dev");
   EXPECT_EQ(chosen("merge.safetensors"), "Basic-dev");
   const auto other = kParity / "schnell/model/transformer/diffusion_pytorch_model.safetensors";
-  EXPECT_EQ(published_directory(other, published()).filename(), "Schnell");
+  EXPECT_EQ(choose_published(other, published()).directory.filename(), "Schnell");
 }
 
 TEST_F(FoundFiles, ThatAreNotThereAreNamed) {

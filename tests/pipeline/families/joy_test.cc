@@ -11,6 +11,7 @@
 #include "joy_model.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/families/joy/sizes.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/sampling/noise.h"
 #include "pipeline/settings.h"
@@ -54,7 +55,7 @@ class JoyFixture {
 
 // The negative prompt reuses what was seen of the pictures for the first prompt.
 TEST(JoyText, LooksAtThePicturesOfARequestOnce) {
-  const auto files = find_model(joy_with());
+  const auto files = find_model(joy_with()).files;
   const auto family = open_family(files);
   const auto weights_of = [&](const Part& part) {
     return Weights(tensors_of_part(part, files), {.dtype = at::kFloat});
@@ -70,6 +71,29 @@ TEST(JoyText, LooksAtThePicturesOfARequestOnce) {
   EXPECT_TRUE(at::equal(encoded(), alone)) << "it looked again";
   prompt.seen = std::make_shared<std::any>();
   EXPECT_FALSE(at::equal(encoded(), alone));
+}
+
+// The system turn is no part of the prompt's tokens.
+TEST(JoyText, WarnsOfAsManyTokensAsCountersPromise) {
+  const TemporaryFolder folder;
+  const auto model = folder / "model";
+  fs::copy(kJoy / "model", model, fs::copy_options::recursive);
+  auto index = read_json(model / "model_index.json");
+  index["text_token_max_length"] = 16;
+  write_file(model / "model_index.json", index.dump());
+  const auto files = find_model(joy_with({}, {}, model)).files;
+  const auto family = open_family(files);
+  const auto weights_of = [&](const Part& part) {
+    return Weights(tensors_of_part(part, files), {.dtype = at::kFloat});
+  };
+  Prompt prompt{.text = "a star", .second = {}};
+  for (int i = 0; i < 5; ++i) prompt.text += " on a red circle";
+  std::vector<std::string> warnings;
+  (void)family->load_text(files.folder, at::kCPU, weights_of, {})
+      ->encode(prompt, kMostTextTokens, [&](const std::string& one) { warnings.push_back(one); });
+  EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("longer than the 16 tokens that")));
+  const PromptCounter counter(family->prompt_readers(), files.folder);
+  EXPECT_EQ(counter.count(prompt.text, "", kMostTextTokens).front().limit, 16);
 }
 
 // Merged by hand: W + scale * up * down, compared with the LoRA beside the weights.
@@ -127,7 +151,7 @@ TEST(JoyParity, ASampleOfTheReferenceIsDrawnBehindTheNoise) {
   const JoyFixture want("edit");
   const auto cut = joy_cover(joy_reference(0), {.width = 1152, .height = 832});
   const auto pixels = at::tensor(cut.rgb, at::kByte).view({1, 832, 1152, 3}).permute({0, 3, 1, 2});
-  const auto files = find_model(joy_with());
+  const auto files = find_model(joy_with()).files;
   const auto family = open_family(files);
   const auto stored = files.open("vae");
   const auto& part = family->part(Part::Role::kDecoder);
@@ -162,7 +186,7 @@ TEST(JoySizes, AreTheReferences) {
 }
 
 TEST(JoySizes, AreToldOfWhereTheyWereAskedFor) {
-  const auto limits = open_family(find_model(joy_with()))->description().limits;
+  const auto limits = open_family(find_model(joy_with()).files)->description().limits;
   std::vector<std::string> told;
   const auto settled = [&](Request request) {
     told.clear();
@@ -205,16 +229,16 @@ class JoyFiles : public testing::Test {
 
 class SlowJoyFiles : public JoyFiles {};
 
-TEST_F(SlowJoyFiles, AreConvertedToTheWeightsThatQuantisationHas) {
+TEST_F(SlowJoyFiles, AreConvertedToTheWeightsThatQuantizationHas) {
   const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
   const auto request = joy_request();
-  const auto quantised = recorded_latents(joy_with({}, int8), request).at("latents_final");
+  const auto quantized = recorded_latents(joy_with({}, int8), request).at("latents_final");
   const auto out = folder_ / "int8";
   convert({.model = kJoy / "model", .out = out, .dtype = Dtype::kFloat32, .memory = int8});
   const auto converted = recorded_latents(joy_with({}, {}, out), request).at("latents_final");
-  EXPECT_TRUE(at::equal(converted, quantised));
+  EXPECT_TRUE(at::equal(converted, quantized));
   const auto& exact = joy_drawn_plainly().facts.recording.at("latents_final");
-  EXPECT_GT(largest_difference(quantised, exact), 1e-5);
+  EXPECT_GT(largest_difference(quantized, exact), 1e-5);
 }
 
 TEST_F(JoyFiles, AreRefusedWhereTheyDoNotFit) {

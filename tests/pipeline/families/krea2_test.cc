@@ -8,6 +8,7 @@
 #include "models/krea2/model.h"
 #include "pipeline/families/krea2/krea2.h"
 #include "pipeline/planner/costs/memory.h"
+#include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "predicted.h"
 #include "small_models.h"
@@ -87,7 +88,7 @@ TEST(Krea2Family, CopiesWhatFusesTextOncePerPicture) {
 }
 
 TEST(Krea2Family, PlansTheTextAndTheVectorsThatAreHeldForAllSteps) {
-  const auto job = surveyed(*named_job("krea-2-raw"));
+  const auto job = surveyed(named_job("krea-2-raw"));
   const auto bytes = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
   EXPECT_EQ(bytes.kept, 2 * 512 * 6144 * 2);
   EXPECT_EQ(bytes.modulations, std::int64_t(2) * 28 * 7 * 6144 * 2);
@@ -96,12 +97,12 @@ TEST(Krea2Family, PlansTheTextAndTheVectorsThatAreHeldForAllSteps) {
 
 // These are the published ones.
 TEST(Krea2Family, IsPlannedByName) {
-  const auto job = surveyed(*named_job("krea-2-raw"));
+  const auto job = surveyed(named_job("krea-2-raw"));
   EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 12'820'073'036);
   EXPECT_EQ(numbers_of_part(job, Part::Role::kText), std::int64_t(35) * 100'930'816);
   EXPECT_EQ(job.branches, 2);
   EXPECT_EQ(job.steps, 28);
-  const auto turbo = *named_job("krea-2-turbo");
+  const auto turbo = named_job("krea-2-turbo");
   EXPECT_EQ(turbo.branches, 1);
   EXPECT_EQ(turbo.steps, 8);
   EXPECT_EQ(turbo.image_tokens(), 4096);
@@ -110,7 +111,9 @@ TEST(Krea2Family, IsPlannedByName) {
 // Computed by diffusers' scheduler: tests/data/parity has others.
 TEST(Krea2Family, HasTheScheduleOfItsKind) {
   const auto sigmas = [](const char* name) {
-    return named_family(name)->schedule(8, {.width = 1024, .height = 1024}, true).sigmas;
+    return named_family(name)
+        ->schedule(8, {.width = 1024, .height = 1024}, StartsFrom::kNoise)
+        .sigmas;
   };
   const std::vector<float> raw = {1,       .94543F, .88131F, .80488F, .71223F,
                                   .59759F, .45206F, .26122F, 0},
@@ -123,7 +126,7 @@ TEST(Krea2Family, HasTheScheduleOfItsKind) {
 TEST(Krea2Family, PlansWhatItsHeadsForbid) {
   const auto devices = devices_named("", "8xh100");
   const auto machine = Machine{devices, link_of(devices), link_of(devices)};
-  auto job = *named_job("krea-2-turbo");
+  auto job = named_job("krea-2-turbo");
   bool has_tp8 = false;
   for (const auto& layout : plan_layouts(job, machine))
     has_tp8 |= layout.grid.tp == 8 && layout.fits();

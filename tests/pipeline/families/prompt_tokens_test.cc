@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "braid/braid.h"
 #include "pipeline/families/family.h"
-#include "pipeline/files/model_files.h"
+#include "pipeline/files/found_files.h"
 
 namespace braid::prompt_tokens_test {
 
@@ -18,7 +18,7 @@ std::string parity_model(const std::string& name) {
 }
 
 PromptCounter counter_of(const std::string& model) {
-  const auto files = find_model({.model = model});
+  const auto files = find_model({.model = model}).files;
   return {open_family(files)->prompt_readers(), files.folder};
 }
 

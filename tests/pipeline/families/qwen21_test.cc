@@ -6,6 +6,7 @@
 #include "message_of.h"
 #include "pipeline/families/qwen21/describe.h"
 #include "pipeline/planner/costs/memory.h"
+#include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "predicted.h"
 #include "small_models.h"
@@ -121,7 +122,7 @@ TEST(Qwen21Family, DrawsTheSizeOfItsLastReference) {
 
 // As published. The vision tower and the language model have all their layers.
 TEST(Qwen21Family, IsPlannedByName) {
-  const auto job = surveyed(*named_job("qwen-image-2.1"));
+  const auto job = surveyed(named_job("qwen-image-2.1"));
   EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 7'115'124'736);
   // With post_quant_conv, and without three convolutions over time.
   EXPECT_EQ(numbers_of_part(job, Part::Role::kDecoder),
@@ -129,12 +130,12 @@ TEST(Qwen21Family, IsPlannedByName) {
   EXPECT_EQ(job.branches, 1);
   EXPECT_EQ(job.steps, 40);
   EXPECT_EQ(job.image_tokens(), 4096);
-  EXPECT_EQ(named_job("qwen-image-2.1-turbo")->steps, 8);
+  EXPECT_EQ(named_job("qwen-image-2.1-turbo").steps, 8);
 }
 
 // Two branches of 4096 tokens of text, in each of 32 blocks keys and values of 4096 numbers.
 TEST(Qwen21Family, PlansThePrefixThatIsHeld) {
-  const auto job = surveyed(*named_job("qwen-image-2.1"));
+  const auto job = surveyed(named_job("qwen-image-2.1"));
   const auto bytes = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
   EXPECT_EQ(bytes.kept, std::int64_t(job.text_tokens) * 32 * 2 * 4096 * 2);
   EXPECT_EQ(bytes.modulations, std::int64_t(40) * 9 * 4096 * 2);
@@ -145,13 +146,13 @@ TEST(Qwen21Family, HasTheScheduleOfItsKind) {
   const PictureSize size{.width = 1024, .height = 1024};
   const std::vector<float> eight = {1,       .91602F, .82005F, .70929F, .58007F,
                                     .42735F, .24405F, .02F,    0};
-  EXPECT_THAT(named_family("qwen-image-2.1")->schedule(8, size, true).sigmas,
+  EXPECT_THAT(named_family("qwen-image-2.1")->schedule(8, size, StartsFrom::kNoise).sigmas,
               testing::Pointwise(testing::FloatNear(6e-6F), eight));
   const auto turbo = named_family("qwen-image-2.1-turbo");
   const auto& sampling = turbo->description().limits.defaults.sampling;
   const std::vector<float> grid = {1,        .978453F, .95418F,  .926626F, .89508F,
                                    .845148F, .704534F, .414568F, 0};
-  EXPECT_EQ(turbo->schedule_as(sampling, 8, size, true).sigmas, grid);
+  EXPECT_EQ(turbo->schedule_as(sampling, 8, size, StartsFrom::kNoise).sigmas, grid);
 }
 
 TEST(Qwen21Family, RefusesConfigsThatDoNotFitOrAreNotImplemented) {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "message_of.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/picture_requests.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/planner/traffic_text.h"
@@ -42,7 +43,7 @@ Request filled_request() {
 }
 
 RequestLimits filled_limits() {
-  return open_family(find_model(filling_with()))->description().limits;
+  return open_family(find_model(filling_with()).files)->description().limits;
 }
 
 std::string refusal_of_pictures(const PicturesIn& pictures) {
@@ -205,20 +206,21 @@ TEST(QwenImageFilled, IsRefusedWithoutItsPictures) {
 TEST(QwenImageFilled, IsNotWhatOtherNetsDo) {
   auto options = filling_with();
   options.controlnets = {kFollowingNet};
-  const auto limits = open_family(find_model(options))->description().limits;
+  const auto limits = open_family(find_model(options).files)->description().limits;
   auto request = filled_request();
   request.pictures.controls = {{.scale = 0.5}};
   EXPECT_THAT(message_of([&] { settle(request, limits, {}); }),
               HasSubstr("the control picture should have pixels, it has 0x0"));
-  EXPECT_FALSE(info_of(open_family(find_model(options))->description()).pictures.net_fills_in);
+  EXPECT_FALSE(
+      info_of(open_family(find_model(options).files)->description()).pictures.net_fills_in);
   EXPECT_TRUE(
-      info_of(open_family(find_model(filling_with()))->description()).pictures.net_fills_in);
+      info_of(open_family(find_model(filling_with()).files)->description()).pictures.net_fills_in);
 }
 
 TEST(QwenImageFilled, StandsAlone) {
   auto options = filling_with();
   options.controlnets.push_back(kFollowingNet);
-  EXPECT_THAT(message_of([&] { (void)open_family(find_model(options)); }),
+  EXPECT_THAT(message_of([&] { (void)open_family(find_model(options).files); }),
               HasSubstr("fills pictures in: it cannot be used together with others"));
 }
 
@@ -231,7 +233,7 @@ TEST(QwenImageFilled, HasAMaskForEachLatentOfAToken) {
   json["extra_condition_channels"] = 3;
   write_file(scratch / "net/config.json", json.dump());
   EXPECT_THAT(
-      message_of([&] { (void)open_family(find_model(options)); }),
+      message_of([&] { (void)open_family(find_model(options).files); }),
       HasSubstr("'extra_condition_channels' should be 0, or 4 for a ControlNet that fills"));
   json["extra_condition_channels"] = 0;
   write_file(scratch / "net/config.json", json.dump());

@@ -11,6 +11,8 @@
 #include "image/png.h"
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
+#include "pipeline/files/found_files.h"
+#include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
@@ -45,7 +47,7 @@ Request layered_request() {
 }
 
 RequestLimits layered_limits() {
-  return open_family(find_model(layered_with()))->description().limits;
+  return open_family(find_model(layered_with()).files)->description().limits;
 }
 
 std::string refusal_of_request(const Request& request) {
@@ -74,7 +76,7 @@ TEST(QwenImageLayered, ReturnsLayersWithAlphaFromTheLowestUp) {
 
 // Items are first in what is drawn, the whole picture before its layers; that one is not decoded.
 TEST(QwenImageLayered, DropsTheWholePictureThatItDrawsFirst) {
-  const auto family = open_family(find_model(layered_with()));
+  const auto family = open_family(find_model(layered_with()).files);
   const PictureSize size{.width = 96, .height = 64, .frames = 3};
   EXPECT_EQ(family->latent_shape(size), (std::vector<std::int64_t>{3, 3, 8, 12}));
   EXPECT_EQ(family->num_tokens(size), 3 * 24);
@@ -90,7 +92,7 @@ TEST(QwenImageLayered, DropsTheWholePictureThatItDrawsFirst) {
 // Frames 0, 1 and 2, the reference at -1, rows and columns from the centre, text behind the rows
 // and columns of all items, or behind the items if these are more.
 TEST(QwenImageLayered, PlacesItemsTheReferenceAndText) {
-  const auto family = open_family(find_model(layered_with()));
+  const auto family = open_family(find_model(layered_with()).files);
   const auto begun = [&](PictureSize size, int rows, int columns) {
     const Condition condition{.text_BTC = at::zeros({1, 2, 24}), .pooled_BC = {}};
     auto in = family->begin(condition, size, 1, at::TensorOptions(at::kFloat));
@@ -115,9 +117,10 @@ TEST(QwenImageLayered, PlacesItemsTheReferenceAndText) {
 
 // Computed by diffusers' scheduler.
 TEST(QwenImageLayered, HasAScheduleOfItsOwn) {
-  const auto sigmas = named_family("qwen-image-layered")
-                          ->schedule(4, {.width = 640, .height = 640, .frames = 5}, true)
-                          .sigmas;
+  const auto sigmas =
+      named_family("qwen-image-layered")
+          ->schedule(4, {.width = 640, .height = 640, .frames = 5}, StartsFrom::kNoise)
+          .sigmas;
   const std::vector<float> want = {1, .86791F, .62377F, .02F, 0};
   EXPECT_THAT(sigmas, testing::Pointwise(testing::FloatNear(6e-6F), want));
   const auto family = named_family("qwen-image-layered");
@@ -176,7 +179,7 @@ TEST(QwenImageLayered, RefusesRequestsThatItCannotDraw) {
 }
 
 TEST(QwenImageLayered, IsTheOnlyOneThatTakesLayersAndResolutions) {
-  const auto limits = open_family(find_model(kQwenImage.with()))->description().limits;
+  const auto limits = open_family(find_model(kQwenImage.with()).files)->description().limits;
   const auto refusal = [&](const Request& request) {
     return message_of([&] { settle(request, limits, {}); });
   };
@@ -195,7 +198,7 @@ TEST(QwenImageLayered, KeepsLengthsOfGuidedTokensIfAsked) {
   EXPECT_EQ(settle(request, layered_limits(), {}).true_guidance.kept_channels, 0);
   request.cfg_normalize = true;
   EXPECT_EQ(settle(request, layered_limits(), {}).true_guidance.kept_channels, 12);
-  const auto plain = open_family(find_model(kQwenImage.with()))->description().limits;
+  const auto plain = open_family(find_model(kQwenImage.with()).files)->description().limits;
   request = kQwenImage.guided;
   EXPECT_EQ(settle(request, plain, {}).true_guidance.kept_channels, 16);
   request.cfg_normalize = false;
@@ -306,14 +309,14 @@ TEST(QwenImageLayered, KeepsItsBitsWhereverItsWeightsAre) {
 TEST(QwenImageLayered, IsConvertedWithEightBitsAndToOneFile) {
   const TemporaryFolder scratch;
   const Memory int8{.quantize = Quantize::kInt8};
-  const auto quantised = kQwenImage.drawn(layered_with({}, int8), layered_request());
+  const auto quantized = kQwenImage.drawn(layered_with({}, int8), layered_request());
   convert({.model = kLayeredFolder / "model",
            .out = scratch / "int8",
            .dtype = Dtype::kFloat32,
            .memory = int8});
   auto converted = layered_with();
   converted.model = scratch / "int8";
-  EXPECT_TRUE(at::equal(quantised["latents_final"],
+  EXPECT_TRUE(at::equal(quantized["latents_final"],
                         kQwenImage.drawn(converted, layered_request())["latents_final"]));
   EXPECT_TRUE(fs::exists(scratch / "int8/processor/preprocessor_config.json"));
   convert({.model = kLayeredFolder / "model",
@@ -338,7 +341,7 @@ TEST(QwenImageLayered, IsTimed) {
 }
 
 TEST(QwenImageLayered, IsPlannedByName) {
-  const auto job = surveyed(*named_job("qwen-image-layered"));
+  const auto job = surveyed(named_job("qwen-image-layered"));
   const auto parameters = [&](Part::Role role) {
     std::int64_t sum = 0;
     for (const auto& tensor : job.tensors->of(role).tensors) sum += numbers_of(tensor, 1);
@@ -351,7 +354,7 @@ TEST(QwenImageLayered, IsPlannedByName) {
 }
 
 TEST(QwenImageLayered, TellsClientsItsLayers) {
-  const auto info = info_of(open_family(find_model(layered_with()))->description());
+  const auto info = info_of(open_family(find_model(layered_with()).files)->description());
   EXPECT_EQ(info.layers.drawn, 4);
   EXPECT_EQ(info.layers.most, 20);
   EXPECT_EQ(info.layers.resolutions, (std::vector<int>{640, 1024}));

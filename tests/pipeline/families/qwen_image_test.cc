@@ -10,7 +10,9 @@
 #include "message_of.h"
 #include "models/qwen_image/model.h"
 #include "pipeline/families/qwen_image/qwen_image.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/planner/costs/memory.h"
+#include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/settings.h"
 #include "predicted.h"
@@ -78,7 +80,7 @@ TEST(QwenImageFamily, CopiesWhatModulatesItsBlocksOncePerPicture) {
 
 // 12 vectors of 3072 in each of 60 blocks, and two for the last norm.
 TEST(QwenImageFamily, PlansTheModulationsThatAreHeldForAllSteps) {
-  const auto job = surveyed(*named_job("qwen-image"));
+  const auto job = surveyed(named_job("qwen-image"));
   const auto bytes = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
   EXPECT_EQ(bytes.modulations, std::int64_t(2) * 50 * (60 * 12 + 2) * 3072 * 2);
 }
@@ -87,7 +89,7 @@ TEST(QwenImageFamily, PlansTheModulationsThatAreHeldForAllSteps) {
 // its table of tokens stays in the file.
 TEST(QwenImageFamily, IsPlannedByName) {
   for (const auto* name : {"qwen-image", "qwen-image-2512"}) {
-    const auto job = surveyed(*named_job(name));
+    const auto job = surveyed(named_job(name));
     EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 20'430'401'088);
     EXPECT_EQ(numbers_of_part(job, Part::Role::kText),
               7'070'619'136 - std::int64_t(152'064) * 3584);
@@ -100,7 +102,7 @@ TEST(QwenImageFamily, IsPlannedByName) {
 // Computed by diffusers' scheduler.
 TEST(QwenImageFamily, HasASchedule) {
   const auto sigmas = [](int steps, PictureSize size) {
-    return named_family("qwen-image")->schedule(steps, size, true).sigmas;
+    return named_family("qwen-image")->schedule(steps, size, StartsFrom::kNoise).sigmas;
   };
   const std::vector<float> four = {1, .76671F, .45561F, .02F, 0},
                            eight = {1,       .91602F, .82005F, .70929F, .58007F,
@@ -116,7 +118,7 @@ TEST(QwenImageFamily, PlansWhatItsHeadsForbid) {
   const auto many = devices_named("", "25xh100");
   std::vector<std::string> reasons;
   for (const auto& layout :
-       plan_layouts(*named_job("qwen-image"), {many, link_of(many), link_of(many)}))
+       plan_layouts(named_job("qwen-image"), {many, link_of(many), link_of(many)}))
     reasons.push_back(layout.reason);
   EXPECT_THAT(reasons, testing::Contains(HasSubstr("without a head: the transformer has 24")));
 }
@@ -165,7 +167,8 @@ PipelineOptions editing(const char* name, const Layout& layout = {}) {
 // About a megapixel in the shape of the last reference: of 60x44 pixels, and of 40x90.
 TEST(QwenImageEdit, DrawsInTheShapeOfTheLastReference) {
   auto request = edit_request();
-  const auto limits = open_family(find_model(editing("qwen-image-edit")))->description().limits;
+  const auto limits =
+      open_family(find_model(editing("qwen-image-edit")).files)->description().limits;
   auto settings = settle(request, limits, {});
   EXPECT_EQ(settings.width, 1184);
   EXPECT_EQ(settings.height, 864);
@@ -173,7 +176,8 @@ TEST(QwenImageEdit, DrawsInTheShapeOfTheLastReference) {
   std::swap(tall.width, tall.height);
   request.pictures.references.push_back(tall);
   EXPECT_THAT(message_of([&] { settle(request, limits, {}); }), HasSubstr("1 reference at most"));
-  const auto plus = open_family(find_model(editing("qwen-image-edit-plus")))->description().limits;
+  const auto plus =
+      open_family(find_model(editing("qwen-image-edit-plus")).files)->description().limits;
   settings = settle(request, plus, {});
   EXPECT_EQ(settings.width, 864);
   EXPECT_EQ(settings.height, 1184);
@@ -223,7 +227,7 @@ TEST(SlowQwenImageEdit, LooksAtReferencesUnderEveryLayout) {
 
 // Layers of the image's modulations are applied to two timesteps.
 TEST(QwenImageEdit, PlansTheModulationsOfReferences) {
-  const auto job = surveyed(*named_job("qwen-image-edit-2511"));
+  const auto job = surveyed(named_job("qwen-image-edit-2511"));
   const auto bytes = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
   EXPECT_EQ(bytes.modulations, std::int64_t(2) * 50 * (60 * 18 + 2) * 3072 * 2);
   const auto& tensors = job.tensors->of(Part::Role::kDenoiser);

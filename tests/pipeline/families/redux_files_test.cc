@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "message_of.h"
 #include "pipeline/families/family.h"
-#include "pipeline/files/model_files.h"
+#include "pipeline/files/found_files.h"
 #include "temporary_folder.h"
 
 namespace braid::redux_files_test {
@@ -37,7 +37,8 @@ class ReduxFiles : public testing::Test {
     return message;
   }
   std::string refusal_as_it_is() const {
-    return message_of([&] { (void)open_family(find_model({.model = kModel, .redux = redux()})); });
+    return message_of(
+        [&] { (void)open_family(find_model({.model = kModel, .redux = redux()}).files); });
   }
 
   TemporaryFolder folder_;

@@ -10,6 +10,7 @@
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/slower_codes.h"
@@ -141,7 +142,7 @@ TEST_F(RotatedFiles, MultiplyAsInt8InEveryLayout) {
   const auto one = velocity(coded());
   const auto error = relative_l2(one, exact);
   EXPECT_LT(error, kDynamic);
-  EXPECT_GT(error, 1e-4) << "tokens were not quantised";
+  EXPECT_GT(error, 1e-4) << "tokens were not quantized";
   RecordProperty("error", std::to_string(error));
   EXPECT_TRUE(at::equal(velocity(coded({}, {.quantize = Quantize::kInt8Dynamic})), one));
   for (const auto& layout : layouts())
@@ -188,7 +189,7 @@ TEST_F(RotatedFiles, ConvertToTheirNumbers) {
 std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks) {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
   run_ranks({.size = ranks}, [&](const Group& group) {
-    const auto files = find_model(options);
+    const auto files = find_model(options).files;
     const auto family = open_family(files);
     const auto& part = family->part(Part::Role::kDenoiser);
     LoadOptions load{.dtype = at::kBFloat16, .packed = PackedWeights::kKept};
@@ -212,7 +213,7 @@ std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks
 TEST_F(RotatedFiles, ArePlannedAsTheyAreKept) {
   auto options = coded();
   options.dtype = Dtype::kBfloat16;
-  const auto shape = whole_transformer(open_family(find_model(options))->shape());
+  const auto shape = whole_transformer(open_family(find_model(options).files)->shape());
   for (const int tp : {1, 2, 3}) {
     const auto loaded = bytes_loaded(options, tp);
     const auto job = job_of(deploy(options), {});
@@ -286,7 +287,7 @@ TEST_F(AdaptedRotatedFiles, AreNumbersWhereAdaptersAreFused) {
     auto asked = options("coded.safetensors", mode);
     asked.dtype = Dtype::kBfloat16;
     return predict_bytes(job_of(deploy(asked), {}), {}, 0,
-                         whole_transformer(open_family(find_model(asked))->shape()))
+                         whole_transformer(open_family(find_model(asked).files)->shape()))
         .transformer;
   };
   EXPECT_GT(bytes(AdapterMode::kFused), bytes(AdapterMode::kAuto));

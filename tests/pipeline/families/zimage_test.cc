@@ -10,6 +10,7 @@
 #include "models/zimage/model.h"
 #include "pipeline/families/zimage/zimage.h"
 #include "pipeline/planner/costs/memory.h"
+#include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "predicted.h"
 #include "small_models.h"
@@ -48,7 +49,7 @@ TEST(ZImageFamily, CopiesWhatRefinesTextOncePerPicture) {
 }
 
 TEST(ZImageFamily, PlansTheTextThatIsHeldForAllSteps) {
-  auto job = surveyed(*named_job("z-image"));
+  auto job = surveyed(named_job("z-image"));
   const auto bytes = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
   EXPECT_EQ(bytes.kept, 2 * 512 * 3840 * 2);
   const auto columns = 4 * 3840 * 32 + 3840;  // of two refiners, 30 layers and the last
@@ -91,13 +92,13 @@ TEST(ZImageFamily, DrawsNoiseInFloat32) {
 
 // Z-Image as published.
 TEST(ZImageFamily, IsPlannedByName) {
-  const auto job = surveyed(*named_job("z-image"));
+  const auto job = surveyed(named_job("z-image"));
   EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 6'154'908'736);
   EXPECT_EQ(numbers_of_part(job, Part::Role::kText),
             std::int64_t(35) * 100'930'816);  // without the token table
   EXPECT_EQ(job.branches, 2);
   EXPECT_EQ(job.steps, 50);
-  const auto turbo = *named_job("z-image-turbo");
+  const auto turbo = named_job("z-image-turbo");
   EXPECT_EQ(turbo.branches, 1);
   EXPECT_EQ(turbo.steps, 8);
   EXPECT_EQ(turbo.image_tokens(), 4096);
@@ -106,7 +107,7 @@ TEST(ZImageFamily, IsPlannedByName) {
 TEST(ZImageFamily, PlansWhatItsHeadsForbid) {
   const auto devices = devices_named("", "32xh100");
   const auto layouts =
-      plan_layouts(*named_job("z-image-turbo"), {devices, link_of(devices), link_of(devices)});
+      plan_layouts(named_job("z-image-turbo"), {devices, link_of(devices), link_of(devices)});
   std::vector<std::string> reasons;
   for (const auto& layout : layouts) reasons.push_back(layout.reason);
   EXPECT_TRUE(layouts.front().fits());

@@ -95,7 +95,7 @@ TEST_F(GivenFiles, WithAllPartsNeedNoOthers) {
       vae_ = vae;
       texts_ = texts;
       const auto file = whole();
-      const auto files = find_model({.model = file, .components = bare()});
+      const auto files = find_model({.model = file, .components = bare()}).files;
       ASSERT_EQ(files.part_files.size(), 3u) << vae << texts;
       for (const auto& [part, from] : files.part_files) EXPECT_EQ(from.path, file) << part;
       EXPECT_EQ(files.open("text_encoder_2").tensors().size(),
@@ -163,7 +163,7 @@ TEST_F(GivenFiles, MayBeFoldersOfTrainedParts) {
   const auto trained = folder_ / "out/checkpoint-500/transformer";
   copy_model(kModel / "transformer", trained);
   for (const auto& given : {trained, trained.parent_path()}) {
-    const auto files = find_model({.model = given, .components = kModel});
+    const auto files = find_model({.model = given, .components = kModel}).files;
     EXPECT_EQ(files.folder, kModel);
     EXPECT_EQ(files.path_of("transformer"), trained);
     EXPECT_EQ(files.config_of("transformer"), trained / "config.json");
@@ -173,7 +173,8 @@ TEST_F(GivenFiles, MayBeFoldersOfTrainedParts) {
       find_model({.model = transformer(),
                   .components = bare(),
                   .text_encoder_files = {kModel / "text_encoder", kModel / "text_encoder_2"},
-                  .vae_file = kModel / "vae"});
+                  .vae_file = kModel / "vae"})
+          .files;
   EXPECT_EQ(files.path_of("vae"), kModel / "vae");
   EXPECT_EQ(files.path_of("text_encoder_2"), kModel / "text_encoder_2");
 }
@@ -182,7 +183,7 @@ TEST_F(GivenFiles, InTheirModelsDirectoryTakeItsParts) {
   copy_model(kModel, folder_ / "copy");
   const auto own = folder_ / "copy/transformer";
   for (const auto& given : {own, own / "diffusion_pytorch_model.safetensors"})
-    EXPECT_EQ(find_model({.model = given}).folder, folder_ / "copy");
+    EXPECT_EQ(find_model({.model = given}).files.folder, folder_ / "copy");
 }
 
 TEST_F(GivenFiles, MayBeTheFolderOfALora) {
@@ -200,18 +201,18 @@ TEST_F(GivenFiles, MayBeTheFolderOfALora) {
 }
 
 TEST_F(GivenFiles, AloneInAFolderAreThatFolder) {
-  EXPECT_EQ(with_files_found({.model = transformer().parent_path(), .components = kModel}).model,
+  EXPECT_EQ(with_paths({.model = transformer().parent_path(), .components = kModel}).model,
             transformer());
 }
 
 TEST_F(GivenFiles, SayWhichComponentsAreNotRead) {
   std::string told;
-  (void)with_files_found({.model = kModel, .components = kModel},
-                         [&](const std::string& one) { told += one; });
+  (void)with_paths({.model = kModel, .components = kModel},
+                   [&](const std::string& one) { told += one; });
   EXPECT_THAT(told, AllOf(HasSubstr("`components`"), HasSubstr("is not read")));
   told.clear();
-  (void)with_files_found({.model = transformer(), .components = kModel},
-                         [&](const std::string& one) { told += one; });
+  (void)with_paths({.model = transformer(), .components = kModel},
+                   [&](const std::string& one) { told += one; });
   EXPECT_EQ(told, "");
 }
 
@@ -232,9 +233,9 @@ class CachedFiles : public GivenFiles {
 
 TEST_F(CachedFiles, HaveNames) {
   for (const std::string name : {"someone/tiny", "someone/tiny@main", "someone/tiny@01234567"})
-    EXPECT_EQ(with_files_found({.model = name}).model, snapshot()) << name;
-  EXPECT_EQ(with_files_found({.model = repository()}).model, snapshot());
-  EXPECT_EQ(with_files_found({.model = transformer(), .components = "someone/tiny"}).components,
+    EXPECT_EQ(with_paths({.model = name}).model, snapshot()) << name;
+  EXPECT_EQ(with_paths({.model = repository()}).model, snapshot());
+  EXPECT_EQ(with_paths({.model = transformer(), .components = "someone/tiny"}).components,
             snapshot());
   EXPECT_THAT(refusal({.model = "someone/other"}),
               AllOf(HasSubstr("there is no model at someone/other"),
@@ -246,8 +247,8 @@ TEST_F(CachedFiles, ComeAfterPathsAndComfysFiles) {
   const auto comfy = folder_ / "comfy/models";
   fs::create_directories(comfy / "loras/someone");
   write_tensors(comfy / "loras/someone/tiny.safetensors", {{"a.lora_A.weight", at::ones({1, 2})}});
-  const auto found = with_files_found(
-      {.model = "someone/tiny", .comfy = comfy, .adapters = {{.file = "someone/tiny"}}});
+  const auto found =
+      with_paths({.model = "someone/tiny", .comfy = comfy, .adapters = {{.file = "someone/tiny"}}});
   EXPECT_EQ(found.model, snapshot()) << "not in the folders of models";
   EXPECT_EQ(found.adapters[0].file, comfy / "loras/someone/tiny.safetensors");
 }
@@ -256,11 +257,10 @@ TEST_F(CachedFiles, MayBeASingleOne) {
   const auto other = folder_ / "hub/models--someone--file/snapshots/77";
   write_tensors(other / "flux.safetensors",
                 tensors_of(kModel / "transformer", "diffusion_pytorch_model"));
-  EXPECT_EQ(with_files_found({.model = "someone/file", .components = kModel}).model,
+  EXPECT_EQ(with_paths({.model = "someone/file", .components = kModel}).model,
             other / "flux.safetensors");
-  EXPECT_EQ(
-      with_files_found({.model = "someone/file/flux.safetensors", .components = kModel}).model,
-      other / "flux.safetensors");
+  EXPECT_EQ(with_paths({.model = "someone/file/flux.safetensors", .components = kModel}).model,
+            other / "flux.safetensors");
   write_tensors(other / "two.safetensors", {{"a", at::ones({1})}});
   EXPECT_THAT(refusal({.model = "someone/file"}),
               AllOf(HasSubstr("no model_index.json"), HasSubstr("flux.safetensors, two.")));
@@ -286,8 +286,9 @@ TEST_F(GivenFiles, OfTheirUsualNamesComeBeforeLargerOnes) {
   put("vae/someVae.safetensors", kModel / "vae", at::kDouble);
   std::vector<std::string> said;
   const auto found =
-      with_files_found({.model = "flux", .components = bare(), .comfy = comfy},
-                       [&](const std::string& sentence) { said.push_back(sentence); });
+      find_model({.model = "flux", .components = bare(), .comfy = comfy}, WeightsNeeded::kAll,
+                 [&](const std::string& sentence) { said.push_back(sentence); })
+          .options;
   EXPECT_EQ(found.text_encoder_files[0].filename(), "clip_l.safetensors");
   EXPECT_EQ(found.text_encoder_files[1].filename(), "t5xxl_fp16.safetensors");
   EXPECT_EQ(found.vae_file.filename(), "ae.sft");
@@ -315,7 +316,7 @@ TEST_F(GivenFiles, OfASmallerDecoderBringItsWidths) {
   const auto file = folder_ / "small.safetensors";
   write_tensors(file, vae);
   const auto widths = [&](const PipelineOptions& options) {
-    return open_family(find_model(options))->description().vae.own_decoder_widths;
+    return open_family(find_model(options).files)->description().vae.own_decoder_widths;
   };
   EXPECT_THAT(widths({.model = klein, .vae_file = file}), ElementsAre(2, 4, 4, 6));
   EXPECT_TRUE(widths({.model = klein}).empty());
@@ -325,11 +326,11 @@ TEST_F(GivenFiles, OfASmallerDecoderBringItsWidths) {
   const auto lone = folder_ / "klein.safetensors";
   write_tensors(lone, tensors_of(klein / "transformer", "diffusion_pytorch_model"));
   copy_model(klein, folder_ / "bare-klein", Copied::kWithoutWeights);
-  EXPECT_EQ(with_files_found({.model = lone,
-                              .components = folder_ / "bare-klein",
-                              .comfy = comfy,
-                              .text_encoder_files = {klein / "text_encoder"}})
-                .vae_file,
+  EXPECT_EQ(find_model({.model = lone,
+                        .components = folder_ / "bare-klein",
+                        .comfy = comfy,
+                        .text_encoder_files = {klein / "text_encoder"}})
+                .options.vae_file,
             comfy / "vae/small.safetensors");
 }
 
@@ -340,7 +341,7 @@ TEST_F(GivenFiles, MayNameAClassOfTheirOwn) {
   copy_model(kModel, model);
   const auto family = [&](const Json& name) {
     edit(model / "model_index.json", [&](Json& index) { index["_class_name"] = name; });
-    return family_in(model).pipeline_class;
+    return family_of_directory(model).pipeline_class;
   };
   EXPECT_EQ(family({"pipeline", "FluxPipeline"}), "FluxPipeline");
   EXPECT_EQ(custom_class_note(model), "");
@@ -364,7 +365,7 @@ TEST_F(GivenFiles, NameTheirScheduler) {
     edit(model / "model_index.json", [&](Json& index) { index["scheduler"] = in_index; });
     edit(model / "scheduler/scheduler_config.json",
          [&](Json& config) { config["_class_name"] = in_config; });
-    return message_of([&] { (void)read_scheduler(find_model({.model = model})); });
+    return message_of([&] { (void)read_scheduler(find_model({.model = model}).files); });
   };
   const std::string euler = "FlowMatchEulerDiscreteScheduler";
   EXPECT_EQ(refused({"diffusers", euler}, euler), "");
@@ -381,7 +382,7 @@ TEST_F(GivenFiles, MayHaveTheConfigOfAWholeClip) {
     config = {{"model_type", "clip"}, {"projection_dim", 512}, {"text_config", config}};
   });
   EXPECT_EQ(refusal({.model = model}), "");
-  EXPECT_NO_THROW((void)open_family(find_model({.model = model})));
+  EXPECT_NO_THROW((void)open_family(find_model({.model = model}).files));
 }
 
 }  // namespace braid::given_files_test

@@ -6,6 +6,7 @@
 #include "message_of.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/found_files.h"
+#include "pipeline/files/model_folder.h"
 #include "pipeline/files/model_words.h"
 #include "pipeline/files/published.h"
 #include "pipeline/files/published_shapes.h"
@@ -97,10 +98,10 @@ TEST_F(PublishedChoices, AreSaidWithTheFlagThatChangesThem) {
                     HasSubstr("usual model"), HasSubstr("`components` Z-Image takes")));
   std::vector<std::string> said;
   const auto note = [&](const std::string& sentence) { said.push_back(sentence); };
-  (void)with_files_found({.model = path, .published = kPublished}, note);
+  (void)with_paths({.model = path, .published = kPublished}, note);
   EXPECT_THAT(said, ElementsAre(HasSubstr("Z-Image-Turbo")));
   said.clear();
-  (void)with_files_found({.model = path, .components = "Z-Image", .published = kPublished}, note);
+  (void)with_paths({.model = path, .components = "Z-Image", .published = kPublished}, note);
   EXPECT_THAT(said, IsEmpty()) << "it was chosen";
 }
 
@@ -111,8 +112,9 @@ TEST_F(PublishedChoices, MayHaveOtherNumbersOfBlocks) {
     const auto choice = choose_published(path, kPublished);
     EXPECT_EQ(choice.directory.filename(), blocks.guidance ? "FLUX.1-dev" : "FLUX.1-schnell");
     EXPECT_THAT(choice.differences, HasSubstr("blocks instead of 19 + 38"));
-    const ModelFiles files{
-        .folder = choice.directory, .single_file = path, .family = &family_in(choice.directory)};
+    const ModelFiles files{.folder = choice.directory,
+                           .single_file = path,
+                           .family = &family_of_directory(choice.directory)};
     const auto shape = open_family(files)->shape();
     EXPECT_EQ(shape.blocks[0].count, blocks.doubles);
     EXPECT_EQ(shape.blocks[1].count, blocks.singles);
@@ -124,8 +126,9 @@ TEST_F(PublishedChoices, KeepTheirDefaultsWithoutGuidance) {
   const auto path = file("flux-dev-de-distill", flux1_shapes({.guidance = false}));
   const auto choice = choose_published(path, kPublished);
   EXPECT_THAT(choice.differences, HasSubstr("`true_cfg`"));
-  const ModelFiles files{
-      .folder = choice.directory, .single_file = path, .family = &family_in(choice.directory)};
+  const ModelFiles files{.folder = choice.directory,
+                         .single_file = path,
+                         .family = &family_of_directory(choice.directory)};
   const auto& limits = open_family(files)->description().limits;
   EXPECT_EQ(limits.defaults.steps, 28);
   EXPECT_EQ(limits.defaults.max_sequence_length, 512);
@@ -143,7 +146,7 @@ TEST_F(PublishedChoices, AreNamedAsPublished) {
   EXPECT_EQ(found("FLUX.1-pro"), "");
   const auto path = file("beyond", zimage_shapes());
   const auto components = [&](const std::string& name) {
-    return with_files_found({.model = path, .components = name, .published = kPublished})
+    return with_paths({.model = path, .components = name, .published = kPublished})
         .components.filename()
         .string();
   };

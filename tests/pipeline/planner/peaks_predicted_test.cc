@@ -92,7 +92,7 @@ void expect_predicted_vae(PlanJob job, Vae::Parts half, at::IntArrayRef input,
 }
 
 TEST(SlowPredictedPeaks, OfTheDecoder) {
-  auto job = *named_job("flux1-dev");
+  auto job = named_job("flux1-dev");
   job.width = job.height = 512;
   expect_predicted_vae(
       job, Vae::Parts::kDecoder, {1, 16, 64, 64},
@@ -102,7 +102,7 @@ TEST(SlowPredictedPeaks, OfTheDecoder) {
 
 // Includes the weights, which are read for a request's pictures.
 TEST(SlowPredictedPeaks, OfTheEncoder) {
-  auto job = *named_job("flux1-schnell");
+  auto job = named_job("flux1-schnell");
   job.text_tokens = 1;  // otherwise T5 takes more
   job.pictures.encoded_pixels = 512 * 512;
   const auto weights = encoder_parameters(job.family->description().vae);

@@ -3,15 +3,16 @@
 
 #include <string>
 
+#include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 
 namespace braid {
 
-inline PlanJob flux_dev() { return surveyed(*named_job("flux1-dev")); }
+inline PlanJob flux_dev() { return surveyed(named_job("flux1-dev")); }
 
 // The job with adaLN layers on every rank.
 inline PlanJob flux_dev_replicated() {
-  auto job = *named_job("flux1-dev");
+  auto job = named_job("flux1-dev");
   job.layout.modulation = SharedModulation::kNo;
   return surveyed(std::move(job));
 }
@@ -21,7 +22,7 @@ inline Machine machine_of(const std::string& text) {
   const auto link = link_of(devices);
   return {.devices = std::move(devices),
           .link = link,
-          .network = link_named("--network", "ethernet", false)};
+          .network = link_named("--network", "ethernet", LinkRoute::kDirect)};
 }
 
 inline PlannedLayout planned(const PlanJob& job, const std::string& devices, const Degrees& grid) {

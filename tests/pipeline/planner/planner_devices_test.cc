@@ -23,7 +23,7 @@ TEST(MixedDevices, AreAsFastAsTheSlowestInEachRespect) {
   const auto quick = device(4e14, 1e12, 1e11), wide = device(1e14, 3e12, 8e11);
   const auto neither = device(1e14, 1e12, 1e11);
   for (const auto dtype : {at::kBFloat16, at::kFloat}) {
-    auto job = *named_job("flux1-dev");
+    auto job = named_job("flux1-dev");
     job.dtype = dtype;
     job = surveyed(std::move(job));
     for (const auto& grid : {Degrees{.tp = 2}, Degrees{.ring = 2}, Degrees{.pp = 2}}) {

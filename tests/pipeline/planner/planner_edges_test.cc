@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "pipeline/families/flux2/flux2.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/planner/memory_plan.h"
 #include "pipeline/planner/planned.h"
 
@@ -145,12 +146,12 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
   EXPECT_EQ(refusal(job, {.dp = 3}), "");
   EXPECT_THAT(refusal(job, {.dp = 4}),
               HasSubstr("dp 4 leaves a rank without a picture, there are 3"));
-  EXPECT_THAT(refusal(job, {.cfg = 2}), HasSubstr("there is 1: no negative prompt"));
+  EXPECT_THAT(refusal(job, {.cfg = 2}), HasSubstr("there is 1: give a negative prompt"));
 }
 
 // Its text model has 32 heads, which share 8 of keys and values: those are copied.
 TEST(Layouts, OfSharedTextEncodersMayHaveMoreRanksThanHeadsOfKeys) {
-  auto job = surveyed(*named_job("klein-9b-kv"));
+  auto job = surveyed(named_job("klein-9b-kv"));
   job.layout.text = TextRanks::kShared;
   EXPECT_EQ(refusal(job, {.tp = 16}), "");
   EXPECT_EQ(refusal(job, {.tp = 32}), "");
@@ -171,7 +172,7 @@ TEST(Layouts, OfSharedTextEncodersMayCutAcrossHeadsOfKeys) {
 TEST(Shardings, ServeAsManyRanksAsThereAreHeads) {
   for (const auto name : {"flux1-dev", "flux2-dev", "z-image", "joyai-image-edit", "qwen-image",
                           "qwen-image-2.1", "flux3-klein", "krea-2-turbo"}) {
-    const auto job = surveyed(*named_job(name));
+    const auto job = surveyed(named_job(name));
     for (const auto& part : job.family->description().parts) {
       if (!part.sharding || part.num_heads == 0) continue;
       const auto& tensors = job.tensors->of(part);
@@ -187,7 +188,7 @@ TEST(Shardings, ServeAsManyRanksAsThereAreHeads) {
 
 // Z-Image's heads need not divide evenly, but no rank may be without one.
 TEST(Layouts, OfUnevenHeadsMayHaveARankForEach) {
-  const auto job = surveyed(*named_job("z-image"));
+  const auto job = surveyed(named_job("z-image"));
   EXPECT_EQ(job.shape().num_heads, 30);
   for (const int tp : {3, 7, 29, 30}) EXPECT_EQ(refusal(job, {.tp = tp}), "") << tp;
   EXPECT_THAT(refusal(job, {.tp = 31}), HasSubstr("tp 31 leaves a rank without a head"));
@@ -249,7 +250,7 @@ const PartOfFiles kPartsOfFiles[] = {
 
 TEST(Surveys, CountTheBytesThatTheFilesHold) {
   for (const auto& [model, folder, not_kept] : kPartsOfFiles) {
-    const auto files = find_model({.model = kData / model / "model"});
+    const auto files = find_model({.model = kData / model / "model"}).files;
     const auto job = surveyed(job_of_family(open_family(files)), &files);
     std::int64_t stored = 0;
     const auto checkpoint = files.open(folder);

@@ -69,7 +69,8 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
   EXPECT_EQ(reason("600xh100", {.ulysses = 600}),
             "ring x ulysses of 600 leaves a rank without a text token, there are 512");
   EXPECT_EQ(reason("2xh100", {.cfg = 2}),
-            "cfg 2 needs as many branches, there is 1: no negative prompt");
+            "cfg 2 needs as many branches, there is 1: give a negative prompt and a "
+            "true guidance scale above 1");
   EXPECT_EQ(reason("2xh100", {.dp = 2}), "dp 2 leaves a rank without a picture, there is 1");
   EXPECT_EQ(reason("58xh100", {.pp = 58}),
             "pipeline parallelism 58 leaves a rank without a block, there are 57");
@@ -206,8 +207,9 @@ TEST(Devices, AreReadFromLists) {
   EXPECT_EQ(devices_named("", "cpu").front().memory, 2 * devices_named("", "2xcpu")[1].memory);
   EXPECT_EQ(bytes_named("", "16GB"), 16e9);
   EXPECT_EQ(bytes_named("", "1.5GiB"), 1.5 * 1024 * 1024 * 1024);
-  EXPECT_EQ(link_named("", "7.5", false).speed, 7.5e9);
-  EXPECT_EQ(link_named("", "pcie4", true).speed, link_named("", "pcie4", false).speed / 2);
+  EXPECT_EQ(link_named("", "7.5", LinkRoute::kDirect).speed, 7.5e9);
+  EXPECT_EQ(link_named("", "pcie4", LinkRoute::kThroughHost).speed,
+            link_named("", "pcie4", LinkRoute::kDirect).speed / 2);
 }
 
 TEST(Devices, RefuseWhatIsNotKnownWithWhatIs) {
@@ -227,7 +229,8 @@ TEST(Devices, RefuseWhatIsNotKnownWithWhatIs) {
   for (const auto* const text : {"16", "GB", "-1GB", "16PB", "infGB", "16 G B"})
     EXPECT_THAT(message([&] { bytes_named("--memory", text); }), HasSubstr("such as 16GB")) << text;
   for (const auto* const text : {"pcie9", "0", "-3", "nan", "3MB/s"})
-    EXPECT_THAT(message([&] { link_named("--link", text, false); }), HasSubstr("pcie3, pcie4"))
+    EXPECT_THAT(message([&] { link_named("--link", text, LinkRoute::kDirect); }),
+                HasSubstr("pcie3, pcie4"))
         << text;
 }
 
@@ -254,7 +257,7 @@ TEST(PlannedPictures, AreOfTheSizeThatTheModelSees) {
 }
 
 TEST(PlannedPictures, TakeTheirPartOfEveryStep) {
-  auto job = surveyed(*named_job("klein-9b-kv"));
+  auto job = surveyed(named_job("klein-9b-kv"));
   const auto machine = machine_of("8xh100");
   const auto seconds = [&](const Degrees& grid) {
     return predict_time(job, grid, machine, plan_stages(job, machine, grid)).compute;
@@ -282,7 +285,7 @@ TEST(PlannedPictures, TakeTheirPartOfEveryStep) {
 
 // 2 x 4096 tokens x 4096 numbers x 2 bytes x 32 blocks; ranks share heads, tokens or blocks.
 TEST(PlannedPictures, AreKeptOnce) {
-  auto job = *named_job("klein-9b-kv");
+  auto job = named_job("klein-9b-kv");
   job.dtype = at::kBFloat16;
   job.pictures = {
       .encoded_pixels = 1024 * 1024, .references = {4096}, .seen = PicturesTaken::Seen::kOnce};

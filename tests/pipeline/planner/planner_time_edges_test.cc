@@ -37,7 +37,7 @@ TEST(PlannedTimeEdges, AxesThatFillAHostStayWithinIt) {
 
 // FLUX.2's state has its tokens, and the modulations of three kinds and a vector beside them.
 TEST(PlannedTimeEdges, StagesHandOverTokensAndVectors) {
-  const auto job = surveyed(*named_job("klein-9b-kv"));
+  const auto job = surveyed(named_job("klein-9b-kv"));
   const double tokens = double(job.image_tokens() + job.text_tokens), hidden = 4096;
   const double ticks = 2;  // one picture, two stages
   EXPECT_NEAR(communication(job, machine(2, kBytes), {.pp = 2})["pp"],

@@ -220,7 +220,7 @@ TEST(PlannedTime, OfGapsIsThatOfKernels) {
   job.memory.quantize = Quantize::kFloat8;
   device.float8_flops = device.bfloat16_flops;
   device.float8_reached = 1;
-  // attention's result is quantised, and GELU is a kernel that writes codes; in single blocks it
+  // attention's result is quantized, and GELU is a kernel that writes codes; in single blocks it
   // takes the place of two products in parts
   EXPECT_NEAR(gaps({}), 2 * (kOfBlocks + 19 * (2 + 2) - 38 + kOfEnds), 1e-9);
 

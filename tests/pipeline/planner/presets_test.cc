@@ -8,6 +8,7 @@
 
 #include "braid/error.h"
 #include "pipeline/planner/memory_plan.h"
+#include "pipeline/planner/named_job.h"
 
 namespace braid::presets_test {
 
@@ -69,7 +70,7 @@ TEST(Presets, AreNotGuessed) {
 // Weights keep the files' dtype: unless 8 bits are asked for, a picture must not depend on the
 // card.
 TEST(Presets, ThatNobodyNamedOffloadWhatACardHasNoRoomFor) {
-  auto job = surveyed(*named_job("flux1-dev"));
+  auto job = surveyed(named_job("flux1-dev"));
   for (const auto& card : kCards) {
     job.memory = {.budget = implied_budget(card.bytes)};
     job.is_budget_implied = true;
@@ -98,7 +99,7 @@ TEST(ImpliedBudget, IsWhatIsLeftOfTheGpuAndOfWhatIsFree) {
 
 // An 8 GB card beneath a desktop: what fits the card alone would run out of memory.
 TEST(ImpliedBudget, OffloadsMoreBesideADesktop) {
-  const auto job = surveyed(*named_job("flux1-dev"));
+  const auto job = surveyed(named_job("flux1-dev"));
   const auto peak = [&](std::optional<double> free) {
     auto here = job;
     here.memory.budget = implied_budget(8.59e9, free);
@@ -109,7 +110,7 @@ TEST(ImpliedBudget, OffloadsMoreBesideADesktop) {
 }
 
 TEST(Presets, ThatNobodyNamedRefuseNothing) {
-  auto job = surveyed(*named_job("flux1-dev"));
+  auto job = surveyed(named_job("flux1-dev"));
   job.width = job.height = 2048;  // tiles would fit, but change it
   job.memory = {.budget = implied_budget(4e9)};
   job.is_budget_implied = true;

@@ -10,13 +10,14 @@
 #include "models/flux/names.h"
 #include "models/flux/sharding.h"
 #include "pipeline/families/flux/flux.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/model.h"
 
 namespace braid::shares_test {
 
 const ModelFiles& files() {
   static const auto found =
-      find_model({.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo"});
+      find_model({.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo"}).files;
   return found;
 }
 

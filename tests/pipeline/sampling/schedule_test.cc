@@ -50,15 +50,15 @@ Json golden() { return read_json(BRAID_SOURCE_DIR "/tests/data/parity/schedules.
 
 // Only FLUX.1's pipeline from text to pictures looks at use_flow_sigmas.
 TEST(Schedule, OfFluxTakesTheLevelsOfTrainingOnlyFromNoise) {
-  const auto sigmas = [](FluxKind kind, bool has_flow, bool from_noise) {
+  const auto sigmas = [](FluxKind kind, bool has_flow, StartsFrom start) {
     const auto family = make_flux_family({.kind = kind}, {.shift = 3, .use_flow_sigmas = has_flow});
-    return family->schedule(4, {.width = 64, .height = 64}, from_noise).sigmas;
+    return family->schedule(4, {.width = 64, .height = 64}, start).sigmas;
   };
-  const auto usual = sigmas(FluxKind::kPlain, false, true);
-  EXPECT_NE(sigmas(FluxKind::kPlain, true, true), usual);
-  EXPECT_EQ(sigmas(FluxKind::kPlain, true, false), usual);
+  const auto usual = sigmas(FluxKind::kPlain, false, StartsFrom::kNoise);
+  EXPECT_NE(sigmas(FluxKind::kPlain, true, StartsFrom::kNoise), usual);
+  EXPECT_EQ(sigmas(FluxKind::kPlain, true, StartsFrom::kPicture), usual);
   for (const auto kind : {FluxKind::kFill, FluxKind::kKontext, FluxKind::kControl})
-    EXPECT_EQ(sigmas(kind, true, true), usual);
+    EXPECT_EQ(sigmas(kind, true, StartsFrom::kNoise), usual);
 }
 
 // Their pipelines give the scheduler levels from 1 to 1/steps, which these are the shift of.
@@ -68,7 +68,8 @@ TEST(Schedule, OfOtherFamiliesIgnoresTheLevelsOfTraining) {
   ASSERT_NE(make_schedule(flow, 4, 16).sigmas, of_levels);
   for (const auto& family : {make_krea2_family({}, flow, {}), make_qwen21_family({}, flow, {}),
                              make_qwen_image_family({}, flow, {}), make_flux3_family({}, flow, {})})
-    EXPECT_EQ(family->schedule(4, {.width = 64, .height = 64}, true).sigmas, of_levels)
+    EXPECT_EQ(family->schedule(4, {.width = 64, .height = 64}, StartsFrom::kNoise).sigmas,
+              of_levels)
         << family->description().family;
 }
 

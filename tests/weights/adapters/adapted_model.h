@@ -37,7 +37,7 @@ class AdaptedModel : public testing::Test {
                          "lora_unet_"},
             .tables = {{},
                        {{{"a", {"x.0.to_q", "x.0.to_k", "x.0.to_m"}},
-                         {"m", {"x.norm"}, {Order::kSwapHalves}}}},
+                         {"m", {"x.norm"}, {RowOrder::kSwapHalves}}}},
                        {{{"a", {"x.qk_lora", "x.m_lora"}}}},
                        {{{"n.weight", {"n.scale"}}}}},
             .grown = {.layer = "b", .inputs = 10}};

@@ -135,7 +135,7 @@ TEST_P(FusedShares, AreSlicesOfTheMergedWhole) {
   }
 }
 
-TEST_F(AdaptersTest, AreRoundedOnceAndQuantisedAsMergedNumbersAre) {
+TEST_F(AdaptersTest, AreRoundedOnceAndQuantizedAsMergedNumbersAre) {
   const auto up = at::randn({16, 3}), down = at::randn({3, 6});
   const auto file = write({{"a.lora_A.weight", down}, {"a.lora_B.weight", up}});
   const auto merged = (base_.at("a.weight") + up.mm(down)).to(at::kBFloat16);

@@ -132,7 +132,7 @@ TEST(Blocks, SharesAreThoseOfTheNumbers) {
   });
 }
 
-TEST(Blocks, AreQuantisedAsTheirNumbersAre) {
+TEST(Blocks, AreQuantizedAsTheirNumbersAre) {
   const Weights w(Checkpoint::open_file(kBlocks / "float8.safetensors"), {},
                   {.dtype = at::kBFloat16, .quantize = Quantize::kInt8});
   const auto got = (w / "rows").matrix("weight", {3, 64});
@@ -216,7 +216,7 @@ TEST_F(Scales, OfOtherProgramsAreNamed) {
   const auto bytes = codes_.view(at::kByte);
   EXPECT_THAT(
       refusal({{"a.weight", bytes}, {"a.weight.absmax", at::ones({2})}}),
-      HasSubstr("is quantised by bitsandbytes in 4 bits, as 'a.weight.absmax' tells, which"));
+      HasSubstr("is quantized by bitsandbytes in 4 bits, as 'a.weight.absmax' tells, which"));
   for (const auto& [ending, coding] : {std::pair("qweight", "GPTQ, AWQ or SVDQuant"),
                                        {"weight_packed", "compressed-tensors"},
                                        {"weight._data", "quanto"},
@@ -227,11 +227,11 @@ TEST_F(Scales, OfOtherProgramsAreNamed) {
                                        {"SCB", "bitsandbytes in 8 bits (int8)"}}) {
     const auto name = std::string("b.") + ending;
     EXPECT_THAT(refusal({{name, bytes}}),
-                HasSubstr("is quantised by " + std::string(coding) + ", as '" + name + "' tells, " +
+                HasSubstr("is quantized by " + std::string(coding) + ", as '" + name + "' tells, " +
                           "which Braid cannot read: take the model's own files"));
   }
   EXPECT_THAT(refusal({{"b.weight", bytes}, {"b.scale", at::ones({4, 1})}}),
-              HasSubstr("quantised by SDNQ"));
+              HasSubstr("quantized by SDNQ"));
 }
 
 // The names of SDNQ's tensors tell little; diffusers and transformers write what it is beside them.
@@ -243,19 +243,19 @@ TEST_F(Scales, OfOtherProgramsAreNamedByTheConfigurationBesideThem) {
   };
   EXPECT_THAT(
       refusal_by(R"({"quantization_config":{"quant_method":"sdnq","weights_dtype":"uint4"}})"),
-      HasSubstr("is quantised by SDNQ (uint4), as 'b.weight' tells"));
+      HasSubstr("is quantized by SDNQ (uint4), as 'b.weight' tells"));
   EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"bitsandbytes",)"
                          R"("load_in_8bit":true}})"),
-              HasSubstr("is quantised by bitsandbytes (int8)"));
+              HasSubstr("is quantized by bitsandbytes (int8)"));
   EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"gptq","bits":4}})"),
-              HasSubstr("is quantised by GPTQ (4 bits)"));
+              HasSubstr("is quantized by GPTQ (4 bits)"));
   EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"newest"}})"),
-              HasSubstr("is quantised by 'newest'"));
+              HasSubstr("is quantized by 'newest'"));
   EXPECT_THAT(refusal_by(R"({"quant_config":{"weight_quant_params":{"nbits":4}}})"),
-              HasSubstr("is quantised by HQQ"));
+              HasSubstr("is quantized by HQQ"));
   EXPECT_EQ(refusal_by(R"({"hidden_size":8})"), "");
   EXPECT_THAT(refusal_by(R"({"quant_method":"torchao"})", "quantization_config.json"),
-              HasSubstr("is quantised by torchao"));
+              HasSubstr("is quantized by torchao"));
 }
 
 // Their tensors decide: it may have been decoded again, or be of a coding that is read.

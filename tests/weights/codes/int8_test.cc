@@ -117,7 +117,7 @@ TEST(Int8, IsOffByHalfAStepAtMostButForTheLargest) {
   EXPECT_LE(error.max().item<float>(), 0.5001);
 }
 
-TEST(Int8, RefusesToQuantiseToNoForm) {
+TEST(Int8, RefusesToQuantizeToNoForm) {
   EXPECT_ANY_THROW(quantize_rows(at::zeros({1, 1}), Quantize::kNone));
 }
 

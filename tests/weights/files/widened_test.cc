@@ -53,7 +53,7 @@ TEST_F(Widened, HaveZerosBehindTheStoredNumbers) {
 }
 
 // Codes and scales are those of the stored inputs.
-TEST_F(Widened, AreQuantisedAsTheStoredInputsAre) {
+TEST_F(Widened, AreQuantizedAsTheStoredInputsAre) {
   for (const auto form :
        {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic, Quantize::kFloat8}) {
     const auto got = loaded(source(numbers_), {.quantize = form});

@@ -20,9 +20,9 @@ using testing::HasSubstr;
 using namespace testing_files;
 
 // Counts how often this thread rounds numbers to codes, while it lives.
-class CountQuantised {
+class CountQuantized {
  public:
-  CountQuantised() {
+  CountQuantized() {
     count_ = 0;
     handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(
         [](const at::RecordFunction& f) -> std::unique_ptr<at::ObserverContext> {
@@ -30,7 +30,7 @@ class CountQuantised {
           return nullptr;
         }));
   }
-  ~CountQuantised() { at::removeCallback(handle_); }
+  ~CountQuantized() { at::removeCallback(handle_); }
   int count() const { return count_; }
 
  private:
@@ -119,17 +119,17 @@ class DiskPages : public testing::Test {
   TemporaryFolder model_, pages_;
 };
 
-TEST_F(DiskPages, ServeTheNextLoadWhichNeitherQuantisesNorWrites) {
+TEST_F(DiskPages, ServeTheNextLoadWhichNeitherQuantizesNorWrites) {
   {
-    const CountQuantised count;
+    const CountQuantized count;
     expect_same(load(int8()), resident(int8()));
     EXPECT_GE(count.count(), kLayers);
   }
   const auto before = files();
   EXPECT_EQ(before.size(), std::size_t(kLayers));
-  const CountQuantised count;
+  const CountQuantized count;
   const auto again = load(int8());
-  EXPECT_EQ(count.count(), 1 * kLayers) << "what names the quantiser itself, and no layer";
+  EXPECT_EQ(count.count(), 1 * kLayers) << "what names the quantizer itself, and no layer";
   EXPECT_EQ(files(), before);
   expect_same(again, resident(int8()));
 }

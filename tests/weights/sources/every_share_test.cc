@@ -58,7 +58,7 @@ struct StoredAs {
   Names names = {};
 };
 
-Names fused(Order order = {}) { return {.spellings = {{"a", {"p"}, order}}}; }
+Names fused(RowOrder order = {}) { return {.spellings = {{"a", {"p"}, order}}}; }
 Names of_two() { return {.spellings = {{"a", {"p", "q"}}}}; }
 
 // ComfyUI's JSON about a layer, as bytes.
@@ -100,7 +100,7 @@ std::vector<StoredAs> in_8_bits(const Tensor& x) {
       {"int8 swapped",
        {{"p.weight", int8.values_NC}, {"p.weight_scale", int8.scales_N1}},
        of_int8.roll({6}, {0}),
-       fused({Order::kSwapHalves})},
+       fused({RowOrder::kSwapHalves})},
       {"int8 of version 1",
        {{"a.weight", v1.values_NC}, {"a.weight_scale", v1.scales_N1}},
        v1.values_NC * v1.scales_N1.to(at::kFloat)},
@@ -140,7 +140,7 @@ std::vector<StoredAs> in_8_bits(const Tensor& x) {
         {"p.comfy_quant",
          mark(R"({"format":"int8_tensorwise","convrot":true,"convrot_groupsize":4})")}},
        rotated(of_int8).roll({6}, {0}),
-       fused({Order::kSwapHalves})},
+       fused({RowOrder::kSwapHalves})},
       {"int8 rotated, with a scale for each and one for all",
        {{"p.weight", some(int8.values_NC, 0)},
         {"p.weight_scale", some(int8.scales_N1, 0)},
@@ -179,8 +179,8 @@ std::vector<StoredAs> ways_to_store() {
        {{"p.weight", x.narrow(0, 0, 6)}, {"q.weight", x.narrow(0, 6, 6)}},
        x,
        of_two()},
-      {"swapped", {{"p.weight", x}}, x.roll({6}, {0}), fused({Order::kSwapHalves})},
-      {"paired", {{"p.weight", x}}, paired, fused({Order::kDeinterleave, 6})},
+      {"swapped", {{"p.weight", x}}, x.roll({6}, {0}), fused({RowOrder::kSwapHalves})},
+      {"paired", {{"p.weight", x}}, paired, fused({RowOrder::kDeinterleave, 6})},
       {"float4",
        {{"a.weight", pairs}, {"a.weight_scale", scales}, {"a.weight_scale_2", at::full({}, 0.25f)}},
        of_pairs.reshape({kRows, -1})}};
@@ -227,7 +227,7 @@ TEST(EveryShare, IsASliceOfWhatOneDeviceLoads) {
 }
 
 // The numbers that are stored, but for one rounding where scales are multiplied; if they are to be
-// quantised, within half a step of the row's largest number: an int8 code is a 127.5th of it, a
+// quantized, within half a step of the row's largest number: an int8 code is a 127.5th of it, a
 // float8 number has three bits behind its first.
 TEST(EveryForm, StandsForTheStoredNumbers) {
   const TemporaryFolder folder;
@@ -291,7 +291,7 @@ TEST(SpelledTensors, AreThoseThatWereLoaded) {
 }
 
 TEST(SpelledTensors, OfVectorsAndScalarsKeepTheirShape) {
-  const Names names{.spellings = {{"n", {"norm"}, {Order::kSwapHalves}}}};
+  const Names names{.spellings = {{"n", {"norm"}, {RowOrder::kSwapHalves}}}};
   const auto one = [&](const char* layer, const char* name, const Tensor& tensor) {
     const TensorRequest asked{layer, name, tensor.sizes().vec(), at::kFloat,
                               TensorRequest::Kind::kNumbers};

@@ -65,8 +65,9 @@ inline void put(Floats x, T* y, Part part) {
   for (int64 i = 0; i < part.count; ++i) y[i] = all[i];
 }
 
-// Like get() and put(), but pairs of bfloat16 vectors are in an order of lanes of their own, which
-// give() undoes, for fewer instructions: for loops whose rows all have one type.
+// take() and give() are like get() and put(), but pairs of bfloat16 vectors are in an order of
+// lanes of their own, which give() undoes, for fewer instructions: for loops whose rows all have
+// one type.
 template <class T, class Where>
 inline Floats take(const T* x, Where where) {
   return get(x, where);

@@ -10,7 +10,7 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-// As an argument of templates, which know no attribute of aliasing.
+// Templates take these as arguments: they know no attribute of aliasing.
 typedef float Vector __attribute__((vector_size(4 * kLanes)));
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
 

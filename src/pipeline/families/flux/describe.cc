@@ -52,18 +52,13 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .adapters = t5_adapter_names(),
       .make = [=](const Weights& w) { (void)T5(c.t5, w); },
       .live = [=](std::int64_t tokens, int ranks) { return live_in_t5(c.t5, tokens, ranks); }};
-  const Part flux{
-      .role = Part::Role::kDenoiser,
-      .folder = "transformer",
-      .label = "the transformer",
-      .class_name = "FluxTransformer2DModel",
-      .num_heads = c.flux.num_heads,
-      .lists = {"double_blocks", "single_blocks"},
-      .names = flux_names,
-      .sharding = [=](SharedModulation modulation) { return flux_sharding(c.flux, modulation); },
-      .widened = widened_input(c),
-      .adapters = adapter_names(c.flux),
-      .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
+  auto flux = transformer_part("FluxTransformer2DModel", c.flux.num_heads);
+  flux.lists = {"double_blocks", "single_blocks"};
+  flux.names = flux_names;
+  flux.sharding = [=](SharedModulation modulation) { return flux_sharding(c.flux, modulation); };
+  flux.widened = widened_input(c);
+  flux.adapters = adapter_names(c.flux);
+  flux.make = [=](const Weights& w) { (void)Flux(c.flux, w); };
   std::vector<Part> parts = {clip, t5, flux, autoencoder_part(c.vae)};
   for (auto& net : controlnet_parts(c.controlnets)) parts.push_back(std::move(net));
   if (c.redux)

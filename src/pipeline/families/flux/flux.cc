@@ -56,7 +56,7 @@ class FluxFamily : public PatchFamily {
                        double guidance) const override {
     return controlnet_input(configs_.controlnets[std::size_t(net)], in, mode, guidance);
   }
-  Schedule schedule(int steps, PictureSize size, bool from_noise) const override;
+  Schedule schedule(int steps, PictureSize size, StartsFrom start) const override;
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? flux_names_of_diffusers() : t5_names();
@@ -71,8 +71,7 @@ class FluxFamily : public PatchFamily {
 std::shared_ptr<const Family> FluxFamily::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
   auto& c = configs.flux;
-  require(counts.size() <= 2, "a FLUX.1 model has 2 kinds of blocks, numbers of ", counts.size(),
-          " were given");
+  check_kinds(*this, counts);
   if (!counts.empty() && counts[0] > 0) c.num_double = counts[0];
   if (counts.size() > 1 && counts[1] > 0) c.num_single = counts[1];
   return std::make_shared<const FluxFamily>(configs, description().schedule,
@@ -98,9 +97,10 @@ std::shared_ptr<const Family> FluxFamily::widened_by(
 }
 
 // Only FluxPipeline itself looks at use_flow_sigmas.
-Schedule FluxFamily::schedule(int steps, PictureSize size, bool from_noise) const {
+Schedule FluxFamily::schedule(int steps, PictureSize size, StartsFrom start) const {
   auto config = description().schedule;
-  if (configs_.kind != FluxKind::kPlain || !from_noise) config.use_flow_sigmas = false;
+  if (configs_.kind != FluxKind::kPlain || start != StartsFrom::kNoise)
+    config.use_flow_sigmas = false;
   return make_schedule(config, steps, num_tokens(size));
 }
 

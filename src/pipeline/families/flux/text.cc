@@ -26,9 +26,7 @@ Condition FluxText::encode(const Prompt& prompt, int max_sequence_length, const 
   const auto ids_of = [&](const Tokenizer& tokenizer, const std::string& text, std::int64_t length,
                           const char* encoder) {
     const auto encoding = tokenizer.encode(text, length);
-    if (encoding.truncated && warn)
-      warn(text_of("the prompt is longer than the ", length, " tokens that ", encoder,
-                   " reads: its end is ignored"));
+    if (encoding.truncated) warn_of_cut(length, warn, text_of(encoder, " reads"));
     return at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
   };
   const auto& second = prompt.second.empty() ? prompt.text : prompt.second;

@@ -27,17 +27,12 @@ const char* pipeline_class(Flux2Kind kind) {
 }
 
 std::vector<Part> parts_of(const Flux2Configs& c) {
-  const Part flux{
-      .role = Part::Role::kDenoiser,
-      .folder = "transformer",
-      .label = "the transformer",
-      .class_name = "Flux2Transformer2DModel",
-      .num_heads = c.flux.num_heads,
-      .lists = {"double_blocks", "single_blocks"},
-      .names = flux2_names,
-      .sharding = [=](SharedModulation modulation) { return flux2_sharding(c.flux, modulation); },
-      .adapters = flux2_adapter_names(),
-      .make = [=](const Weights& w) { (void)Flux2(c.flux, w); }};
+  auto flux = transformer_part("Flux2Transformer2DModel", c.flux.num_heads);
+  flux.lists = {"double_blocks", "single_blocks"};
+  flux.names = flux2_names;
+  flux.sharding = [=](SharedModulation modulation) { return flux2_sharding(c.flux, modulation); };
+  flux.adapters = flux2_adapter_names();
+  flux.make = [=](const Weights& w) { (void)Flux2(c.flux, w); };
   return {causal_lm_part(c.text, flux2_states(c.kind)), flux, autoencoder_part(c.vae)};
 }
 
@@ -109,8 +104,7 @@ class Flux2Family : public PackedFamily {
 std::shared_ptr<const Family> Flux2Family::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
   auto& c = configs.flux;
-  require(counts.size() <= 2, "a FLUX.2 model has 2 kinds of blocks, numbers of ", counts.size(),
-          " were given");
+  check_kinds(*this, counts);
   if (!counts.empty() && counts[0] > 0) c.num_double = counts[0];
   if (counts.size() > 1 && counts[1] > 0) c.num_single = counts[1];
   return make_flux2_family(configs, description().schedule, description().limits.defaults);

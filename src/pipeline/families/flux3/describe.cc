@@ -12,18 +12,13 @@ namespace braid {
 namespace {
 
 std::vector<Part> parts_of(const Flux3Configs& c) {
-  const Part flux{
-      .role = Part::Role::kDenoiser,
-      .folder = "transformer",
-      .label = "the transformer",
-      .class_name = "Flux3Transformer2DModel",
-      .num_heads = c.flux.num_heads,
-      .lists = {"content_mode_blocks.image", "txt_mode_blocks", "content_mode_blocks.image_cond",
-                "single_blocks"},
-      .names = flux3_names,
-      .sharding = [=](SharedModulation modulation) { return flux3_sharding(c.flux, modulation); },
-      .adapters = flux3_adapter_names(),
-      .make = [=](const Weights& w) { (void)Flux3(c.flux, w); }};
+  auto flux = transformer_part("Flux3Transformer2DModel", c.flux.num_heads);
+  flux.lists = {"content_mode_blocks.image", "txt_mode_blocks", "content_mode_blocks.image_cond",
+                "single_blocks"};
+  flux.names = flux3_names;
+  flux.sharding = [=](SharedModulation modulation) { return flux3_sharding(c.flux, modulation); };
+  flux.adapters = flux3_adapter_names();
+  flux.make = [=](const Weights& w) { (void)Flux3(c.flux, w); };
   return {causal_lm_part(c.text, flux3_states()), flux, autoencoder_part(c.vae)};
 }
 

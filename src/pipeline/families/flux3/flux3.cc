@@ -59,8 +59,7 @@ class Flux3Family : public PackedFamily {
 // The modes have as many blocks each.
 std::shared_ptr<const Family> Flux3Family::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
-  require(counts.size() <= kNumKinds, "a FLUX.3 model has ", kNumKinds,
-          " kinds of blocks, numbers of ", counts.size(), " were given");
+  check_kinds(*this, counts);
   auto asked = counts;
   asked.resize(kNumKinds);
   for (std::size_t mode = 0; mode + 1 < kNumKinds; ++mode) {

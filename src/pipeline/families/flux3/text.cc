@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "text/chat.h"
 #include "text/tokenizer_files.h"
 
@@ -35,9 +34,7 @@ Flux3Text::Flux3Text(const std::filesystem::path& tokenizer, at::Device device,
 
 Condition Flux3Text::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
   auto read = tokenizer_->encode(chat_of(prompt.text), max_sequence_length);
-  if (read.truncated && warn)
-    warn(text_of("the prompt is longer than the ", max_sequence_length,
-                 " tokens that the text encoder reads: its end is ignored"));
+  if (read.truncated) warn_of_cut(max_sequence_length, warn);
   const auto runs = (read.length + kRunOfText - 1) / kRunOfText;
   const auto length = std::min<std::int64_t>(runs * kRunOfText, max_sequence_length);
   std::rotate(read.ids.begin(), read.ids.begin() + read.begin, read.ids.end());

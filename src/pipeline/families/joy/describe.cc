@@ -14,18 +14,14 @@ constexpr int kMostJoyTokens = 4096;
 constexpr int kMostJoyReferences = 10;  // more than Edit-Plus was reportedly trained with
 
 std::vector<Part> parts_of(const JoyConfigs& c) {
-  const Part joy{
-      .role = Part::Role::kDenoiser,
-      .folder = "transformer",
-      .label = "the transformer",
-      .class_name = c.kind == JoyKind::kEdit ? "JoyImageEditTransformer3DModel"
-                                             : "JoyImageEditPlusTransformer3DModel",
-      .num_heads = c.joy.num_heads,
-      .lists = {"double_blocks"},
-      .names = [](const Checkpoint&) { return Names{}; },
-      .sharding = [=](SharedModulation modulation) { return joy_sharding(c.joy, modulation); },
-      .adapters = joy_adapter_names(),
-      .make = [=](const Weights& w) { (void)Joy(c.joy, w); }};
+  auto joy = transformer_part(c.kind == JoyKind::kEdit ? "JoyImageEditTransformer3DModel"
+                                                       : "JoyImageEditPlusTransformer3DModel",
+                              c.joy.num_heads);
+  joy.lists = {"double_blocks"};
+  joy.names = [](const Checkpoint&) { return Names{}; };
+  joy.sharding = [=](SharedModulation modulation) { return joy_sharding(c.joy, modulation); };
+  joy.adapters = joy_adapter_names();
+  joy.make = [=](const Weights& w) { (void)Joy(c.joy, w); };
   return {qwen3_vl_part(c.text), joy, autoencoder_part(c.vae)};
 }
 

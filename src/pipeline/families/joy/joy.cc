@@ -49,8 +49,7 @@ class JoyFamily : public PatchFamily {
 
 std::shared_ptr<const Family> JoyFamily::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
-  require(counts.size() <= 1, "a ", description().family,
-          " model has 1 kind of blocks, numbers of ", counts.size(), " were given");
+  check_kinds(*this, counts);
   if (!counts.empty() && counts[0] > 0) configs.joy.num_layers = counts[0];
   return make_joy_family(configs, description().schedule, description().limits.defaults);
 }

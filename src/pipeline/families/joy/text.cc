@@ -51,9 +51,7 @@ std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn
   const bool is_plain = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
   const auto most = is_plain ? max_plain_tokens_ + kSystemTokens : kLongestChat;
   const auto encoding = tokenizer_->encode(chat, most);
-  if (encoding.truncated && warn)
-    warn(text_of("the prompt is longer than the ", most,
-                 " tokens that the text encoder reads: its end is ignored"));
+  if (encoding.truncated) warn_of_cut(most - kSystemTokens, warn);
   const auto first = encoding.ids.begin() + encoding.begin;
   return {first, first + encoding.length};
 }

@@ -9,17 +9,12 @@ namespace braid {
 namespace {
 
 std::vector<Part> parts_of(const Krea2Configs& c) {
-  const Part krea{
-      .role = Part::Role::kDenoiser,
-      .folder = "transformer",
-      .label = "the transformer",
-      .class_name = "Krea2Transformer2DModel",
-      .num_heads = c.krea.image.num_heads,
-      .lists = {"transformer_blocks", "text_fusion"},
-      .names = krea2_names,
-      .sharding = [=](SharedModulation modulation) { return krea2_sharding(c.krea, modulation); },
-      .adapters = krea2_adapter_names(),
-      .make = [=](const Weights& w) { (void)Krea2(c.krea, w); }};
+  auto krea = transformer_part("Krea2Transformer2DModel", c.krea.image.num_heads);
+  krea.lists = {"transformer_blocks", "text_fusion"};
+  krea.names = krea2_names;
+  krea.sharding = [=](SharedModulation modulation) { return krea2_sharding(c.krea, modulation); };
+  krea.adapters = krea2_adapter_names();
+  krea.make = [=](const Weights& w) { (void)Krea2(c.krea, w); };
   return {causal_lm_part(c.text, c.taps), krea, autoencoder_part(c.vae)};
 }
 

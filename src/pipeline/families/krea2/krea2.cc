@@ -55,8 +55,7 @@ class Krea2Family : public PatchFamily {
 
 std::shared_ptr<const Family> Krea2Family::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
-  require(counts.size() <= 2, "a Krea 2 model has 2 kinds of blocks, numbers of ", counts.size(),
-          " were given");
+  check_kinds(*this, counts);
   require(counts.size() < 2 || counts[1] <= 1, "a Krea 2 model fuses its text once, not ",
           counts.size() < 2 ? 0 : counts[1], " times");
   if (!counts.empty() && counts[0] > 0) configs.krea.num_layers = counts[0];

@@ -17,13 +17,12 @@ constexpr std::int64_t kLongestEnd = 1 << 10;  // tokens
 
 const ChatTokens kKreaChat{.tokens = {"<|im_start|>", "<|im_end|>"}, .template_says = {}};
 
-std::string text_of_cut(int max_sequence_length) {
-  if (max_sequence_length > kEndTokens)
-    return text_of("the prompt is longer than the ", max_sequence_length - kEndTokens,
-                   " tokens that the text encoder reads: its end is ignored");
-  return text_of("`max_sequence_length` should be at least ", kEndTokens + 1,
+void warn_of_cut_prompt(int max_sequence_length, const Warn& warn) {
+  if (max_sequence_length > kEndTokens) return warn_of_cut(max_sequence_length - kEndTokens, warn);
+  if (warn)
+    warn(text_of("`max_sequence_length` should be at least ", kEndTokens + 1,
                  " for the text encoder to read any tokens of the prompt, it is ",
-                 max_sequence_length, ": the prompt is ignored");
+                 max_sequence_length, ": the prompt is ignored"));
 }
 
 }  // namespace
@@ -47,7 +46,7 @@ std::vector<std::int64_t> Krea2Text::ids_of(const std::string& prompt, int max_s
                                             const Warn& warn) const {
   const auto most = max_sequence_length + kKreaSystemTokens - kEndTokens;
   const auto read = tokenizer_->encode(krea2_chat(prompt), most);
-  if (read.truncated && warn) warn(text_of_cut(max_sequence_length));
+  if (read.truncated) warn_of_cut_prompt(max_sequence_length, warn);
   std::vector<std::int64_t> ids;
   for (const auto& part : {read, tokenizer_->encode(std::string(kKrea2ChatEnd), kLongestEnd)}) {
     const auto first = part.ids.begin() + part.begin;

@@ -15,17 +15,12 @@ constexpr int kMostQwen21References = 10;  // as the model was reportedly traine
 constexpr AreaAtRatio kReferenceArea{.side = 1024, .multiple = 32};
 
 std::vector<Part> parts_of(const Qwen21Configs& c) {
-  const Part qwen{
-      .role = Part::Role::kDenoiser,
-      .folder = "transformer",
-      .label = "the transformer",
-      .class_name = "QwenImage21Transformer2DModel",
-      .num_heads = c.qwen.num_heads,
-      .lists = {"transformer_blocks"},
-      .names = qwen21_names,
-      .sharding = [=](SharedModulation modulation) { return qwen21_sharding(c.qwen, modulation); },
-      .adapters = qwen21_adapter_names(),
-      .make = [=](const Weights& w) { (void)Qwen21(c.qwen, w); }};
+  auto qwen = transformer_part("QwenImage21Transformer2DModel", c.qwen.num_heads);
+  qwen.lists = {"transformer_blocks"};
+  qwen.names = qwen21_names;
+  qwen.sharding = [=](SharedModulation modulation) { return qwen21_sharding(c.qwen, modulation); };
+  qwen.adapters = qwen21_adapter_names();
+  qwen.make = [=](const Weights& w) { (void)Qwen21(c.qwen, w); };
   return {qwen3_vl_part(c.text), qwen, autoencoder_part(c.vae)};
 }
 

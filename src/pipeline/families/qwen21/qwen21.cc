@@ -8,6 +8,7 @@
 #include "models/qwen21/model.h"
 #include "models/qwen21/names.h"
 #include "pipeline/families/parts.h"
+#include "pipeline/families/patches.h"
 #include "pipeline/families/qwen21/describe.h"
 #include "pipeline/families/qwen21/text.h"
 
@@ -20,13 +21,13 @@ constexpr std::int64_t kPixelsOfLatent = 16;  // fixed in the pipeline
 constexpr double kTimestepsPerSigma = 1000;   // likewise
 
 // Rows and columns [N 3] of a picture around its centre; it has no place in the sequence yet.
-Tensor centred_positions(std::int64_t rows, std::int64_t columns, at::Device device) {
+Tensor centred_positions(PatchGrid grid, at::Device device) {
   const auto options = at::TensorOptions(at::kFloat).device(device);
   const auto centred = [&](std::int64_t count) {
     return at::arange(count, options) - double(count - count / 2);
   };
-  const auto grid = at::meshgrid({centred(rows), centred(columns)}, "ij");
-  return at::stack({at::zeros_like(grid[0]), grid[0], grid[1]}, -1).flatten(0, 1);
+  const auto axes = at::meshgrid({centred(grid.rows), centred(grid.columns)}, "ij");
+  return at::stack({at::zeros_like(axes[0]), axes[0], axes[1]}, -1).flatten(0, 1);
 }
 
 // How far a picture advances positions: its longer side.
@@ -35,11 +36,11 @@ std::int64_t longer_side(const Tensor& ids_LA) {
   return extent.narrow(0, 1, 2).max().item().toLong();
 }
 
-class Qwen21Family : public Family {
+class Qwen21Family : public PackedFamily {
  public:
   Qwen21Family(const Qwen21Configs& configs, const ScheduleConfig& schedule,
                const RequestDefaults& defaults)
-      : Family(describe_qwen21(configs, schedule, defaults)), configs_(configs) {}
+      : PackedFamily(describe_qwen21(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   DenoiserPart load_denoiser(const Part& part, const Weights& w, Attend attend,
@@ -49,21 +50,15 @@ class Qwen21Family : public Family {
                                                 const Warn& warn) const override;
   std::vector<PromptReader> prompt_readers() const override { return qwen21_prompt_readers(); }
 
-  // A latent is a token.
-  std::int64_t num_tokens(PictureSize size) const override { return rows(size) * columns(size); }
-  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
-    return {description().vae.latent_channels, rows(size), columns(size)};
-  }
-  Tensor pack(const Tensor& latents_BZHW) const override {
-    return latents_BZHW.flatten(2).transpose(1, 2).contiguous();
-  }
+  // A convolution's bytes depend on how its input lies in memory: here latents lie row by row.
   Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
-    return tokens_BNC.transpose(1, 2).unflatten(2, {rows(size), columns(size)}).contiguous();
+    return PackedFamily::unpack(tokens_BNC, size).contiguous();
   }
   Tokens reference(const Tensor& latents_1ZHW, int) const override {
-    return {.x_BLC = pack(latents_1ZHW),
-            .ids_LA = centred_positions(latents_1ZHW.size(2), latents_1ZHW.size(3),
-                                        latents_1ZHW.device())};
+    return {
+        .x_BLC = pack(latents_1ZHW),
+        .ids_LA = centred_positions({.rows = latents_1ZHW.size(2), .columns = latents_1ZHW.size(3)},
+                                    latents_1ZHW.device())};
   }
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
@@ -79,16 +74,14 @@ class Qwen21Family : public Family {
   std::string config_text(const Part& denoiser) const override;
 
  private:
-  std::int64_t rows(PictureSize size) const { return size.height / kPixelsOfLatent; }
-  std::int64_t columns(PictureSize size) const { return size.width / kPixelsOfLatent; }
+  std::int64_t patch() const override { return 1; }
 
   Qwen21Configs configs_;
 };
 
 std::shared_ptr<const Family> Qwen21Family::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
-  require(counts.size() <= 1, "a Qwen-Image-2.1 model has 1 kind of blocks, numbers of ",
-          counts.size(), " were given");
+  check_kinds(*this, counts);
   if (!counts.empty() && counts[0] > 0) configs.qwen.num_layers = counts[0];
   return make_qwen21_family(configs, description().schedule, description().limits.defaults);
 }
@@ -115,11 +108,10 @@ DenoiserInput Qwen21Family::begin(const Condition& condition, PictureSize size, 
   auto before = at::zeros_like(places);
   if (condition.places_R.defined())
     before = condition.places_R.to(like.device()).unsqueeze(1).le(places).sum(0);
-  return {
-      .noise = {.x_BLC = {}, .ids_LA = centred_positions(rows(size), columns(size), like.device())},
-      .text = {.x_BLC = condition.text_BTC,
-               .ids_LA = places.to(at::kFloat).unsqueeze(1).expand({-1, 3}),
-               .span_L2 = at::stack({before, places}, 1).to(at::kInt)}};
+  return {.noise = {.x_BLC = {}, .ids_LA = centred_positions(grid(size), like.device())},
+          .text = {.x_BLC = condition.text_BTC,
+                   .ids_LA = places.to(at::kFloat).unsqueeze(1).expand({-1, 3}),
+                   .span_L2 = at::stack({before, places}, 1).to(at::kInt)}};
 }
 
 // Tokens of text advance position and place by one, pictures by their longer side and their size.

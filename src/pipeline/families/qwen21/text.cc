@@ -60,7 +60,8 @@ Rows rows_of(const std::vector<std::int64_t>& ids, std::int64_t image_token,
 
 }  // namespace
 
-// Without pictures: how many tokens those have is not known before they are prepared.
+// Prompts are read without pictures: how many tokens those have is not known before they are
+// prepared.
 std::vector<PromptReader> qwen21_prompt_readers() {
   return {{.tokenizer = "processor",
            .chat =
@@ -95,9 +96,7 @@ std::vector<std::int64_t> Qwen21Text::ids_of(const Prompt& prompt, int max_seque
           max_sequence_length);
   const auto most = max_sequence_length - std::int64_t(end.size());
   const auto read = tokenizer_->encode(whole_chat(prompt.text, num_pictures), unseen + most);
-  if (read.truncated && warn)
-    warn(text_of("the prompt is longer than the ", most,
-                 " tokens that the text encoder reads: its end is ignored"));
+  if (read.truncated) warn_of_cut(most, warn);
   auto ids = ids_in(read);
   ids.insert(ids.end(), end.begin(), end.end());
   return ids;

@@ -34,16 +34,12 @@ std::vector<Part> parts_of(const QwenImageConfigs& c) {
   const auto sharding = [=](SharedModulation modulation) {
     return flux_sharding(blocks_of(c.qwen), modulation);
   };
-  const Part qwen{.role = Part::Role::kDenoiser,
-                  .folder = "transformer",
-                  .label = "the transformer",
-                  .class_name = "QwenImageTransformer2DModel",
-                  .num_heads = c.qwen.num_heads,
-                  .lists = {"double_blocks"},
-                  .names = qwen_image_names,
-                  .sharding = sharding,
-                  .adapters = qwen_image_adapter_names(),
-                  .make = [=](const Weights& w) { (void)QwenImage(c.qwen, w); }};
+  auto qwen = transformer_part("QwenImageTransformer2DModel", c.qwen.num_heads);
+  qwen.lists = {"double_blocks"};
+  qwen.names = qwen_image_names;
+  qwen.sharding = sharding;
+  qwen.adapters = qwen_image_adapter_names();
+  qwen.make = [=](const Weights& w) { (void)QwenImage(c.qwen, w); };
   std::vector<Part> parts = {text_part(c), qwen, autoencoder_part(c.vae)};
   for (auto& net : qwen_image_controlnet_parts(c.controlnets)) parts.push_back(std::move(net));
   return parts;

@@ -73,7 +73,7 @@ class QwenImageFamily : public PatchFamily {
   Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override;
   Tokens reference(const Tensor& latents_1ZHW, int number) const override;
 
-  Schedule schedule(int steps, PictureSize size, bool from_noise) const override;
+  Schedule schedule(int steps, PictureSize size, StartsFrom start) const override;
   double mu(PictureSize size, int steps) const override;
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
@@ -95,8 +95,7 @@ class QwenImageFamily : public PatchFamily {
 
 std::shared_ptr<const Family> QwenImageFamily::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
-  require(counts.size() <= 1, "a ", description().family,
-          " model has 1 kind of blocks, numbers of ", counts.size(), " were given");
+  check_kinds(*this, counts);
   if (!counts.empty() && counts[0] > 0) configs.qwen.num_layers = counts[0];
   return make_qwen_image_family(configs, description().schedule, description().limits.defaults);
 }
@@ -147,8 +146,8 @@ Tensor QwenImageFamily::unpack(const Tensor& tokens_BNC, PictureSize size) const
 }
 
 // Layered's shift grows with the root of the area.
-Schedule QwenImageFamily::schedule(int steps, PictureSize size, bool from_noise) const {
-  if (!is_layered()) return PatchFamily::schedule(steps, size, from_noise);
+Schedule QwenImageFamily::schedule(int steps, PictureSize size, StartsFrom start) const {
+  if (!is_layered()) return PatchFamily::schedule(steps, size, start);
   return make_schedule(description().schedule, {.steps = steps,
                                                 .image_tokens = num_tokens(size),
                                                 .mu = mu(size, steps),

@@ -38,9 +38,7 @@ std::string edit_chat(QwenImageKind kind, const std::string& prompt, std::size_t
 std::vector<std::int64_t> ids_of(const Tokenizer& tokenizer, const std::string& chat,
                                  std::int64_t most, const Warn& warn) {
   const auto read = tokenizer.encode(chat, most);
-  if (read.truncated && warn)
-    warn(text_of("the prompt is longer than the ", most,
-                 " tokens that the text encoder reads with its chat: its end is ignored"));
+  if (read.truncated) warn_of_cut(most, warn, "the text encoder reads with its chat");
   const auto first = read.ids.begin() + read.begin;
   return {first, first + read.length};
 }

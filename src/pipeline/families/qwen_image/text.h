@@ -11,7 +11,7 @@ namespace braid {
 
 std::vector<PromptReader> qwen_image_prompt_readers(QwenImageKind kind);
 
-// Without pictures: of Qwen-Image and Layered.
+// The text encoder of Qwen-Image and Layered, which sees no pictures.
 class QwenImageText : public TextEncoders {
  public:
   // Throws InputError if the tokenizer lacks a token of the chat.

@@ -12,16 +12,12 @@ namespace {
 constexpr std::int64_t kSide = 2;  // latents per token along each side
 
 std::vector<Part> parts_of(const ZImageConfigs& c) {
-  const Part zimage{.role = Part::Role::kDenoiser,
-                    .folder = "transformer",
-                    .label = "the transformer",
-                    .class_name = "ZImageTransformer2DModel",
-                    .num_heads = c.zimage.num_heads,
-                    .lists = {"noise_refiner", "context_refiner", "layers"},
-                    .names = zimage_names,
-                    .sharding = [=](SharedModulation) { return zimage_sharding(c.zimage); },
-                    .adapters = zimage_adapter_names(),
-                    .make = [=](const Weights& w) { (void)ZImage(c.zimage, w); }};
+  auto zimage = transformer_part("ZImageTransformer2DModel", c.zimage.num_heads);
+  zimage.lists = {"noise_refiner", "context_refiner", "layers"};
+  zimage.names = zimage_names;
+  zimage.sharding = [=](SharedModulation) { return zimage_sharding(c.zimage); };
+  zimage.adapters = zimage_adapter_names();
+  zimage.make = [=](const Weights& w) { (void)ZImage(c.zimage, w); };
   return {causal_lm_part(c.text, kZImageStates), zimage, autoencoder_part(c.vae)};
 }
 

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "base/error.h"
 #include "text/chat.h"
 #include "text/tokenizer_files.h"
 
@@ -30,9 +29,7 @@ ZImageText::ZImageText(const std::filesystem::path& tokenizer, at::Device device
 Condition ZImageText::encode(const Prompt& prompt, int max_sequence_length,
                              const Warn& warn) const {
   const auto encoding = tokenizer_->encode(chat_of(prompt.text), max_sequence_length);
-  if (encoding.truncated && warn)
-    warn(text_of("the prompt is longer than the ", max_sequence_length,
-                 " tokens that the text encoder reads: its end is ignored"));
+  if (encoding.truncated) warn_of_cut(max_sequence_length, warn);
   const auto ids_BL = at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
   const TextRun text{.begin = encoding.begin, .count = encoding.length};
   const auto in_use = model_.page.use();

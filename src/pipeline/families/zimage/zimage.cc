@@ -62,7 +62,7 @@ class ZImageFamily : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
-  Schedule schedule(int steps, PictureSize size, bool) const override;
+  Schedule schedule(int steps, PictureSize size, StartsFrom) const override;
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? zimage_names_of_diffusers()
@@ -86,8 +86,7 @@ class ZImageFamily : public PatchFamily {
 std::shared_ptr<const Family> ZImageFamily::with_blocks(const std::vector<int>& counts) const {
   auto configs = configs_;
   auto& c = configs.zimage;
-  require(counts.size() <= 3, "a Z-Image model has 3 kinds of blocks, numbers of ", counts.size(),
-          " were given");
+  check_kinds(*this, counts);
   const auto asked = [&](std::size_t kind) { return kind < counts.size() ? counts[kind] : 0; };
   require(asked(0) == 0 || asked(1) == 0 || asked(0) == asked(1),
           "a Z-Image model has as many blocks that refine text as blocks that refine noise, not ",
@@ -150,7 +149,7 @@ void ZImageFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float 
 }
 
 // The levels before any shift are torch's, whose last bits differ from NumPy's.
-Schedule ZImageFamily::schedule(int steps, PictureSize size, bool) const {
+Schedule ZImageFamily::schedule(int steps, PictureSize size, StartsFrom) const {
   require(steps >= 1, "a picture needs at least 1 step, not ", steps);
   const auto& config = description().schedule;
   const auto levels = at::linspace(1, 1.0 / steps, steps, at::kFloat);

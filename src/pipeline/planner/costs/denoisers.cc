@@ -15,7 +15,7 @@ std::vector<ServedSteps> served_steps(const PlanJob& job) {
     served.front().levels = std::int64_t(job.num_levels()) * job.branches;
     return served;
   }
-  const auto schedule = job.family->schedule(job.steps, job.size(), true);
+  const auto schedule = job.family->schedule(job.steps, job.size(), StartsFrom::kNoise);
   int levels = 0;
   for (const auto& one : evaluations_of(job.sampler, schedule)) {
     const bool begins_level = one.row == levels;

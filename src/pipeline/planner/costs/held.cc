@@ -9,35 +9,35 @@
 namespace braid {
 namespace {
 
-bool is_quantised(const PlannedTensor& t, Quantize form) {
+bool is_quantized(const PlannedTensor& t, Quantize form) {
   using Kind = PlannedTensor::Kind;
   return t.kind == Kind::kCodes || (t.kind == Kind::kDense && form != Quantize::kNone);
 }
 
 // Rotated codes multiply codes, whatever form the others have.
 bool is_widened(const PlannedTensor& t, Quantize form) {
-  return !t.is_rotated || form_of_rotated(form) != Quantize::kInt8Dynamic;
+  return !t.is_rotated || !multiplies_rotated(form);
 }
 
 // The tensor, or its codes and scales, each aligned as in a page.
 std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize form,
                       std::int64_t alignment) {
-  const bool is_quantised_here = is_quantised(t, form) && t.kind != PlannedTensor::Kind::kCodes;
-  return kept_bytes(t, is_quantised_here ? kept_tensors(form, t.dtype) : t.kept, share.tp,
+  const bool is_quantized_here = is_quantized(t, form) && t.kind != PlannedTensor::Kind::kCodes;
+  return kept_bytes(t, is_quantized_here ? kept_tensors(form, t.dtype) : t.kept, share.tp,
                     share.tp_rank, alignment);
 }
 
 // Bytes of unmerged LoRA factors next to this shard: A, scales, B.
 std::int64_t low_rank_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
   const bool stays_in_codes =
-      t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_coded() && !is_quantised(t, form));
+      t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_coded() && !is_quantized(t, form));
   if (!t.is_always_unmerged && !stays_in_codes) return 0;
   const auto rows = rows_of(t, share.tp, share.tp_rank),
              columns = columns_of(t, share.tp, share.tp_rank);
   return t.low_rank_rank * (columns + 1 + rows) * t.element_bytes();
 }
 
-// As ops::gpu::linear_of_stored() decodes it; packed forms are widened whole.
+// ops::gpu::linear_of_stored() decodes panels; packed forms are widened whole.
 std::int64_t panel_bytes(const PlannedTensor& t, const PartShare& share) {
   if (t.is_packed) return numbers_of(t, share.tp, share.tp_rank) * t.element_bytes();
   const auto row = columns_of(t, share.tp, share.tp_rank) * t.element_bytes();
@@ -114,7 +114,7 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
     if (!is_of_share(t, part, share)) continue;
     const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes();
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
-    if (is_quantised(t, form.quantize)) {
+    if (is_quantized(t, form.quantize)) {
       if (is_widened(t, form.quantize)) pages.widened = std::max(pages.widened, in_numbers);
     } else if (t.is_kept_coded()) {
       pages.decoded = std::max(pages.decoded, in_numbers);

@@ -17,7 +17,7 @@ struct PartShare {
 struct PartPages {
   std::int64_t outside = 0;         // bytes that are always on the device
   std::vector<GroupCost> groups;    // pages, in loading order
-  std::int64_t widened = 0;         // largest quantised matrix as numbers, while it multiplies
+  std::int64_t widened = 0;         // largest quantized matrix as numbers, while it multiplies
   std::int64_t decoded = 0;         // largest other matrix in a file's codes, as numbers
   std::int64_t panel = 0;           // largest panel of such a matrix, as a GPU decodes it
   std::int64_t largest_tensor = 0;  // as numbers, while it is read

@@ -67,7 +67,7 @@ class Step {
         rank_(rank),
         share_(share_of_step(job, grid, rank)),
         writes_codes_(multiplies_float8(machine, job)),
-        quantises_tokens_(multiplies_codes(job) || writes_codes_),
+        quantizes_tokens_(multiplies_codes(job) || writes_codes_),
         pace_(takes_alike(grid) ? pace_of(machine, job) : pace_of(of_rank(machine, rank), job)) {}
 
   double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }
@@ -110,7 +110,7 @@ class Step {
   int rank_;
   const Blocks blocks_ = job_.shape().blocks_of_step();
   StepShare share_;
-  bool writes_codes_, quantises_tokens_;
+  bool writes_codes_, quantizes_tokens_;
   Pace pace_;
 };
 
@@ -140,7 +140,7 @@ double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const 
   for (const auto& kind : blocks) {
     double of_token = mine(kind.traffic_elements) * e;
     if (job_.memory.quantize != Quantize::kNone) of_token += mine(kind.activated) * e;
-    if (quantises_tokens_) of_token += mine(kind.inputs) * (e + 1);
+    if (quantizes_tokens_) of_token += mine(kind.inputs) * (e + 1);
     // written as codes instead of as numbers, and not read again
     if (writes_codes_) of_token -= mine(kind.coded) * 2 * e;
     bytes += double(kind.count) * of_token * double(tokens.of(kind));
@@ -181,7 +181,7 @@ double Step::kernels(const Blocks& blocks) const {
   double count = 0;
   for (const auto& kind : blocks) {
     double of_block = kind.kernels;
-    if (quantises_tokens_) of_block += kind.layers;
+    if (quantizes_tokens_) of_block += kind.layers;
     if (writes_codes_) of_block -= kind.coded_layers;
     if (job_.memory.quantize != Quantize::kNone) of_block += kind.activating_kernels;
     // two exchanges and a sum, or one of each side; a native sum is one exchange

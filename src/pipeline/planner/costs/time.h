@@ -13,7 +13,7 @@ struct Machine {
   std::vector<DeviceSpec> devices;
   LinkSpec link;     // inside a host
   LinkSpec network;  // between hosts
-  int devices_per_host = 1024;
+  int devices_per_host = kMostRanks;
 };
 
 // Seconds for one step of one batch, on the busiest rank. Computed, not measured: the only model of

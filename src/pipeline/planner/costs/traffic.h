@@ -17,14 +17,14 @@ namespace braid {
 //   context  1 all_gather of the velocity of the rank's image tokens
 // and each step
 //   cfg      1 all_gather of the velocities
-//   world    1 broadcast of a byte: whether to stop
+//   world    nothing, though it is listed
 // With pipeline parallelism over P stages, a step's pictures and branches are n items that follow
 // each other, and collectives inside blocks count once per item:
-//   stages   n + P - 1 shifts: every item, its tokens and what else a part hands on; 1 broadcast of
+//   pp       n + P - 1 shifts: every item, its tokens and what else a part hands on; 1 broadcast of
 //            the velocities
 // ControlNets, each following a picture, add the collectives inside their blocks: one evaluation
 // for all branches, of pictures that the stages share out. For their residuals they add
-//   stages   2 broadcasts per stage with pictures, one for each kind of block
+//   pp       2 broadcasts per stage with pictures, one for each kind of block
 // Blocks that run once per picture, before the first step, are not counted. The job is surveyed.
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
                               const Stage& stage);

@@ -24,7 +24,7 @@ std::int64_t widened_bytes(const PlanJob& job, const PartPages& pages, Quantize 
 
 bool multiplies_codes(const PlanJob& job) {
   if (job.memory.quantize == Quantize::kInt8Dynamic) return true;
-  if (!job.tensors || form_of_rotated(job.memory.quantize) != Quantize::kInt8Dynamic) return false;
+  if (!job.tensors || !multiplies_rotated(job.memory.quantize)) return false;
   return std::ranges::any_of(job.family->denoisers(), [&](const Part* part) {
     return std::ranges::any_of(job.tensors->of(*part).tensors, &PlannedTensor::is_rotated);
   });

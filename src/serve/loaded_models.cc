@@ -1,10 +1,10 @@
-#include "serve/residency.h"
+#include "serve/loaded_models.h"
 
 #include <algorithm>
 
 namespace braid::serve {
 
-bool Residency::fits_beside(std::size_t model) const {
+bool LoadedModels::fits_beside(std::size_t model) const {
   if (loaded_.empty()) return true;
   if (budget_.device == 0 && budget_.host == 0) return false;
   auto sum = needs_[model];
@@ -16,7 +16,7 @@ bool Residency::fits_beside(std::size_t model) const {
          (budget_.host == 0 || sum.host <= budget_.host);
 }
 
-std::vector<std::size_t> Residency::enter(std::size_t model) {
+std::vector<std::size_t> LoadedModels::enter(std::size_t model) {
   std::vector<std::size_t> leaving;
   const bool is_loaded = std::find(loaded_.begin(), loaded_.end(), model) != loaded_.end();
   while (!is_loaded && !fits_beside(model)) {
@@ -28,6 +28,6 @@ std::vector<std::size_t> Residency::enter(std::size_t model) {
   return leaving;
 }
 
-void Residency::leave(std::size_t model) { loaded_.remove(model); }
+void LoadedModels::leave(std::size_t model) { loaded_.remove(model); }
 
 }  // namespace braid::serve

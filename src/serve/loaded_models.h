@@ -14,10 +14,10 @@ struct MemoryNeed {
   std::int64_t device = 0, host = 0;
 };
 
-class Residency {
+class LoadedModels {
  public:
   // Without any budget one model is loaded at a time.
-  Residency(std::vector<MemoryNeed> needs, MemoryNeed budget)
+  LoadedModels(std::vector<MemoryNeed> needs, MemoryNeed budget)
       : needs_(std::move(needs)), budget_(budget) {}
 
   // Call before `model` is used: returns the models to release first, which count as released.
