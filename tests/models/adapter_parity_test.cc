@@ -100,7 +100,7 @@ Base flux2_base() {
           .adapter_names = flux2_adapter_names(),
           .shardings = flux2_sharding(config, SharedModulation::kYes),
           .load = load,
-          .input = flux2_input(fixture.dump(), at::kFloat),
+          .input = denoiser_input(fixture.dump(), at::kFloat),
           .velocity = same};
 }
 
@@ -164,7 +164,7 @@ Base krea2_base() {
           .adapter_names = krea2_adapter_names(),
           .shardings = krea2_sharding(config, SharedModulation::kYes),
           .load = load,
-          .input = krea2_input(fixture.dump(), at::kFloat),
+          .input = denoiser_input(fixture.dump(), at::kFloat),
           .velocity = same};
 }
 
@@ -181,7 +181,7 @@ Base flux3_base() {
           .adapter_names = flux3_adapter_names(),
           .shardings = flux3_sharding(config, SharedModulation::kYes),
           .load = load,
-          .input = flux3_input(fixture.dump(), at::kFloat),
+          .input = denoiser_input(fixture.dump(), at::kFloat),
           .velocity = same};
 }
 
@@ -198,7 +198,7 @@ Base qwen21_base() {
           .adapter_names = qwen21_adapter_names(),
           .shardings = qwen21_sharding(config, SharedModulation::kYes),
           .load = load,
-          .input = qwen21_input(fixture.dump(), at::kFloat),
+          .input = denoiser_input(fixture.dump(), at::kFloat),
           .velocity = same};
 }
 
@@ -215,7 +215,7 @@ Base qwen_image_base() {
           .adapter_names = qwen_image_adapter_names(),
           .shardings = flux_sharding(blocks_of(config), SharedModulation::kYes),
           .load = load,
-          .input = qwen_image_input(fixture.dump(), at::kFloat),
+          .input = denoiser_input(fixture.dump(), at::kFloat),
           .velocity = same};
 }
 

@@ -4,9 +4,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
-#include <nlohmann/json.hpp>
-
-#include "base/error.h"
+#include "dumps.h"
 #include "models/causal_lm/model.h"
 #include "models/causal_lm/names.h"
 
@@ -14,17 +12,7 @@ namespace braid::causal_lms {
 
 namespace fs = std::filesystem;
 
-const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity/text_encoders";
-
-inline double relative_error(const Tensor& got, const Tensor& want) {
-  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
-  return ((a - b).norm() / b.norm()).item<double>();
-}
-
-inline double largest_error(const Tensor& got, const Tensor& want) {
-  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
-  return ((a - b).abs().max() / b.abs().max()).item<double>();
-}
+const fs::path kFixtures = kParity / "text_encoders";
 
 // Where each prompt's text lies, of a mask whose ones follow each other.
 inline std::vector<TextRun> texts_of(const Tensor& mask_BL) {
@@ -40,7 +28,7 @@ class Fixture {
   explicit Fixture(const std::string& name)
       : folder_(kFixtures / name),
         manifest_(read_json(folder_ / "manifest.json")),
-        dump_(Checkpoint::open_file(folder_ / "expected.safetensors")) {}
+        dump_(folder_ / "expected.safetensors") {}
 
   CausalLmConfig config() const {
     return read_causal_lm_config(read_json_object(folder_ / "model" / "config.json"));
@@ -50,11 +38,7 @@ class Fixture {
     return manifest_["paddings"].get<std::vector<std::string>>();
   }
   Checkpoint checkpoint() const { return Checkpoint::open(folder_ / "model", "model"); }
-  Tensor dumped(const std::string& name) const {
-    const auto* const stored = dump_.find(name);
-    check(stored != nullptr, "no ", name, " in the dump");
-    return stored->view();
-  }
+  Tensor dumped(const std::string& name) const { return dump_[name]; }
 
   CausalLm model(const LoadOptions& options, HiddenStates states, const Checkpoint& stored) const {
     const auto shardings = causal_lm_sharding(config());
@@ -75,7 +59,7 @@ class Fixture {
   const c10::InferenceMode no_autograd_;
   fs::path folder_;
   Json manifest_;
-  Checkpoint dump_;
+  Dump dump_;
 };
 
 }  // namespace braid::causal_lms

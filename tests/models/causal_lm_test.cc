@@ -20,7 +20,7 @@ namespace braid::causal_lm_test {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-using causal_lms::Fixture, causal_lms::largest_error, causal_lms::relative_error;
+using causal_lms::Fixture;
 
 class CausalLms : public testing::TestWithParam<std::string> {
  protected:

@@ -6,14 +6,18 @@
 
 namespace braid {
 
-inline DenoiserInput flux2_input(const Dump& dump, at::ScalarType dtype) {
+// A fixture's input as it was dumped: a family's fixtures have what it uses.
+inline DenoiserInput denoiser_input(const Dump& dump, at::ScalarType dtype) {
   const auto run = [&](const std::string& name) {
-    return Tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
+    Tokens tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
+    if (dump.has(name + "_span")) tokens.span_L2 = dump[name + "_span"];
+    return tokens;
   };
   DenoiserInput in{.noise = run("noise"), .text = run("text")};
   for (int i = 0; dump.has("reference" + std::to_string(i)); ++i)
     in.references.push_back(run("reference" + std::to_string(i)));
   in.timestep_B = dump["timestep"].to(dtype);
+  if (dump.has("target")) in.target_timestep_B = dump["target"].to(dtype);
   if (dump.has("guidance")) in.guidance_B = dump["guidance"];
   return in;
 }
@@ -87,37 +91,6 @@ inline DenoiserInput joy_input(const Dump& dump, std::int64_t count, at::ScalarT
     in.references.push_back(joy_tokens(items.select(1, i), i - first + 1));
   in.text = {.x_BLC = text, .ids_LA = at::zeros({text.size(1), 3})};
   in.timestep_B = dump["transformer.timestep"];
-  return in;
-}
-
-inline DenoiserInput krea2_input(const Dump& dump, at::ScalarType dtype) {
-  const auto run = [&](const std::string& name) {
-    return Tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
-  };
-  return {.noise = run("noise"), .text = run("text"), .timestep_B = dump["timestep"].to(dtype)};
-}
-
-inline DenoiserInput flux3_input(const Dump& dump, at::ScalarType dtype) {
-  auto in = flux2_input(dump, dtype);
-  if (dump.has("target")) in.target_timestep_B = dump["target"].to(dtype);
-  return in;
-}
-
-inline DenoiserInput qwen_image_input(const Dump& dump, at::ScalarType dtype) {
-  return flux2_input(dump, dtype);
-}
-
-// Also with references, each with the span of its picture.
-inline DenoiserInput qwen21_input(const Dump& dump, at::ScalarType dtype) {
-  const auto run = [&](const std::string& name) {
-    Tokens tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
-    if (dump.has(name + "_span")) tokens.span_L2 = dump[name + "_span"];
-    return tokens;
-  };
-  DenoiserInput in{.noise = run("noise"), .text = run("text")};
-  for (int i = 0; dump.has("reference" + std::to_string(i)); ++i)
-    in.references.push_back(run("reference" + std::to_string(i)));
-  in.timestep_B = dump["timestep"].to(dtype);
   return in;
 }
 

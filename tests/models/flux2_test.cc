@@ -1,9 +1,6 @@
 // FLUX.2's transformer against diffusers' results, its files against their expected contents, and
 // its parts against the whole.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
-#include "denoiser_inputs.h"
+#include "denoiser_suite.h"
 #include "models/flux2/model.h"
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
@@ -12,37 +9,30 @@ namespace braid::flux2_test {
 
 using testing::HasSubstr;
 
-class Flux2Parity : public testing::TestWithParam<const char*> {
- protected:
-  Flux2 load(const Checkpoint& checkpoint, at::ScalarType dtype,
-             std::optional<BlockRange> run = {}) const {
-    return {config_of(fixture_.folder(), read_flux2_config),
-            Weights(checkpoint, flux2_names(checkpoint), {.dtype = dtype}), ops::attention, run};
-  }
-  Tensor velocity(at::ScalarType dtype) const {
-    return load(fixture_.weights(), dtype)(flux2_input(fixture_.dump(), dtype));
-  }
+Flux2 load_flux2(const PartFixture& fixture, const Checkpoint& checkpoint, at::ScalarType dtype,
+                 std::optional<BlockRange> run = {}) {
+  return {config_of(fixture.folder(), read_flux2_config),
+          Weights(checkpoint, flux2_names(checkpoint), {.dtype = dtype}), ops::attention, run};
+}
 
-  const c10::InferenceMode no_autograd_;
-  const PartFixture fixture_{GetParam()};
-};
+class Flux2Parity : public DenoiserParity<load_flux2> {};
 
-TEST_P(Flux2Parity, EqualsTheReference) { fixture_.expect_equal(velocity(at::kFloat), "velocity"); }
+TEST_P(Flux2Parity, EqualsTheReference) { fixture_.expect_equal(output(at::kFloat), "velocity"); }
 
 TEST_P(Flux2Parity, Bfloat16IsAsExactAsTheReferences) {
-  fixture_.expect_as_exact_as_reference(velocity(at::kBFloat16), "velocity");
+  fixture_.expect_as_exact_as_reference(output(at::kBFloat16), "velocity");
 }
 
 TEST_P(Flux2Parity, Float16RunsAndIsClose) {
-  EXPECT_LT(relative_error(velocity(at::kHalf), fixture_.dump()["velocity"]), 0.1);
+  EXPECT_LT(relative_error(output(at::kHalf), fixture_.dump()["velocity"]), 0.1);
 }
 
 // The reference does so: 0.5015 becomes 0.5 in bfloat16, so 500 of 1000 steps; 501.5 would become
 // 502.
 TEST_P(Flux2Parity, RoundsTimestepsBeforeTheyAreMultiplied) {
-  const auto model = load(fixture_.weights(), at::kBFloat16);
+  const auto model = load(at::kBFloat16);
   const auto velocity_at = [&](double time) {
-    auto in = flux2_input(fixture_.dump(), at::kBFloat16);
+    auto in = input(at::kBFloat16);
     in.timestep_B = at::full(in.timestep_B.sizes(), time);
     return model(in);
   };
@@ -51,27 +41,15 @@ TEST_P(Flux2Parity, RoundsTimestepsBeforeTheyAreMultiplied) {
 }
 
 TEST_P(Flux2Parity, TwoPartsMakeTheSameBitsAsOne) {
-  const auto checkpoint = fixture_.weights();
-  const auto in = flux2_input(fixture_.dump(), at::kFloat);
-  const auto whole = velocity(at::kFloat);
   const auto shape = flux2_shape(config_of(fixture_.folder(), read_flux2_config));
-  const auto all = shape.num_blocks();
-  for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(checkpoint, at::kFloat, BlockRange{0, cut});
-    const auto second = load(checkpoint, at::kFloat, BlockRange{cut, all - cut});
-    const auto state = first.advance(in, {});
-    auto tokens = in.noise.x_BLC.size(1) + in.text.x_BLC.size(1);
-    for (const auto& reference : in.references) tokens += reference.x_BLC.size(1);
-    EXPECT_EQ(state.size(1), tokens + shape.state_vectors);
-    EXPECT_TRUE(at::equal(second.advance(in, state), whole)) << "cut before block " << cut;
-  }
+  expect_parts_equal_whole(loader(at::kFloat), shape, input(at::kFloat));
 }
 
 TEST_P(Flux2Parity, WatchesTheStreamsOfEveryBlock) {
-  auto in = flux2_input(fixture_.dump(), at::kFloat);
+  auto in = input(at::kFloat);
   std::vector<std::string> seen;
   in.watch = [&](const std::string& where, const Tensor&) { seen.push_back(where); };
-  load(fixture_.weights(), at::kFloat)(in);
+  load(at::kFloat)(in);
   std::vector<std::string> all = {"img_in", "txt_in"};
   const auto add_blocks = [&](const std::string& kind, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
@@ -85,36 +63,21 @@ TEST_P(Flux2Parity, WatchesTheStreamsOfEveryBlock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2Parity, testing::Values("klein", "dev", "wide", "five"),
-                         [](const auto& info) { return info.param; });
+                         without_dashes);
 
 class Flux2SingleFile : public Flux2Parity {};
 
 TEST_P(Flux2SingleFile, IsTheSameTransformerUnderOtherNames) {
-  const auto file = fixture_.single_file();
-  const auto in = flux2_input(fixture_.dump(), at::kFloat);
-  EXPECT_TRUE(at::equal(load(file, at::kFloat)(in), velocity(at::kFloat)));
+  const auto model = load_flux2(fixture_, fixture_.single_file(), at::kFloat);
+  EXPECT_TRUE(at::equal(model(input(at::kFloat)), output(at::kFloat)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2SingleFile, testing::Values("klein", "dev"),
-                         [](const auto& info) { return info.param; });
+                         without_dashes);
 
-// The transformer's weights, modified.
-class Flux2Files : public testing::Test {
+class Flux2Files : public DenoiserFiles<load_flux2> {
  protected:
-  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
-    auto tensors = tensors_of(fixture_.weights());
-    change(tensors);
-    const auto checkpoint = checkpoint_of(tensors);
-    try {
-      const Flux2 model(config_of(fixture_.folder(), read_flux2_config),
-                        Weights(checkpoint, flux2_names(checkpoint), {}));
-    } catch (const InputError& e) {
-      return e.what();
-    }
-    return "accepted";
-  }
-
-  const PartFixture fixture_{"klein"};
+  Flux2Files() : DenoiserFiles("klein") {}
 };
 
 TEST_F(Flux2Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
@@ -128,9 +91,8 @@ TEST_F(Flux2Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
 }
 
 TEST_F(Flux2Files, GuidanceIsGivenExactlyToModelsDistilledWithIt) {
-  const Flux2 model(config_of(fixture_.folder(), read_flux2_config),
-                    Weights(fixture_.weights(), flux2_names_of_diffusers(), {}));
-  auto in = flux2_input(fixture_.dump(), at::kFloat);
+  const auto model = load_flux2(fixture_, fixture_.weights(), at::kFloat);
+  auto in = denoiser_input(fixture_.dump(), at::kFloat);
   in.guidance_B = at::ones({1});
   EXPECT_THROW(model(in), Error);
 }

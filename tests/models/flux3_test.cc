@@ -1,10 +1,6 @@
 // FLUX.3's transformer against diffusers' results, its files against their expected contents, and
 // its parts against the whole.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
-#include "denoiser_inputs.h"
-#include "message_of.h"
+#include "denoiser_suite.h"
 #include "models/flux3/model.h"
 #include "models/flux3/names.h"
 #include "models/flux3/sharding.h"
@@ -19,18 +15,7 @@ Flux3 load_flux3(const PartFixture& fixture, const Checkpoint& checkpoint, at::S
           Weights(checkpoint, flux3_names(checkpoint), {.dtype = dtype}), ops::attention, run};
 }
 
-class Flux3Parity : public testing::TestWithParam<std::string> {
- protected:
-  Flux3 load(at::ScalarType dtype, std::optional<BlockRange> run = {}) const {
-    return load_flux3(fixture_, fixture_.weights(), dtype, run);
-  }
-  Tensor output(at::ScalarType dtype) const {
-    return load(dtype)(flux3_input(fixture_.dump(), dtype));
-  }
-
-  const c10::InferenceMode no_autograd_;
-  const PartFixture fixture_{GetParam()};
-};
+class Flux3Parity : public DenoiserParity<load_flux3> {};
 
 TEST_P(Flux3Parity, EqualsTheReference) { fixture_.expect_equal(output(at::kFloat), "velocity"); }
 
@@ -44,58 +29,21 @@ TEST_P(Flux3Parity, Float16RunsAndIsClose) {
 
 // Wherever they are cut, also between the blocks of two modes.
 TEST_P(Flux3Parity, TwoPartsMakeTheSameBitsAsOne) {
-  const auto in = flux3_input(fixture_.dump(), at::kFloat);
-  const auto want = load(at::kFloat)(in);
-  const auto all = flux3_shape(config_of(fixture_.folder(), read_flux3_config)).num_blocks();
-  std::int64_t num_tokens = in.noise.x_BLC.size(1) + in.text.x_BLC.size(1);
-  for (const auto& reference : in.references) num_tokens += reference.x_BLC.size(1);
-  for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(at::kFloat, BlockRange{0, cut});
-    const auto second = load(at::kFloat, BlockRange{cut, all - cut});
-    auto of_first = in, of_second = in;
-    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
-    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
-    std::vector<std::string> places;
-    of_first.watch =
-        of_second.watch = [&](const std::string& where, const Tensor&) { places.push_back(where); };
-    const auto state = first.advance(of_first, {});
-    EXPECT_EQ(state.size(1), num_tokens);
-    EXPECT_TRUE(at::equal(second.advance(of_second, state), want)) << "cut before block " << cut;
-    EXPECT_THAT(places, testing::Contains("image_in"));
-    EXPECT_THAT(places, testing::Contains("single_blocks.0 text"));
-  }
+  const auto shape = flux3_shape(config_of(fixture_.folder(), read_flux3_config));
+  expect_parts_equal_whole(loader(at::kFloat), shape, input(at::kFloat),
+                           [](const Flux3&, const Places& places) {
+                             EXPECT_THAT(places, testing::Contains("image_in"));
+                             EXPECT_THAT(places, testing::Contains("single_blocks.0 text"));
+                           });
 }
 
-// Results do not depend on which pictures are modulated together, or on batching steps.
 TEST_P(Flux3Parity, ModulatesAllStepsOfAPictureAtOnce) {
-  const auto model = load(at::kFloat);
-  auto in = flux3_input(fixture_.dump(), at::kFloat);
-  const auto factors = at::tensor({1.f, 0.7f, 0.2f});
-  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * factors;
-  if (in.target_timestep_B.defined())
-    in.target_timestep_B = in.target_timestep_B.narrow(0, 0, 1) * factors;
-  const auto condition = model.condition(in);
-  const auto made = model.modulations({condition, condition * 2});
-  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
-  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
-  for (std::int64_t i = 0; i < 3; ++i) {
-    auto step = in;
-    step.timestep_B = in.timestep_B.narrow(0, i, 1);
-    if (in.target_timestep_B.defined())
-      step.target_timestep_B = in.target_timestep_B.narrow(0, i, 1);
-    const auto alone = model.modulations({model.condition(step)}).front();
-    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
-  }
-}
-
-std::string without_dashes(std::string name) {
-  std::erase(name, '-');
-  return name;
+  expect_steps_modulated_at_once(load(at::kFloat), input(at::kFloat));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Flux3Parity,
                          testing::Values("flux3", "flux3-map", "flux3-plain", "flux3-eps"),
-                         [](const auto& info) { return without_dashes(info.param); });
+                         without_dashes);
 
 class Flux3SingleFile : public Flux3Parity {};
 
@@ -104,26 +52,15 @@ TEST_P(Flux3SingleFile, IsTheSameTransformerUnderOtherNames) {
   const bool is_prefixed = file.find("model.diffusion_model.emb_in.image.weight") != nullptr;
   EXPECT_EQ(is_prefixed, GetParam() == "flux3-map");
   const auto model = load_flux3(fixture_, file, at::kFloat);
-  EXPECT_LT(relative_error(model(flux3_input(fixture_.dump(), at::kFloat)), output(at::kFloat)),
-            1e-6);
+  EXPECT_LT(relative_error(model(input(at::kFloat)), output(at::kFloat)), 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Flux3SingleFile, testing::Values("flux3", "flux3-map"),
-                         [](const auto& info) {
-                           return std::string(info.index == 0 ? "bare" : "prefixed");
-                         });
+                         bare_or_prefixed);
 
-class Flux3Files : public testing::Test {
+class Flux3Files : public DenoiserFiles<load_flux3> {
  protected:
-  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
-    auto tensors = tensors_of(fixture_.weights());
-    change(tensors);
-    const auto checkpoint = checkpoint_of(tensors);
-    const auto said = message_of([&] { load_flux3(fixture_, checkpoint, at::kFloat); });
-    return said.empty() ? "accepted" : said;
-  }
-
-  const PartFixture fixture_{"flux3"};
+  Flux3Files() : DenoiserFiles("flux3") {}
 };
 
 TEST_F(Flux3Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
@@ -154,7 +91,7 @@ TEST(Flux3Steps, TellOnlyFlowMapsWhereTheyLead) {
   for (const char* const name : {"flux3", "flux3-map"}) {
     const PartFixture fixture{name};
     const auto model = load_flux3(fixture, fixture.weights(), at::kFloat);
-    auto in = flux3_input(fixture.dump(), at::kFloat);
+    auto in = denoiser_input(fixture.dump(), at::kFloat);
     const bool is_map = in.target_timestep_B.defined();
     in.target_timestep_B = is_map ? Tensor() : in.timestep_B;
     EXPECT_THAT(message_of<Error>([&] { model(in); }),

@@ -1,10 +1,6 @@
 // The parts of JoyAI-Image-Edit against diffusers' and transformers' results: its transformer,
 // Qwen3-VL, and Wan's autoencoder for single pictures. See tools/parity/make_joy.py.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
-#include "denoiser_inputs.h"
-#include "dumps.h"
+#include "denoiser_suite.h"
 #include "models/joy/model.h"
 #include "models/joy/sharding.h"
 #include "models/qwen3_vl/model.h"
@@ -314,15 +310,11 @@ TEST_F(JoyParity, Bfloat16IsAsExactAsTheReferences) {
 
 TEST_F(JoyParity, PartsThatFollowEachOtherAreTheWhole) {
   const auto c = config("transformer", read_joy_config);
-  const Weights w(part("transformer"), {}, {.dtype = at::kFloat});
-  const auto in = input(3, JoyTextRope::kNone, at::kFloat);
-  const auto whole = Joy(c, w)(in);
-  const auto load = [&](BlockRange range) {
-    return Joy(c, Weights(part("transformer"), {}, {.dtype = at::kFloat}), ops::attention, range);
+  const auto load = [&](std::optional<BlockRange> run) {
+    return Joy(c, Weights(part("transformer"), {}, {.dtype = at::kFloat}), ops::attention, run);
   };
-  const auto state = load({.begin = 0, .count = 1}).advance(in, {});
-  EXPECT_EQ(state.size(1), 3 * 6 + 7 + joy_shape(c).state_vectors);
-  EXPECT_TRUE(at::equal(load({.begin = 1, .count = 1}).advance(in, state), whole));
+  ASSERT_EQ(joy_shape(c).num_blocks(), 2);
+  expect_parts_equal_whole(load, joy_shape(c), input(3, JoyTextRope::kNone, at::kFloat));
 }
 
 TEST_F(JoyParity, PublishedHasItsParameters) {

@@ -1,10 +1,6 @@
 // Krea 2's transformer against diffusers' results, its files against their expected contents, and
 // its parts against the whole.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
-#include "denoiser_inputs.h"
-#include "message_of.h"
+#include "denoiser_suite.h"
 #include "models/krea2/model.h"
 #include "models/krea2/names.h"
 #include "models/krea2/sharding.h"
@@ -19,18 +15,7 @@ Krea2 load_krea2(const PartFixture& fixture, const Checkpoint& checkpoint, at::S
           Weights(checkpoint, krea2_names(checkpoint), {.dtype = dtype}), ops::attention, run};
 }
 
-class Krea2Parity : public testing::TestWithParam<std::string> {
- protected:
-  Krea2 load(at::ScalarType dtype, std::optional<BlockRange> run = {}) const {
-    return load_krea2(fixture_, fixture_.weights(), dtype, run);
-  }
-  Tensor output(at::ScalarType dtype) const {
-    return load(dtype)(krea2_input(fixture_.dump(), dtype));
-  }
-
-  const c10::InferenceMode no_autograd_;
-  const PartFixture fixture_{GetParam()};
-};
+class Krea2Parity : public DenoiserParity<load_krea2> {};
 
 TEST_P(Krea2Parity, EqualsTheReference) { fixture_.expect_equal(output(at::kFloat), "velocity"); }
 
@@ -45,53 +30,23 @@ TEST_P(Krea2Parity, Float16RunsAndIsClose) {
 // Wherever they are cut: the part with the text's fusion comes last, and a step's parts get the
 // text from it.
 TEST_P(Krea2Parity, TwoPartsMakeTheSameBitsAsOne) {
-  const auto in = krea2_input(fixture_.dump(), at::kFloat);
-  const auto want = load(at::kFloat)(in);
-  const auto all = krea2_shape(config_of(fixture_.folder(), read_krea2_config)).num_blocks();
-  for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(at::kFloat, BlockRange{0, cut});
-    const auto second = load(at::kFloat, BlockRange{cut, all - cut});
-    auto of_first = in, of_second = in;
-    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
-    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
-    of_first.refined_BTC = of_second.refined_BTC = second.refine(in, first.refine(in, {}));
-    std::vector<std::string> places;
-    of_first.watch =
-        of_second.watch = [&](const std::string& where, const Tensor&) { places.push_back(where); };
-    const auto state = first.advance(of_first, {});
-    EXPECT_EQ(state.size(1), in.noise.x_BLC.size(1) + in.text.x_BLC.size(1));
-    EXPECT_TRUE(at::equal(second.advance(of_second, state), want)) << "cut before block " << cut;
+  const auto shape = krea2_shape(config_of(fixture_.folder(), read_krea2_config));
+  const auto in = input(at::kFloat);
+  const auto check = [&](const Krea2& first, const Places& places) {
     EXPECT_THAT(places, testing::Contains("img_in"));
     EXPECT_THAT(places, testing::Not(testing::Contains("txt_in")));
     EXPECT_THAT(message_of<Error>([&] { first.advance(in, {}); }),
                 HasSubstr("text that was fused"));
-  }
+  };
+  expect_parts_equal_whole<TextRefined::kBeforeIt>(loader(at::kFloat), shape, in, check);
 }
 
-// Results do not depend on which pictures are modulated together, or on batching steps.
 TEST_P(Krea2Parity, ModulatesAllStepsOfAPictureAtOnce) {
-  const auto model = load(at::kFloat);
-  auto in = krea2_input(fixture_.dump(), at::kFloat);
-  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * at::tensor({1.f, 0.7f, 0.2f});
-  const auto condition = model.condition(in);
-  const auto made = model.modulations({condition, condition * 2});
-  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
-  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
-  for (std::int64_t i = 0; i < 3; ++i) {
-    auto step = in;
-    step.timestep_B = in.timestep_B.narrow(0, i, 1);
-    const auto alone = model.modulations({model.condition(step)}).front();
-    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
-  }
+  expect_steps_modulated_at_once(load(at::kFloat), input(at::kFloat));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Krea2Parity,
-                         testing::Values("krea2", "krea2-odd", "krea2-plain"),
-                         [](const auto& info) {
-                           auto name = info.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         testing::Values("krea2", "krea2-odd", "krea2-plain"), without_dashes);
 
 class Krea2SingleFile : public Krea2Parity {};
 
@@ -100,26 +55,15 @@ TEST_P(Krea2SingleFile, IsTheSameTransformerUnderOtherNames) {
   const bool is_prefixed = file.find("model.diffusion_model.txtfusion.projector.weight") != nullptr;
   EXPECT_EQ(is_prefixed, GetParam() == "krea2-odd");
   const auto model = load_krea2(fixture_, file, at::kFloat);
-  EXPECT_LT(relative_error(model(krea2_input(fixture_.dump(), at::kFloat)), output(at::kFloat)),
-            1e-6);
+  EXPECT_LT(relative_error(model(input(at::kFloat)), output(at::kFloat)), 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Krea2SingleFile, testing::Values("krea2", "krea2-odd"),
-                         [](const auto& info) {
-                           return std::string(info.index == 0 ? "bare" : "prefixed");
-                         });
+                         bare_or_prefixed);
 
-class Krea2Files : public testing::Test {
+class Krea2Files : public DenoiserFiles<load_krea2> {
  protected:
-  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
-    auto tensors = tensors_of(fixture_.weights());
-    change(tensors);
-    const auto checkpoint = checkpoint_of(tensors);
-    const auto said = message_of([&] { load_krea2(fixture_, checkpoint, at::kFloat); });
-    return said.empty() ? "accepted" : said;
-  }
-
-  const PartFixture fixture_{"krea2"};
+  Krea2Files() : DenoiserFiles("krea2") {}
 };
 
 TEST_F(Krea2Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
@@ -144,7 +88,7 @@ TEST_F(Krea2Files, DoNotHaveTablesAsVectorsUnderDiffusersNames) {
               HasSubstr(table));
 }
 
-TEST_F(Krea2Files, MayNumberSomeLayersAsQuantisedOnesDo) {
+TEST_F(Krea2Files, MayNumberSomeLayersAsQuantizedOnesDo) {
   auto tensors = tensors_of(fixture_.single_file());
   for (const char* const kind : {"weight", "bias"}) {
     tensors["tproj.0." + std::string(kind)] = tensors.at("tproj.1." + std::string(kind));
@@ -157,7 +101,7 @@ TEST_F(Krea2Files, MayNumberSomeLayersAsQuantisedOnesDo) {
 
 TEST_F(Krea2Files, ReferencesAreRefused) {
   const auto model = load_krea2(fixture_, fixture_.weights(), at::kFloat);
-  auto in = krea2_input(fixture_.dump(), at::kFloat);
+  auto in = denoiser_input(fixture_.dump(), at::kFloat);
   in.references = {in.noise};
   EXPECT_THROW(model(in), Error);
 }
@@ -235,6 +179,7 @@ TEST(Krea2Config, RefusesSizesThatDoNotFit) {
               HasSubstr("should describe a Krea2Transformer2DModel"));
 }
 
+// Counted with diffusers' class on the meta device.
 TEST(Krea2Config, OfThePublishedModelHasItsNumberOfParameters) {
   EXPECT_EQ(parameters_of([](const Weights& w) { (void)Krea2({}, w); }), 12'820'073'036);
 }

@@ -92,7 +92,7 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
   }
   DenoiserInput input() const {
     const auto& dump = fixture_.dump();
-    return is("zimage") ? zimage_input(dump, at::kFloat) : flux3_input(dump, at::kFloat);
+    return is("zimage") ? zimage_input(dump, at::kFloat) : denoiser_input(dump, at::kFloat);
   }
   Tensor velocity(const Group& world, const Degrees& degrees) const {
     const c10::InferenceMode no_autograd;

@@ -1,13 +1,10 @@
 // Every part of every fixture, alone, against diffusers' and transformers' results. The first test
 // to fail names the wrong part. Fixtures: tests/data/parity/README.md.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <map>
 #include <ranges>
 
-#include "dumps.h"
+#include "denoiser_suite.h"
 #include "models/clip/model.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
@@ -98,23 +95,11 @@ TEST_P(Parts, TheTransformerEqualsTheReference) {
   expect_equal(velocity(flux(at::kFloat), at::kFloat), "transformer.velocity");
 }
 
-// Results do not depend on which pictures are modulated together, or on batching steps.
 TEST_P(Parts, TheTransformerModulatesAllStepsOfAPictureAtOnce) {
-  const auto model = flux(at::kFloat);
   auto in = input(at::kFloat);
   for (auto* const x : {&in.noise.x_BLC, &in.pooled_BC, &in.guidance_B})
     if (x->defined()) *x = x->narrow(0, 0, 1);
-  in.timestep_B = at::tensor({1.f, 0.7f, 0.2f});
-  const auto condition = model.condition(in);
-  const auto made = model.modulations({condition * 2, condition});
-  ASSERT_EQ(made[1].sizes(), at::IntArrayRef({3, model.num_modulations()}));
-  EXPECT_TRUE(at::equal(made[1], model.modulations({condition}).front()));
-  for (std::int64_t i = 0; i < 3; ++i) {
-    auto step = in;
-    step.timestep_B = in.timestep_B.narrow(0, i, 1);
-    const auto alone = model.modulations({model.condition(step)}).front();
-    EXPECT_LT(largest_error(made[1].narrow(0, i, 1), alone), 1e-5);
-  }
+  expect_steps_modulated_at_once(flux(at::kFloat), in);
 }
 
 TEST_P(Parts, TheAutoencoderEqualsTheReference) {

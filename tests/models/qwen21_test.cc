@@ -1,10 +1,6 @@
 // Qwen-Image-2.1's transformer against diffusers' results, its files against their expected
 // contents, and its parts against the whole.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
-#include "denoiser_inputs.h"
-#include "message_of.h"
+#include "denoiser_suite.h"
 #include "models/qwen21/model.h"
 #include "models/qwen21/names.h"
 #include "models/qwen21/sharding.h"
@@ -15,9 +11,9 @@ namespace braid::qwen21_test {
 using testing::HasSubstr;
 
 Qwen21 load_qwen21(const PartFixture& fixture, const Checkpoint& checkpoint, at::ScalarType dtype,
-                   std::optional<BlockRange> run = {}, Attend attend = attention_here) {
+                   std::optional<BlockRange> run = {}) {
   return {config_of(fixture.folder(), read_qwen21_config),
-          Weights(checkpoint, qwen21_names(checkpoint), {.dtype = dtype}), std::move(attend), run};
+          Weights(checkpoint, qwen21_names(checkpoint), {.dtype = dtype}), attention_here, run};
 }
 
 // Those that come before the noise, and the noise alone.
@@ -28,18 +24,7 @@ Tokens none_of(Tokens tokens) {
   return tokens;
 }
 
-class Qwen21Parity : public testing::TestWithParam<std::string> {
- protected:
-  Qwen21 load(at::ScalarType dtype, std::optional<BlockRange> run = {}) const {
-    return load_qwen21(fixture_, fixture_.weights(), dtype, run);
-  }
-  Tensor output(at::ScalarType dtype) const {
-    return load(dtype)(qwen21_input(fixture_.dump(), dtype));
-  }
-
-  const c10::InferenceMode no_autograd_;
-  const PartFixture fixture_{GetParam()};
-};
+class Qwen21Parity : public DenoiserParity<load_qwen21> {};
 
 TEST_P(Qwen21Parity, EqualsTheReference) { fixture_.expect_equal(output(at::kFloat), "velocity"); }
 
@@ -52,27 +37,19 @@ TEST_P(Qwen21Parity, Float16RunsAndIsClose) {
 }
 
 TEST_P(Qwen21Parity, TwoPartsMakeTheSameBitsAsOne) {
-  const auto in = qwen21_input(fixture_.dump(), at::kFloat);
-  const auto want = load(at::kFloat)(in);
-  const auto all = config_of(fixture_.folder(), read_qwen21_config).num_layers;
-  for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(at::kFloat, BlockRange{0, cut});
-    const auto second = load(at::kFloat, BlockRange{cut, all - cut});
-    auto of_first = in, of_second = in;
-    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
-    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
-    const auto state = first.advance(of_first, {});
-    EXPECT_TRUE(at::equal(second.advance(of_second, state), want)) << "cut before block " << cut;
-  }
+  const auto shape = qwen21_shape(config_of(fixture_.folder(), read_qwen21_config));
+  expect_parts_equal_whole(loader(at::kFloat), shape, input(at::kFloat));
 }
 
 // Every token's keys and values depend on nothing behind it, so that later steps need only the
 // image.
 TEST_P(Qwen21Parity, KeepsKeysAndValuesOfThePrefix) {
-  const auto in = qwen21_input(fixture_.dump(), at::kFloat);
+  const auto in = input(at::kFloat);
   ReferenceKvCache cache;
-  const auto model =
-      load_qwen21(fixture_, fixture_.weights(), at::kFloat, {}, cache.around(attention_here));
+  const Qwen21 model(
+      config_of(fixture_.folder(), read_qwen21_config),
+      Weights(fixture_.weights(), qwen21_names(fixture_.weights()), {.dtype = at::kFloat}),
+      cache.around(attention_here));
   const auto part = cache.counted(
       [&](const DenoiserInput& input, const Tensor& state) { return model.advance(input, state); });
   auto step = in;
@@ -90,29 +67,13 @@ TEST_P(Qwen21Parity, KeepsKeysAndValuesOfThePrefix) {
 }
 
 TEST_P(Qwen21Parity, ModulatesAllStepsOfAPictureAtOnce) {
-  const auto model = load(at::kFloat);
-  auto in = qwen21_input(fixture_.dump(), at::kFloat);
-  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * at::tensor({1.f, 0.7f, 0.2f});
-  const auto condition = model.condition(in);
-  const auto made = model.modulations({condition, condition * 2});
-  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
-  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
-  for (std::int64_t i = 0; i < 3; ++i) {
-    auto step = in;
-    step.timestep_B = in.timestep_B.narrow(0, i, 1);
-    const auto alone = model.modulations({model.condition(step)}).front();
-    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
-  }
+  expect_steps_modulated_at_once(load(at::kFloat), input(at::kFloat));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen21Parity,
                          testing::Values("qwen21", "qwen21-references", "qwen21-eps",
                                          "qwen21-timed"),
-                         [](const auto& info) {
-                           auto name = info.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         without_dashes);
 
 class Qwen21SingleFile : public Qwen21Parity {};
 
@@ -123,25 +84,15 @@ TEST_P(Qwen21SingleFile, IsTheSameTransformerUnderOtherNames) {
   const auto gate_up = "transformer_blocks.0.img_mlp.gate_up.weight";
   EXPECT_TRUE(file.find((is_prefixed ? "model.diffusion_model." : "") + std::string(gate_up)));
   const auto model = load_qwen21(fixture_, file, at::kFloat);
-  EXPECT_TRUE(at::equal(model(qwen21_input(fixture_.dump(), at::kFloat)), output(at::kFloat)));
+  EXPECT_TRUE(at::equal(model(input(at::kFloat)), output(at::kFloat)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen21SingleFile, testing::Values("qwen21", "qwen21-references"),
-                         [](const auto& info) {
-                           return std::string(info.index == 0 ? "bare" : "prefixed");
-                         });
+                         bare_or_prefixed);
 
-class Qwen21Files : public testing::Test {
+class Qwen21Files : public DenoiserFiles<load_qwen21> {
  protected:
-  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
-    auto tensors = tensors_of(fixture_.weights());
-    change(tensors);
-    const auto checkpoint = checkpoint_of(tensors);
-    const auto said = message_of([&] { load_qwen21(fixture_, checkpoint, at::kFloat); });
-    return said.empty() ? "accepted" : said;
-  }
-
-  const PartFixture fixture_{"qwen21"};
+  Qwen21Files() : DenoiserFiles("qwen21") {}
 };
 
 TEST_F(Qwen21Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
@@ -202,6 +153,7 @@ TEST(Qwen21Config, RefusesWhatItDoesNotImplement) {
               HasSubstr("should describe a QwenImage21Transformer2DModel"));
 }
 
+// Counted with diffusers' class on the meta device.
 TEST(Qwen21Config, OfThePublishedModelHasItsNumberOfParameters) {
   EXPECT_EQ(parameters_of([](const Weights& w) { (void)Qwen21({}, w); }), 7'115'124'736);
 }

@@ -1,10 +1,6 @@
 // Qwen-Image's transformer against diffusers' results, its files against their expected contents,
 // and its parts against the whole.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
-#include "denoiser_inputs.h"
-#include "message_of.h"
+#include "denoiser_suite.h"
 #include "models/qwen25_vl/config.h"
 #include "models/qwen_image/model.h"
 #include "models/qwen_image/names.h"
@@ -19,18 +15,7 @@ QwenImage load_qwen_image(const PartFixture& fixture, const Checkpoint& checkpoi
           Weights(checkpoint, qwen_image_names(checkpoint), {.dtype = dtype}), ops::attention, run};
 }
 
-class QwenImageParity : public testing::TestWithParam<std::string> {
- protected:
-  QwenImage load(at::ScalarType dtype, std::optional<BlockRange> run = {}) const {
-    return load_qwen_image(fixture_, fixture_.weights(), dtype, run);
-  }
-  Tensor output(at::ScalarType dtype) const {
-    return load(dtype)(qwen_image_input(fixture_.dump(), dtype));
-  }
-
-  const c10::InferenceMode no_autograd_;
-  const PartFixture fixture_{GetParam()};
-};
+class QwenImageParity : public DenoiserParity<load_qwen_image> {};
 
 TEST_P(QwenImageParity, EqualsTheReference) {
   fixture_.expect_equal(output(at::kFloat), "velocity");
@@ -45,40 +30,18 @@ TEST_P(QwenImageParity, Float16RunsAndIsClose) {
 }
 
 TEST_P(QwenImageParity, TwoPartsMakeTheSameBitsAsOne) {
-  const auto in = qwen_image_input(fixture_.dump(), at::kFloat);
-  const auto want = load(at::kFloat)(in);
-  const auto all = config_of(fixture_.folder(), read_qwen_image_config).num_layers;
-  for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(at::kFloat, BlockRange{0, cut});
-    const auto second = load(at::kFloat, BlockRange{cut, all - cut});
-    auto of_first = in, of_second = in;
-    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
-    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
-    const auto state = first.advance(of_first, {});
-    EXPECT_TRUE(at::equal(second.advance(of_second, state), want)) << "cut before block " << cut;
-  }
+  const auto shape = qwen_image_shape(config_of(fixture_.folder(), read_qwen_image_config));
+  expect_parts_equal_whole(loader(at::kFloat), shape, input(at::kFloat));
 }
 
 TEST_P(QwenImageParity, ModulatesAllStepsOfAPictureAtOnce) {
-  const auto model = load(at::kFloat);
-  auto in = qwen_image_input(fixture_.dump(), at::kFloat);
-  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * at::tensor({1.f, 0.7f, 0.2f});
-  const auto condition = model.condition(in);
-  const auto made = model.modulations({condition, condition * 2});
-  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
-  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
-  for (std::int64_t i = 0; i < 3; ++i) {
-    auto step = in;
-    step.timestep_B = in.timestep_B.narrow(0, i, 1);
-    const auto alone = model.modulations({model.condition(step)}).front();
-    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
-  }
+  expect_steps_modulated_at_once(load(at::kFloat), input(at::kFloat));
 }
 
 // A ControlNet's residuals are added to the noise's tokens alone, in runs of equal length.
 TEST_P(QwenImageParity, AddsResidualsBehindItsBlocks) {
   const auto model = load(at::kFloat);
-  auto in = qwen_image_input(fixture_.dump(), at::kFloat);
+  auto in = input(at::kFloat);
   const auto plain = model(in);
   const auto zero =
       at::zeros({in.noise.x_BLC.size(0), in.noise.x_BLC.size(1), model.config().hidden()});
@@ -90,11 +53,7 @@ TEST_P(QwenImageParity, AddsResidualsBehindItsBlocks) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, QwenImageParity,
                          testing::Values("qwen-image", "qwen-image-references", "qwen-image-zero"),
-                         [](const auto& info) {
-                           auto name = info.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         without_dashes);
 
 class QwenImageSingleFile : public QwenImageParity {};
 
@@ -103,26 +62,15 @@ TEST_P(QwenImageSingleFile, IsTheSameTransformer) {
   const bool is_prefixed = file.find("model.diffusion_model.img_in.weight") != nullptr;
   EXPECT_EQ(is_prefixed, GetParam() == "qwen-image-references");
   const auto model = load_qwen_image(fixture_, file, at::kFloat);
-  EXPECT_TRUE(at::equal(model(qwen_image_input(fixture_.dump(), at::kFloat)), output(at::kFloat)));
+  EXPECT_TRUE(at::equal(model(input(at::kFloat)), output(at::kFloat)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, QwenImageSingleFile,
-                         testing::Values("qwen-image", "qwen-image-references"),
-                         [](const auto& info) {
-                           return std::string(info.index == 0 ? "bare" : "prefixed");
-                         });
+                         testing::Values("qwen-image", "qwen-image-references"), bare_or_prefixed);
 
-class QwenImageFiles : public testing::Test {
+class QwenImageFiles : public DenoiserFiles<load_qwen_image> {
  protected:
-  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
-    auto tensors = tensors_of(fixture_.weights());
-    change(tensors);
-    const auto checkpoint = checkpoint_of(tensors);
-    const auto said = message_of([&] { load_qwen_image(fixture_, checkpoint, at::kFloat); });
-    return said.empty() ? "accepted" : said;
-  }
-
-  const PartFixture fixture_{"qwen-image"};
+  QwenImageFiles() : DenoiserFiles("qwen-image") {}
 };
 
 TEST_F(QwenImageFiles, ShouldHoldEveryTensorInItsShapeAndNoOthers) {

@@ -1,9 +1,6 @@
 // Z-Image's transformer against diffusers' results, its files against their expected contents, and
 // its parts against the whole.
-#include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
-
-#include "denoiser_inputs.h"
+#include "denoiser_suite.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
@@ -12,131 +9,81 @@ namespace braid::zimage_test {
 
 using testing::HasSubstr;
 
-class ZImageParity : public testing::TestWithParam<int> {
- protected:
-  ZImage load(const Checkpoint& checkpoint, at::ScalarType dtype,
-              std::optional<BlockRange> run = {}) const {
-    return {config_of(fixture_.folder(), read_zimage_config),
-            Weights(checkpoint, zimage_names(checkpoint), {.dtype = dtype}), ops::attention, run};
-  }
-  Tensor output(const Checkpoint& checkpoint, at::ScalarType dtype) const {
-    const auto latents = fixture_.dump()["latents"];
-    const auto made = load(checkpoint, dtype)(zimage_input(fixture_.dump(), dtype));
-    return unpack(made, latents.size(2) / 2, latents.size(3) / 2);
-  }
-  Checkpoint weights() const { return with_left_out(fixture_.weights()); }
+// Adds the tensor that the fixtures leave out.
+ZImage load_zimage(const PartFixture& fixture, const Checkpoint& checkpoint, at::ScalarType dtype,
+                   std::optional<BlockRange> run = {}) {
+  const bool is_prefixed = checkpoint.find("model.diffusion_model.x_pad_token") != nullptr;
+  const auto whole = with_left_out(checkpoint, is_prefixed ? "model.diffusion_model." : "");
+  return {config_of(fixture.folder(), read_zimage_config),
+          Weights(whole, zimage_names(whole), {.dtype = dtype}), ops::attention, run};
+}
 
-  const c10::InferenceMode no_autograd_;
-  const PartFixture fixture_{"zimage-" + std::to_string(GetParam())};
+class ZImageParity : public DenoiserParity<load_zimage, zimage_input> {
+ protected:
+  Tensor latents(const Tensor& tokens) const {
+    const auto like = fixture_.dump()["latents"];
+    return unpack(tokens, like.size(2) / 2, like.size(3) / 2);
+  }
 };
 
 TEST_P(ZImageParity, EqualsTheReference) {
-  fixture_.expect_equal(output(weights(), at::kFloat), "velocity");
+  fixture_.expect_equal(latents(output(at::kFloat)), "velocity");
 }
 
 TEST_P(ZImageParity, Bfloat16IsAsExactAsTheReferences) {
-  fixture_.expect_as_exact_as_reference(output(weights(), at::kBFloat16), "velocity");
+  fixture_.expect_as_exact_as_reference(latents(output(at::kBFloat16)), "velocity");
 }
 
 TEST_P(ZImageParity, Float16RunsAndIsClose) {
-  EXPECT_LT(relative_error(output(weights(), at::kHalf), fixture_.dump()["velocity"]), 0.02);
+  EXPECT_LT(relative_error(latents(output(at::kHalf)), fixture_.dump()["velocity"]), 0.02);
 }
 
 TEST_P(ZImageParity, TwoPartsMakeTheSameBitsAsOne) {
-  const auto checkpoint = weights();
-  const auto in = zimage_input(fixture_.dump(), at::kFloat);
-  const auto whole = load(checkpoint, at::kFloat)(in);
   const auto shape = zimage_shape(config_of(fixture_.folder(), read_zimage_config));
-  const auto all = shape.num_blocks();
-  for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(checkpoint, at::kFloat, BlockRange{0, cut});
-    const auto second = load(checkpoint, at::kFloat, BlockRange{cut, all - cut});
-    auto of_first = in, of_second = in;
-    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
-    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
-    const auto state = first.advance(of_first, {});
-    EXPECT_EQ(state.size(1), in.noise.x_BLC.size(1) + in.text.x_BLC.size(1) + shape.state_vectors);
-    EXPECT_TRUE(at::equal(second.advance(of_second, state), whole)) << "cut before block " << cut;
-  }
+  expect_parts_equal_whole(loader(at::kFloat), shape, input(at::kFloat));
 }
 
 // Also in parts, wherever they are cut: a step no longer runs what sees only the text.
 TEST_P(ZImageParity, RefinesTextOnceToTheBitsOfEachStep) {
-  const auto checkpoint = weights();
-  auto in = zimage_input(fixture_.dump(), at::kFloat);
-  const auto want = load(checkpoint, at::kFloat)(in);
-  const auto all = zimage_shape(config_of(fixture_.folder(), read_zimage_config)).num_blocks();
-  for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(checkpoint, at::kFloat, BlockRange{0, cut});
-    const auto second = load(checkpoint, at::kFloat, BlockRange{cut, all - cut});
-    auto of_first = in, of_second = in;
-    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
-    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
-    of_first.refined_BTC = of_second.refined_BTC = second.refine(in, first.refine(in, {}));
-    std::vector<std::string> places;
-    of_first.watch =
-        of_second.watch = [&](const std::string& where, const Tensor&) { places.push_back(where); };
-    EXPECT_TRUE(at::equal(second.advance(of_second, first.advance(of_first, {})), want)) << cut;
-    EXPECT_THAT(places, testing::Contains(HasSubstr("noise_refiner")));
-    EXPECT_THAT(places, testing::Not(testing::Contains(HasSubstr("context_refiner"))));
-    EXPECT_THAT(places, testing::Not(testing::Contains(HasSubstr("cap_embedder"))));
-  }
+  const auto shape = zimage_shape(config_of(fixture_.folder(), read_zimage_config));
+  expect_parts_equal_whole<TextRefined::kBeforeIt>(
+      loader(at::kFloat), shape, input(at::kFloat), [](const ZImage&, const Places& places) {
+        EXPECT_THAT(places, testing::Contains(HasSubstr("noise_refiner")));
+        EXPECT_THAT(places, testing::Not(testing::Contains(HasSubstr("context_refiner"))));
+        EXPECT_THAT(places, testing::Not(testing::Contains(HasSubstr("cap_embedder"))));
+      });
 }
 
-// Results do not depend on which pictures are modulated together, or on batching steps.
 TEST_P(ZImageParity, ModulatesAllStepsOfAPictureAtOnce) {
-  const auto model = load(weights(), at::kFloat);
-  auto in = zimage_input(fixture_.dump(), at::kFloat);
-  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * at::tensor({1.f, 0.7f, 0.2f});
-  const auto condition = model.condition(in);
-  const auto made = model.modulations({condition, condition * 2});
-  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
-  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
-  for (std::int64_t i = 0; i < 3; ++i) {
-    auto step = in;
-    step.timestep_B = in.timestep_B.narrow(0, i, 1);
-    const auto alone = model.modulations({model.condition(step)}).front();
-    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
-  }
+  expect_steps_modulated_at_once(load(at::kFloat), input(at::kFloat));
+}
+
+std::string tokens_of(const testing::TestParamInfo<std::string>& info) {
+  return info.param.substr(std::string("zimage-").size());
 }
 
 // Captions of this many tokens, padded to 32, 32 and 64.
-INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageParity, testing::Values(31, 32, 33),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageParity,
+                         testing::Values("zimage-31", "zimage-32", "zimage-33"), tokens_of);
 
 class ZImageSingleFile : public ZImageParity {};
 
 TEST_P(ZImageSingleFile, IsTheSameTransformerUnderOtherNames) {
   const auto file = fixture_.single_file();
   const bool is_prefixed = file.find("model.diffusion_model.x_pad_token") != nullptr;
-  EXPECT_EQ(is_prefixed, GetParam() == 33);
+  EXPECT_EQ(is_prefixed, GetParam() == "zimage-33");
   // Not bit-identical: without AVX2, MKL's order of summation depends on memory alignment, and here
   // q, k and v are in one tensor.
-  EXPECT_LT(relative_error(output(with_left_out(file, is_prefixed ? "model.diffusion_model." : ""),
-                                  at::kFloat),
-                           output(weights(), at::kFloat)),
-            1e-6);
+  const auto model = load_zimage(fixture_, file, at::kFloat);
+  EXPECT_LT(relative_error(latents(model(input(at::kFloat))), latents(output(at::kFloat))), 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageSingleFile, testing::Values(31, 33),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageSingleFile, testing::Values("zimage-31", "zimage-33"),
+                         tokens_of);
 
-class ZImageFiles : public testing::Test {
+class ZImageFiles : public DenoiserFiles<load_zimage> {
  protected:
-  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
-    auto tensors = tensors_of(with_left_out(fixture_.weights()));
-    change(tensors);
-    const auto checkpoint = checkpoint_of(tensors);
-    try {
-      const ZImage model(config_of(fixture_.folder(), read_zimage_config),
-                         Weights(checkpoint, zimage_names(checkpoint), {}));
-    } catch (const InputError& e) {
-      return e.what();
-    }
-    return "accepted";
-  }
-
-  const PartFixture fixture_{"zimage-31"};
+  ZImageFiles() : DenoiserFiles("zimage-31") {}
 };
 
 TEST_F(ZImageFiles, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
@@ -186,8 +133,7 @@ TEST_F(ZImageFiles, MayLackNormsOfQueriesAndKeys) {
 }
 
 TEST_F(ZImageFiles, ReferencesAreRefused) {
-  const ZImage model(config_of(fixture_.folder(), read_zimage_config),
-                     Weights(with_left_out(fixture_.weights()), zimage_names_of_diffusers(), {}));
+  const auto model = load_zimage(fixture_, fixture_.weights(), at::kFloat);
   auto in = zimage_input(fixture_.dump(), at::kFloat);
   in.references = {in.noise};
   EXPECT_THROW(model(in), Error);
