@@ -103,7 +103,7 @@ int main(int argc, char** argv) try {
     for (auto& attention : attention_of(ceilings, rows)) json["attention"].push_back(attention);
   }
   std::fprintf(stderr, "\n");
-  std::printf("%s", json_text(json).c_str());
+  std::printf("%s", indented_json(json).c_str());
 } catch (const braid::InputError& error) {
   std::fprintf(stderr, "ceilings: %s\n", error.what());
   return 2;

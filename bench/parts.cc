@@ -185,7 +185,7 @@ int time_part(const std::string& name, int runs, const std::string& device,
                             {"threads", at::get_num_threads()},
                             {"seconds", seconds},
                             {"peak_bytes", MemoryMeter().take()}};  // of the process
-  std::printf("%s", json_text(json).c_str());
+  std::printf("%s", indented_json(json).c_str());
   return kSuccess;
 }
 

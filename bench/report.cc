@@ -240,7 +240,7 @@ int report(const ReportFlags& flags) {
   Ceilings ceilings(find_device(flags.deploy.pipeline.device));
   std::vector results = {json_of(flags, measured, kinds_of(flags, measured, ceilings))};
   print_table(results.front());
-  if (!flags.output.empty()) write_file(flags.output, json_text(results.front()));
+  if (!flags.output.empty()) write_file(flags.output, indented_json(results.front()));
   if (before.empty()) return kSuccess;
   const auto compared = compare_results(results, before, flags.tolerance / 100);
   require(compared.missing.empty(), compared.missing);

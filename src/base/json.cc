@@ -1,7 +1,9 @@
 #include "base/json.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -22,12 +24,66 @@ void refuse_json(const std::string& source, const std::exception& found) {
 
 namespace {
 
+// Python's words for numbers that JSON does not have. The wrapped reader sees numbers in their
+// place that are written nowhere else in the text.
+class NotFinite {
+ public:
+  explicit NotFinite(std::string_view text) {
+    while (text.find(nan_) != text.npos || text.find(infinity_) != text.npos) {
+      nan_ += '0';
+      infinity_ += '0';
+    }
+  }
+
+  std::string marked(std::string_view text) const;
+
+  std::optional<double> value_of(std::string_view written) const {
+    if (written == nan_) return std::numeric_limits<double>::quiet_NaN();
+    const bool is_negative = written.starts_with('-');
+    if (written.substr(is_negative) != infinity_) return {};
+    return is_negative ? -std::numeric_limits<double>::infinity()
+                       : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  std::string nan_ = "1e+00", infinity_ = "2e+00";
+};
+
+bool is_of_word(char c) {
+  const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return is_letter || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
+}
+
+std::string NotFinite::marked(std::string_view text) const {
+  std::string out;
+  bool is_in_string = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto word = [&](std::string_view name) {
+      const auto end = at + name.size();
+      return !is_in_string && text.substr(at).starts_with(name) &&
+             (at == 0 || !is_of_word(text[at - 1])) &&
+             (end == text.size() || !is_of_word(text[end]));
+    };
+    const auto taken = word("NaN") ? 3 : word("Infinity") ? 8 : word("-Infinity") ? 9 : 0;
+    if (taken > 0) {
+      out += taken == 3 ? nan_ : taken == 9 ? "-" + infinity_ : infinity_;
+      at += std::size_t(taken);
+      continue;
+    }
+    const bool is_escape = is_in_string && text[at] == '\\' && at + 1 < text.size();
+    if (text[at] == '"') is_in_string = !is_in_string;
+    out += text.substr(at, is_escape ? 2 : 1);
+    at += is_escape ? 2 : 1;
+  }
+  return out;
+}
+
 // Builds the value that nlohmann's reader reports piece by piece, and rejects what its own parser
 // would silently accept: duplicate keys and unbounded nesting. (Its parser with a callback takes
 // quadratic time in an object's keys: each end of a member looks through all members.)
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(const std::string& source) : source_(source) {}
+  Builder(const std::string& source, const NotFinite* marks) : source_(source), marks_(marks) {}
 
   Json built;
 
@@ -35,7 +91,10 @@ class Builder : public nlohmann::json_sax<Json> {
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& as_written) override {
+    const auto not_finite = marks_ ? marks_->value_of(as_written) : std::nullopt;
+    return add(not_finite.value_or(value));
+  }
   bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t&) override { return false; }  // not in text
   bool start_object(std::size_t) override { return open(Json::object()); }
@@ -79,6 +138,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   const std::string& source_;
+  const NotFinite* marks_;   // may be nullptr
   std::vector<Json*> open_;  // outermost first; only the innermost grows, so none moves
   Json* member_ = nullptr;
 };
@@ -92,12 +152,33 @@ bool is_within(const Json& integer, std::int64_t low, std::int64_t high) {
 
 }  // namespace
 
+namespace {
+
 // To nlohmann's reader a zero byte is the end.
-Json parse_json(std::string_view text, const std::string& source) {
+Json parsed(std::string_view text, const std::string& source, const NotFinite* marks) {
   require(text.find('\0') == text.npos, source, " is not valid JSON: it has a byte of value zero");
-  Builder builder(source);
+  Builder builder(source, marks);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return std::move(builder.built);
+}
+
+}  // namespace
+
+std::string json_text(const Json& value) {
+  if (!value.is_number_float() || std::isfinite(value.get<double>())) return value.dump();
+  const auto number = value.get<double>();
+  return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
+}
+
+Json parse_json(std::string_view text, const std::string& source) {
+  return parsed(text, source, nullptr);
+}
+
+Json parse_python_json(std::string_view text, const std::string& source) {
+  if (text.find("NaN") == text.npos && text.find("Infinity") == text.npos)
+    return parse_json(text, source);
+  const NotFinite marks(text);
+  return parsed(marks.marked(text), source, &marks);
 }
 
 // A page or message that was saved in place of the file says so itself.
@@ -108,7 +189,7 @@ Json read_json(const std::filesystem::path& path) {
       first != text.npos && std::string_view("{[\"").find(text[first]) != std::string_view::npos;
   const auto foreign = may_be_json ? "" : foreign_format(std::as_bytes(std::span(text)));
   require(foreign.empty(), path.string(), " should hold JSON, it ", foreign);
-  return parse_json(text, path.string());
+  return parse_python_json(text, path.string());
 }
 
 JsonObject read_json_object(const std::filesystem::path& path) {
@@ -136,9 +217,9 @@ const Json& JsonObject::at(std::string_view key) const {
 std::int64_t JsonObject::integer(std::string_view key, std::int64_t low, std::int64_t high) const {
   const auto& value = at(key);
   require(value.is_number_integer(), source_, ": '", key, "' should be a whole number, it is ",
-          value.dump());
+          json_text(value));
   require(is_within(value, low, high), source_, ": '", key, "' should lie between ", low, " and ",
-          high, ", it is ", value.dump());
+          high, ", it is ", json_text(value));
   return value.get<std::int64_t>();
 }
 
@@ -151,7 +232,7 @@ double JsonObject::number_or(std::string_view key, double otherwise) const {
   if (!has(key)) return otherwise;
   const auto& value = at(key);
   require(value.is_number() && std::isfinite(value.get<double>()), source_, ": '", key,
-          "' should be a number, it is ", value.dump());
+          "' should be a number, it is ", json_text(value));
   return value.get<double>();
 }
 
@@ -159,14 +240,23 @@ bool JsonObject::flag_or(std::string_view key, bool otherwise) const {
   if (!has(key)) return otherwise;
   const auto& value = at(key);
   require(value.is_boolean(), source_, ": '", key, "' should be true or false, it is ",
-          value.dump());
+          json_text(value));
   return value.get<bool>();
 }
 
 std::string JsonObject::string(std::string_view key) const {
   const auto& value = at(key);
-  require(value.is_string(), source_, ": '", key, "' should be a string, it is ", value.dump());
+  require(value.is_string(), source_, ": '", key, "' should be a string, it is ", json_text(value));
   return value.get<std::string>();
+}
+
+std::string JsonObject::class_name_or(std::string_view otherwise) const {
+  const std::string key = "_class_name";
+  if (!has(key)) return std::string(otherwise);
+  const auto& value = at(key);
+  const auto& name = value.is_array() && !value.empty() ? value.back() : value;
+  require(name.is_string(), source_, ": '", key, "' should name a class, it is ", json_text(value));
+  return name.get<std::string>();
 }
 
 std::string JsonObject::string_or(std::string_view key, std::string_view otherwise) const {
@@ -179,11 +269,12 @@ std::vector<std::int64_t> JsonObject::integers_or(std::string_view key,
   if (!has(key)) return otherwise;
   const auto& value = at(key);
   require(value.is_array(), source_, ": '", key, "' should be a list of whole numbers, it is ",
-          value.dump());
+          json_text(value));
   std::vector<std::int64_t> out;
   for (const auto& item : value) {
     require(item.is_number_integer() && is_within(item, low, high), source_, ": '", key,
-            "' should hold whole numbers between ", low, " and ", high, ", one is ", item.dump());
+            "' should hold whole numbers between ", low, " and ", high, ", one is ",
+            json_text(item));
     out.push_back(item.get<std::int64_t>());
   }
   return out;
@@ -194,11 +285,11 @@ std::vector<std::string> JsonObject::strings_or(std::string_view key,
   if (!has(key)) return otherwise;
   const auto& value = at(key);
   require(value.is_array(), source_, ": '", key, "' should be a list of strings, it is ",
-          value.dump());
+          json_text(value));
   std::vector<std::string> out;
   for (const auto& item : value) {
     require(item.is_string(), source_, ": '", key, "' should hold strings, one item is ",
-            item.dump());
+            json_text(item));
     out.push_back(item.get<std::string>());
   }
   return out;

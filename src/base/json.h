@@ -19,6 +19,13 @@ constexpr std::size_t kMaxJsonDepth = 100;  // levels: readers recurse
 // deeper than kMaxJsonDepth. Throws InputError.
 Json parse_json(std::string_view text, const std::string& source);
 
+// The same of a file that Python wrote, whose numbers may be NaN, Infinity and -Infinity. Fields of
+// such values are refused where they are read.
+Json parse_python_json(std::string_view text, const std::string& source);
+
+// The text of a value, for errors; of numbers that are not finite, Python's words.
+std::string json_text(const Json& value);
+
 // Typed reading of one object's fields. `source` names the file in errors.
 class JsonObject {
  public:
@@ -33,6 +40,8 @@ class JsonObject {
   double number_or(std::string_view key, double otherwise) const;
   bool flag_or(std::string_view key, bool otherwise) const;
   std::string string(std::string_view key) const;
+  // diffusers' field `_class_name`: a class, or a list whose last item is one.
+  std::string class_name_or(std::string_view otherwise) const;
   std::string string_or(std::string_view key, std::string_view otherwise) const;
   std::vector<std::int64_t> integers_or(std::string_view key, std::vector<std::int64_t> otherwise,
                                         std::int64_t low, std::int64_t high) const;
@@ -50,7 +59,7 @@ class JsonObject {
   std::shared_ptr<const Json> owned_ = nullptr;
 };
 
-// Reads and parses a file (at most 256 MiB).
+// Reads and parses a file (at most 256 MiB), as Python does.
 Json read_json(const std::filesystem::path& path);
 
 // The object in a file; it owns its JSON.

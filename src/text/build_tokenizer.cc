@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kLargestLength = 1'000'000;  // transformers writes 1e30 for "no limit"
 
 Json parse_if_there(const std::optional<std::string>& text, const std::string& source) {
-  return text ? parse_json(*text, source) : Json();
+  return text ? parse_python_json(*text, source) : Json();
 }
 
 const Json& member(const Json& object, const char* key) {
@@ -30,9 +30,9 @@ class Builder {
  public:
   explicit Builder(const TokenizerFiles& files)
       : files_(files),
-        config_(files.tokenizer_config
-                    ? parse_json(*files.tokenizer_config, files.folder + "/tokenizer_config.json")
-                    : Json::object()),
+        config_(files.tokenizer_config ? parse_python_json(*files.tokenizer_config,
+                                                           files.folder + "/tokenizer_config.json")
+                                       : Json::object()),
         config_fields_(config_, files.folder + "/tokenizer_config.json"),
         document_name_(files.folder + "/tokenizer.json"),
         document_(files.tokenizer_json

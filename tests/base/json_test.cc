@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -37,6 +39,42 @@ TEST(Json, SaysWhereInOurOwnWords) {
   EXPECT_THAT(said("[1e400]"), testing::StartsWith("f is not valid JSON: number overflow"));
   for (const char* text : {"{", "[1e400]", "\"\xff\""})
     EXPECT_THAT(said(text), testing::Not(HasSubstr("json.exception"))) << text;
+}
+
+// Python's json writes and reads them, in schedulers' configs for one. A request is plain JSON.
+TEST(Json, OfFilesMayHoldPythonsNumbersThatAreNotFinite) {
+  const std::string text =
+      R"({"a":-Infinity,"b":[NaN,Infinity , 1e+00,2e+00],"s":"NaN \" -Infinity","NaN":2e+000})";
+  const auto json = parse_python_json(text, "f");
+  const auto infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(json["a"].get<double>(), -infinity);
+  EXPECT_TRUE(std::isnan(json["b"][0].get<double>()));
+  EXPECT_EQ(json["b"][1].get<double>(), infinity);
+  EXPECT_EQ(json["b"][2], 1.0) << "a number that is written like no other";
+  EXPECT_EQ(json["b"][3], 2.0);
+  EXPECT_EQ(json["s"], "NaN \" -Infinity");
+  EXPECT_EQ(json["NaN"], 2.0);
+  EXPECT_EQ(parse_python_json("-Infinity", "f").get<double>(), -infinity);
+  EXPECT_THROW(parse_json(text, "f"), InputError);
+}
+
+TEST(Json, OfFilesMayHoldNoOtherWords) {
+  for (const char* text :
+       {"[-NaN]", "[1Infinity]", "[NaN1]", "[--Infinity]", "[+Infinity]", "[Infinity.5]", "[nan]",
+        "[\"\" NaN]", "{NaN:1}", "[NaN,]", "[NaNInfinity]", "[Infinit]"})
+    EXPECT_THROW(parse_python_json(text, "f"), InputError) << text;
+}
+
+TEST(Json, ThatIsNotFiniteIsRefusedWhereItIsRead) {
+  const TemporaryFolder folder;
+  write_file(folder / "c.json", R"({"x":-Infinity,"n":NaN,"l":[1,Infinity],"unread":Infinity})");
+  const auto object = read_json_object(folder / "c.json");
+  const auto said = [&](auto read) { return message_of([&] { read(); }); };
+  EXPECT_THAT(said([&] { object.number_or("x", 1); }),
+              HasSubstr("c.json: 'x' should be a number, it is -Infinity"));
+  EXPECT_THAT(said([&] { object.integer("n", 0, 9); }),
+              HasSubstr("'n' should be a whole number, it is NaN"));
+  EXPECT_THAT(said([&] { object.integers_or("l", {}, 0, 9); }), HasSubstr("one is Infinity"));
 }
 
 TEST(Json, RefusesDuplicateKeysAtAnyDepth) {
@@ -131,6 +169,19 @@ TEST(JsonObject, RefusesValuesOfOtherTypes) {
   EXPECT_THAT(message_of([&] { object.number_or("s", 0); }), HasSubstr("a number, it is \"1\""));
   EXPECT_THAT(message_of([&] { object.string_or("x", ""); }), HasSubstr("a string, it is 0.5"));
   EXPECT_THAT(message_of([&] { object.integer("x", 0, 9); }), HasSubstr("a whole number"));
+}
+
+TEST(JsonObject, NamesAClassOrTheLastOfAList) {
+  const auto named = [](const std::string& value) {
+    const auto json = parse_json("{\"_class_name\":" + value + "}", "f");
+    return JsonObject(json, "f").class_name_or("Usual");
+  };
+  EXPECT_EQ(named(R"("A")"), "A");
+  EXPECT_EQ(named(R"(["code","A"])"), "A");
+  EXPECT_EQ(named("null"), "Usual");
+  for (const char* const other : {"7", "[]", R"(["A",7])", "{}"})
+    EXPECT_THAT(message_of([&] { (void)named(other); }),
+                HasSubstr("f: '_class_name' should name a class, it is"));
 }
 
 TEST(JsonObject, TakesWhatIsMissingFromItsCaller) {

@@ -149,6 +149,9 @@ TEST(CausalLmNames, ThatNoModelHasAreRefused) {
   };
   EXPECT_THAT(refusal("lm_head.weight", "lm_tail.weight"), HasSubstr("'lm_tail.weight'"));
   EXPECT_EQ(refusal("lm_head.weight", "tekken_model"), "");
+  for (const std::string buffer : {"model.rotary_emb.inv_freq", "rotary_emb.inv_freq",
+                                   "model.layers.3.self_attn.rotary_emb.inv_freq"})
+    EXPECT_EQ(refusal("lm_head.weight", buffer), "") << buffer;
   EXPECT_THAT(refusal("model.norm.weight", "model.layers.5.mlp.up_proj.weight"),
               HasSubstr("model.layers.5"));
   EXPECT_THAT(refusal("model.layers.0.self_attn.q_norm.weight", "vision_tower.x"),

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "base/error.h"
 #include "models/causal_lm/config.h"
 #include "models/clip/model.h"
 #include "models/siglip/model.h"
@@ -70,6 +72,38 @@ TEST(ConfigDefaults, OfWindows) {
   EXPECT_EQ(window(R"({"model_type": "qwen3"})"), 0);
   EXPECT_EQ(window(R"({"model_type": "qwen3", "sliding_window": 512})"), 0);
   EXPECT_EQ(window(R"({"model_type": "qwen3", "use_sliding_window": true})"), 4096);
+}
+
+// As transformers fills in `layer_types`. Qwen3-VL's class knows no windows.
+TEST(ConfigDefaults, OfWindowsThatNoLayerHas) {
+  const auto window = [](const std::string& fields) {
+    const auto text =
+        R"({"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 8, )" + fields +
+        "}";
+    return read(read_causal_lm_config, text.c_str()).window;
+  };
+  EXPECT_EQ(window(R"("num_hidden_layers": 28)"), 0);
+  EXPECT_EQ(window(R"("num_hidden_layers": 29)"), 8);
+  EXPECT_EQ(window(R"("num_hidden_layers": 4, "max_window_layers": 4)"), 0);
+  EXPECT_EQ(window(R"("num_hidden_layers": 4, "max_window_layers": 3)"), 8);
+  EXPECT_EQ(window(R"("num_hidden_layers": 2, "max_window_layers": 0,
+                      "layer_types": ["full_attention", "full_attention"])"),
+            0);
+  EXPECT_EQ(window(R"("num_hidden_layers": 2, "max_window_layers": 9,
+                      "layer_types": ["full_attention", "sliding_attention"])"),
+            8);
+  EXPECT_EQ(window(R"("num_hidden_layers": 2, "layer_types": null)"), 0);
+  const char* const vl = R"({"use_sliding_window": true, "max_window_layers": 0})";
+  EXPECT_EQ(read(read_qwen3_vl_text_config, vl).window, 0);
+  EXPECT_EQ(read(read_qwen25_vl_text_config, vl).window, 4096);
+}
+
+TEST(ConfigDefaults, AreOfOneActivationUnderBothItsNames) {
+  for (const char* const name : {"silu", "swish"}) {
+    const auto fields = text_of("\"hidden_act\": \"", name, "\"}");
+    EXPECT_NO_THROW(read(read_causal_lm_config, ("{\"model_type\": \"qwen3\", " + fields).c_str()));
+    EXPECT_NO_THROW(read(read_qwen25_vl_text_config, ("{" + fields).c_str()));
+  }
 }
 
 TEST(ConfigDefaults, OfAutoencoderKl) {

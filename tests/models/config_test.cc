@@ -44,6 +44,10 @@ TEST(FluxConfig, HasTheDefaultsOfTheReferenceClass) {
 TEST(FluxConfig, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(read_flux_config, R"({"_class_name":"UNet2DConditionModel"})"),
               HasSubstr("it describes a UNet2DConditionModel"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"_class_name":["code","UNet2DConditionModel"]})"),
+              HasSubstr("it describes a UNet2DConditionModel"));
+  EXPECT_EQ(refusal(read_flux_config, R"({"_class_name":["code","FluxTransformer2DModel"]})"),
+            "accepted");
   EXPECT_THAT(refusal(read_flux_config, R"({"patch_size":2})"), HasSubstr("'patch_size'"));
   EXPECT_THAT(refusal(read_flux_config, R"({"attention_head_dim":64})"),
               HasSubstr("should sum to attention_head_dim, 64, it sums to 128"));
@@ -91,6 +95,28 @@ TEST(ClipConfig, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(read_clip_config, R"({"hidden_act":"relu"})"), HasSubstr("it is relu"));
   EXPECT_THAT(refusal(read_clip_config, R"({"hidden_size":100,"num_attention_heads":12})"),
               HasSubstr("should divide 'hidden_size'"));
+}
+
+// As transformers' CLIPTextModel.from_pretrained reads the config of a whole CLIP, which diffusers
+// calls: `text_config` alone counts, or an object with the text model's type.
+TEST(ClipConfig, OfAWholeModelIsItsTextConfig) {
+  const auto hidden = [](const char* text) {
+    const auto json = parse_json(text, "f");
+    return read_clip_config(JsonObject(json, "f")).hidden;
+  };
+  EXPECT_EQ(hidden(R"({"model_type":"clip","hidden_size":24,"text_config":{"hidden_size":32},
+    "text_config_dict":{"hidden_size":64}})"),
+            32);
+  EXPECT_EQ(
+      hidden(R"({"model_type":"clip","text_config":{},"text_config_dict":{"hidden_size":64}})"),
+      512);
+  EXPECT_EQ(hidden(R"({"model_type":"clip","text_config_dict":{"hidden_size":64}})"), 512);
+  EXPECT_EQ(hidden(R"({"model_type":"clip","hidden_size":24,
+    "text_config_dict":{"model_type":"clip_text_model","hidden_size":64}})"),
+            64);
+  EXPECT_EQ(hidden(R"({"hidden_size":24,
+    "other":{"model_type":"clip_text_model","hidden_size":64}})"),
+            24);
 }
 
 TEST(T5Config, RefusesWhatItCannotRun) {

@@ -203,6 +203,26 @@ TEST_F(QuantizedWeights, CodesWithoutScalesAreRefused) {
               HasSubstr("should have the shape [2, 1]"));
 }
 
+// Only products are computed with codes.
+TEST_F(QuantizedWeights, StoredCodesOfTablesAndVectorsAreDecoded) {
+  const auto codes = (at::randn({6, 4}) * 40).to(at::kChar), vector = codes.select(1, 0).clone();
+  for (const auto& shape : {std::vector<std::int64_t>{6, 1}, {6}, {}, {1}}) {
+    const auto scales = at::rand(shape) + 0.5;
+    const auto w = open({{"e.weight", codes},
+                         {"e.weight_scale", scales},
+                         {"e.norm", vector},
+                         {"e.norm_scale", scales},
+                         {"head.weight", codes},
+                         {"head.weight_scale", scales}},
+                        {}, {.ignored = {"head.weight"}});
+    const auto of_rows = scales.numel() == 6 ? scales.view({6, 1}) : scales.reshape({1, 1});
+    EXPECT_TRUE(at::equal((w / "e").table("weight", {6, 4}), codes.to(at::kFloat) * of_rows));
+    EXPECT_TRUE(at::equal((w / "e").tensor("norm", {6}),
+                          (vector.to(at::kFloat).unsqueeze(1) * of_rows).flatten()));
+    EXPECT_NO_THROW(w.finish()) << "scales are ignored with their codes";
+  }
+}
+
 TEST_F(QuantizedWeights, CodesAreNoNumbersForOtherLayers) {
   const auto w = open({{"a", at::zeros({2, 2}, at::kChar)}}, {});
   EXPECT_THAT(message_of<std::exception>([&] {

@@ -289,8 +289,9 @@ FAMILIES = {"qwen21": qwen21, "krea2": krea2, "flux3": flux3, "qwen-image": qwen
 def layout(draw, shape, asked, off):
     """Flags that spread the model over ranks or keep its weights elsewhere; `off` turns guidance off."""
     t = shape.transformer
-    flags = [(), (), ("--layer-split", 2), ("--dp", 2), ("--batch-size", 3), ("--offload", "block"),
-             ("--offload", "leaf", "--prefetch", 2), ("--offload", "sequential"),
+    blocks = t.layers + getattr(t, "single_layers", 0)
+    flags = [(), (), *[("--layer-split", 2)] * (blocks > 1), ("--dp", 2), ("--batch-size", 3),
+             ("--offload", "block"), ("--offload", "leaf", "--prefetch", 2), ("--offload", "sequential"),
              ("--offload", "block", "--offload-dir", ".")]
     if asked.max_sequence_length >= 5:  # each rank needs a token of text
         flags += [("--ring", 2), ("--ring", 3, "--ring-form", "gather")]

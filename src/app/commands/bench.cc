@@ -79,7 +79,7 @@ std::vector<OrderedJson> earlier_results(const BenchFlags& flags) {
 }
 
 std::string text_of_results(const std::vector<OrderedJson>& results, const BenchFlags& flags) {
-  if (flags.json) return json_text(flags.is_sweep ? OrderedJson(results) : results.front());
+  if (flags.json) return indented_json(flags.is_sweep ? OrderedJson(results) : results.front());
   return flags.is_sweep ? bench_table(results) : bench_text(results.front());
 }
 

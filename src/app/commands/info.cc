@@ -69,7 +69,7 @@ int info(const InfoFlags& flags) {
   }
   auto info = info_of(flags);
   if (has_model) info["model"] = model_info(*deployment);
-  print(flags.json ? json_text(info) : readable_json(info));
+  print(flags.json ? indented_json(info) : readable_json(info));
   return 0;
 }
 

@@ -231,7 +231,7 @@ int list_models(const ModelsFlags& flags) {
   if (flags.json) {
     OrderedJson all = OrderedJson::array();
     for (const auto& model : models) all.push_back(json_of(model));
-    print(json_text({{"cache", hub_cache().string()}, {"models", all}}));
+    print(indented_json({{"cache", hub_cache().string()}, {"models", all}}));
     return kSuccess;
   }
   const auto cached = section(models, "cache", "Hugging Face's cache, " + hub_cache().string());

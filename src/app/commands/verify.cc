@@ -58,7 +58,7 @@ int verify_layout(const VerifyFlags& flags) {
   const auto verdict = verify(deployment, options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
   const auto layout = to_string(deployment.degrees());
-  print(flags.json ? json_text(json_of(verdict, layout)) : table_of(verdict, layout));
+  print(flags.json ? indented_json(json_of(verdict, layout)) : table_of(verdict, layout));
   return verdict.first_divergent() ? 1 : 0;
 }
 

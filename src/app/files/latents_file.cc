@@ -2,10 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <cstring>
-
 #include "base/error.h"
 #include "weights/files/checkpoint.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 namespace {
@@ -19,14 +18,6 @@ const StoredTensor& find_latents(const Checkpoint& file) {
   return file.tensors().begin()->second;
 }
 
-// Views of a file may be misaligned, which LibTorch's kernels do not expect.
-at::Tensor aligned_copy(const StoredTensor& stored) {
-  auto copy = at::empty(stored.entry.shape, at::TensorOptions(stored.dtype()));
-  std::memcpy(copy.mutable_data_ptr(), stored.file->bytes().data() + stored.entry.begin,
-              stored.entry.size);
-  return copy;
-}
-
 }  // namespace
 
 Latents read_latents(const std::filesystem::path& path) {
@@ -34,7 +25,7 @@ Latents read_latents(const std::filesystem::path& path) {
   const auto& stored = find_latents(file);
   require(at::isFloatingType(stored.dtype()), path.string(), ": tensor '", stored.entry.name,
           "' should hold floating-point numbers, it holds ", element_type_name(stored.entry.type));
-  const auto values = aligned_copy(stored).to(at::kFloat);
+  const auto values = numbers_of(stored).to(at::kFloat).contiguous();
   const auto* const data = values.const_data_ptr<float>();
   return {.shape = stored.entry.shape, .values = {data, data + values.numel()}};
 }

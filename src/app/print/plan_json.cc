@@ -83,7 +83,7 @@ std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>
     json["would_fit"].push_back(
         {{"flags", flags_of(remedy.job)}, {"layout", json_of(remedy.layout)}});
   if (report.slower_codes) json["slower_codes"] = *report.slower_codes;
-  return json_text(json);
+  return indented_json(json);
 }
 
 }  // namespace braid

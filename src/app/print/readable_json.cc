@@ -67,7 +67,7 @@ std::string readable_json(const OrderedJson& object) {
   return out;
 }
 
-std::string json_text(const OrderedJson& json) {
+std::string indented_json(const OrderedJson& json) {
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

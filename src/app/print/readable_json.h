@@ -14,6 +14,6 @@ std::string readable_json(const OrderedJson& object);
 
 // Indented by two blanks, with a final newline. Bytes that are not UTF-8, as in paths, become
 // U+FFFD.
-std::string json_text(const OrderedJson& json);
+std::string indented_json(const OrderedJson& json);
 
 }  // namespace braid

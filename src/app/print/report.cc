@@ -219,7 +219,7 @@ std::string report_json(const RunReport& r) {
   json["fit"] = memory_plan_json(r.memory_plan);
   json["rank_peaks"] = peaks_json(r.facts.peaks.ranks);
   json["peak_memory_is"] = r.facts.peaks.are_exact ? "exact" : "sampled at the ends of phases";
-  return json_text(json);
+  return indented_json(json);
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include "models/causal_lm/config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -65,15 +66,23 @@ double read_theta(const JsonObject& json, double otherwise) {
   return theta;
 }
 
-bool is_mistral(const CausalLmConfig& c) {
-  return c.head_norm == HeadNorm::kNo && c.attention_bias == AttentionBias::kNo;
+// Whether any layer attends within a window: all of Mistral's do, none of Qwen3-VL's, of others
+// those that are listed or, without a list, those from `max_window_layers` on.
+bool has_sliding_layers(const JsonObject& json, const std::string& type, std::int64_t num_layers) {
+  if (type == "mistral") return true;
+  if (type == "qwen3_vl_text" || !json.flag_or("use_sliding_window", false)) return false;
+  const auto types = json.strings_or("layer_types", {});
+  if (json.has("layer_types"))
+    return std::find(types.begin(), types.end(), "sliding_attention") != types.end();
+  const std::int64_t otherwise = type == "qwen2_5_vl_text" ? 80 : 28;
+  return json.integer_or("max_window_layers", otherwise, INT64_MIN, INT64_MAX) < num_layers;
 }
 
-std::int64_t read_window(const JsonObject& json, const CausalLmConfig& c) {
+std::int64_t read_window(const JsonObject& json, const std::string& type, std::int64_t num_layers) {
   for (const auto& type : json.strings_or("layer_types", {}))
     require(type == "full_attention" || type == "sliding_attention", json.source(),
             ": 'layer_types' should name full_attention or sliding_attention, one is ", type);
-  if (!is_mistral(c) && !json.flag_or("use_sliding_window", false)) return 0;
+  if (!has_sliding_layers(json, type, num_layers)) return 0;
   if (is_null(json, "sliding_window")) return 0;
   return json.integer_or("sliding_window", 4096, 1, 1 << 30);
 }
@@ -92,9 +101,10 @@ CausalLmConfig read_text_config(const JsonObject& json, const std::string& type)
   c.eps = json.number_or("rms_norm_eps", c.eps);
   require(c.eps >= 0, json.source(), ": 'rms_norm_eps' should not be below 0, it is ", c.eps);
   c.theta = read_theta(json, c.theta);
-  c.window = read_window(json, c);
+  c.window = read_window(json, type, c.num_layers);
   const auto activation = json.string_or("hidden_act", "silu");
-  require(activation == "silu", json.source(), ": 'hidden_act' should be silu, it is ", activation);
+  require(activation == "silu" || activation == "swish", json.source(),
+          ": 'hidden_act' should be silu, it is ", activation);
   // Mistral's class knows no such field, nor does Qwen2.5-VL's.
   if (c.head_norm == HeadNorm::kYes && json.flag_or("attention_bias", false))
     c.attention_bias = AttentionBias::kAll;

@@ -33,6 +33,16 @@ Names names_of_llama_cpp(const Checkpoint& checkpoint, const CausalLmConfig& c) 
 
 }  // namespace
 
+std::vector<std::string> rotary_buffers() {
+  std::vector<std::string> names = {"visual.rotary_pos_emb.inv_freq",
+                                    "model.visual.rotary_pos_emb.inv_freq"};
+  for (const std::string prefix :
+       {"", "model.", "language_model.", "model.language_model.", "language_model.model."})
+    for (const auto* const layer : {"", "layers.*.self_attn."})
+      names.push_back(prefix + layer + "rotary_emb.inv_freq");
+  return names;
+}
+
 Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config) {
   if (checkpoint.find("token_embd.weight")) return names_of_llama_cpp(checkpoint, config);
   // ComfyUI's files of Mistral hold their tokenizer, too
@@ -41,6 +51,8 @@ Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config
                           "multi_modal_projector.**", "model.vision_tower.**",
                           "model.multi_modal_projector.**", "visual.**", "model.visual.**",
                           "tekken_model"}};
+  const auto buffers = rotary_buffers();
+  names.ignored.insert(names.ignored.end(), buffers.begin(), buffers.end());
   // Qwen3ForCausalLM; Qwen3Model; Mistral3ForConditionalGeneration, older and newer, or
   // Qwen3VLForConditionalGeneration; Qwen3VLModel
   for (const char* prefix :

@@ -1,6 +1,9 @@
 // Spellings of causal language model checkpoints, and the model's sharding.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "models/causal_lm/config.h"
 #include "weights/adapters/adapter_names.h"
 #include "weights/files/checkpoint.h"
@@ -13,6 +16,9 @@ namespace braid {
 // checkpoint, or that they are llama.cpp's. The head over the vocabulary and what sees pictures is
 // left unused.
 Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config);
+
+// Buffers of rotary embeddings, which some files hold and no class of transformers reads.
+std::vector<std::string> rotary_buffers();
 
 // Names adapters' layers, with what any of transformers' classes puts before the bare model's
 // names.

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace braid {
@@ -19,19 +21,29 @@ Activation activation_named(const std::string& name, const std::string& source) 
       text_of(source, ": 'hidden_act' should be quick_gelu, gelu or gelu_new, it is ", name));
 }
 
+// Where transformers' CLIPTextModel looks in the config of a whole CLIP model: at `text_config`; if
+// there is none, at an object that names its type. It does not know `text_config_dict`, in which
+// older files repeat some of the fields.
+JsonObject text_config_in(const JsonObject& json) {
+  const std::string inner = "text_config", type = "clip_text_model";
+  const auto object_at = [&](const std::string& key) {
+    return JsonObject(json.at(key), text_of(json.source(), ": '", key, "'"));
+  };
+  if (json.has(inner)) return object_at(inner);
+  if (json.string_or("model_type", type) == type) return json;
+  for (const auto& [key, value] : json.json().items())
+    if (value.is_object() && value.value("model_type", Json()) == type) return object_at(key);
+  return json;
+}
+
 Tensor attend_causally(const Tensor& q, const Tensor& k, const Tensor& v) {
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/q.size(2) > 1);
 }
 
 }  // namespace
 
-// A whole CLIP model's config holds the text encoder's as `text_config`; older files have what
-// differs from the class's defaults in `text_config_dict`, which wins.
-ClipConfig read_clip_config(const JsonObject& json) {
-  for (const char* const inner : {"text_config_dict", "text_config"})
-    if (json.has(inner))
-      return read_clip_config(
-          JsonObject(json.at(inner), text_of(json.source(), ": '", inner, "'")));
+ClipConfig read_clip_config(const JsonObject& whole) {
+  const auto json = text_config_in(whole);
   ClipConfig c;
   c.vocab_size = json.integer_or("vocab_size", 49408, 1, 1 << 24);
   c.max_positions = json.integer_or("max_position_embeddings", 77, 1, 1 << 20);

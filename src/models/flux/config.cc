@@ -23,7 +23,7 @@ void check_axes(const FluxConfig& c, const std::string& source) {
 }  // namespace
 
 FluxConfig read_flux_config(const JsonObject& json) {
-  const auto class_name = json.string_or("_class_name", "FluxTransformer2DModel");
+  const auto class_name = json.class_name_or("FluxTransformer2DModel");
   require(class_name == "FluxTransformer2DModel", json.source(),
           " should describe a FluxTransformer2DModel, it describes a ", class_name);
   json.integer_or("patch_size", 1, 1, 1);

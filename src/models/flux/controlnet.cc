@@ -24,7 +24,7 @@ std::optional<PictureHint> load_hint(const Weights& w, const FluxControlNetConfi
 
 FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json) {
   const std::string name = "FluxControlNetModel";
-  const auto class_name = json.string_or("_class_name", name);
+  const auto class_name = json.class_name_or(name);
   require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
           class_name);
   FluxControlNetConfig c{.flux = read_flux_blocks_config(json)};

@@ -31,7 +31,7 @@ std::int64_t read_mlp_hidden(const JsonObject& json, const Flux2Config& c) {
 }  // namespace
 
 Flux2Config read_flux2_config(const JsonObject& json) {
-  const auto class_name = json.string_or("_class_name", "Flux2Transformer2DModel");
+  const auto class_name = json.class_name_or("Flux2Transformer2DModel");
   require(class_name == "Flux2Transformer2DModel", json.source(),
           " should describe a Flux2Transformer2DModel, it describes a ", class_name);
   Flux2Config c;

@@ -57,7 +57,7 @@ class StoredParts {
 }  // namespace
 
 Flux3Config read_flux3_config(const JsonObject& json) {
-  const auto class_name = json.string_or("_class_name", "Flux3Transformer2DModel");
+  const auto class_name = json.class_name_or("Flux3Transformer2DModel");
   require(class_name == "Flux3Transformer2DModel", json.source(),
           " should describe a Flux3Transformer2DModel, it describes a ", class_name);
   Flux3Config c;

@@ -31,7 +31,7 @@ JoyTextRope read_text_rope(const JsonObject& json) {
 }  // namespace
 
 JoyConfig read_joy_config(const JsonObject& json) {
-  const auto name = json.string_or("_class_name", "JoyImageEditTransformer3DModel");
+  const auto name = json.class_name_or("JoyImageEditTransformer3DModel");
   const bool is_plus = name == "JoyImageEditPlusTransformer3DModel";
   require(name == "JoyImageEditTransformer3DModel" || is_plus, json.source(),
           " should describe a JoyImageEditTransformer3DModel or a "

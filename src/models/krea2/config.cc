@@ -94,7 +94,7 @@ class StoredExtents {
 }  // namespace
 
 Krea2Config read_krea2_config(const JsonObject& json) {
-  const auto class_name = json.string_or("_class_name", "Krea2Transformer2DModel");
+  const auto class_name = json.class_name_or("Krea2Transformer2DModel");
   require(class_name == "Krea2Transformer2DModel", json.source(),
           " should describe a Krea2Transformer2DModel, it describes a ", class_name);
   Krea2Config c;

@@ -35,7 +35,7 @@ std::int64_t stored_extent(const Checkpoint& checkpoint, const std::string& path
 }  // namespace
 
 Qwen21Config read_qwen21_config(const JsonObject& json) {
-  const auto class_name = json.string_or("_class_name", "QwenImage21Transformer2DModel");
+  const auto class_name = json.class_name_or("QwenImage21Transformer2DModel");
   require(class_name == "QwenImage21Transformer2DModel", json.source(),
           " should describe a QwenImage21Transformer2DModel, it describes a ", class_name);
   Qwen21Config c;

@@ -36,7 +36,8 @@ WindowVisionConfig read_tower(const JsonObject& json) {
   c.out = json.integer_or("out_hidden_size", c.out, 1, kMaxTowerWidth);
   c.whole = json.integers_or("fullatt_block_indexes", c.whole, 0, 10'000);
   const auto activation = json.string_or("hidden_act", "silu");
-  require(activation == "silu", json.source(), ": 'hidden_act' should be silu, it is ", activation);
+  require(activation == "silu" || activation == "swish", json.source(),
+          ": 'hidden_act' should be silu, it is ", activation);
   check_tower(c, json.source());
   return c;
 }

@@ -3,9 +3,18 @@
 #include "models/causal_lm/names.h"
 
 namespace braid {
+namespace {
+
+std::vector<std::string> unused_tensors() {
+  auto names = rotary_buffers();
+  names.emplace_back("lm_head.weight");
+  return names;
+}
+
+}  // namespace
 
 Names published_qwen25_vl_names() {
-  Names names{.ignored = {"lm_head.weight"}};
+  Names names{.ignored = unused_tensors()};
   for (const std::string module :
        {"embed_tokens", "norm", "layers.*.input_layernorm", "layers.*.post_attention_layernorm",
         "layers.*.self_attn.q_proj", "layers.*.self_attn.k_proj", "layers.*.self_attn.v_proj",
@@ -18,7 +27,7 @@ Names published_qwen25_vl_names() {
 Names qwen25_vl_names(const Checkpoint& checkpoint) {
   for (const std::string prefix : {"model.", ""})
     if (checkpoint.find(prefix + "language_model.embed_tokens.weight"))
-      return {.prefix = prefix, .ignored = {"lm_head.weight"}};
+      return {.prefix = prefix, .ignored = unused_tensors()};
   return published_qwen25_vl_names();
 }
 

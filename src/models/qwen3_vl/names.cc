@@ -6,7 +6,9 @@ namespace braid {
 
 Names qwen3_vl_names(const Checkpoint& checkpoint) {
   const bool is_bare = checkpoint.find("language_model.embed_tokens.weight") != nullptr;
-  return {.prefix = is_bare ? "" : "model.", .ignored = {"lm_head.weight"}};
+  Names names{.prefix = is_bare ? "" : "model.", .ignored = rotary_buffers()};
+  names.ignored.emplace_back("lm_head.weight");
+  return names;
 }
 
 // Covers diffusers' and peft's names.

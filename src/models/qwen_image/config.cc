@@ -30,7 +30,7 @@ const StoredTensor* stored_in(const Checkpoint& checkpoint, const std::string& p
 
 // The reference class fails with 'guidance_embeds'.
 QwenImageConfig read_qwen_image_config(const JsonObject& json) {
-  const auto class_name = json.string_or("_class_name", "QwenImageTransformer2DModel");
+  const auto class_name = json.class_name_or("QwenImageTransformer2DModel");
   require(class_name == "QwenImageTransformer2DModel", json.source(),
           " should describe a QwenImageTransformer2DModel, it describes a ", class_name);
   require(!json.flag_or("guidance_embeds", false), json.source(),

@@ -9,7 +9,7 @@ namespace braid {
 
 QwenImageControlNetConfig read_qwen_image_controlnet_config(const JsonObject& json) {
   const std::string name = "QwenImageControlNetModel";
-  const auto class_name = json.string_or("_class_name", name);
+  const auto class_name = json.class_name_or(name);
   require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
           class_name);
   constexpr std::int64_t kMaskOfToken = 4;  // a number for each of its 2 x 2 latents

@@ -65,7 +65,10 @@ Tensor Siglip::operator()(const Tensor& pixels_B3SS) const {
 Names siglip_names(const Checkpoint& checkpoint) {
   const std::string prefix = "vision_model.";
   const bool has_prefix = checkpoint.find(prefix + "post_layernorm.weight") != nullptr;
-  return {.spellings = encoder_layer_spellings(), .prefix = has_prefix ? prefix : ""};
+  return {.spellings = encoder_layer_spellings(),
+          .prefix = has_prefix ? prefix : "",
+          // what only whole SigLIP models use
+          .ignored = {"text_model.**", "logit_scale", "logit_bias"}};
 }
 
 }  // namespace braid

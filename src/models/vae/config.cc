@@ -210,7 +210,7 @@ VaeConfig qwen21_vae_config() {
 namespace {
 
 VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
-  const auto class_name = json.string_or("_class_name", "AutoencoderKL");
+  const auto class_name = json.class_name_or("AutoencoderKL");
   // Qwen-Image's is Wan's with other weights in its decoder.
   if (class_name == "AutoencoderKLWan" || class_name == "AutoencoderKLQwenImage")
     return read_wan_config(json, most_channels);

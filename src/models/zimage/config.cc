@@ -40,7 +40,7 @@ void check_patches(const JsonObject& json) {
 }  // namespace
 
 ZImageConfig read_zimage_config(const JsonObject& json) {
-  const auto class_name = json.string_or("_class_name", "ZImageTransformer2DModel");
+  const auto class_name = json.class_name_or("ZImageTransformer2DModel");
   require(class_name == "ZImageTransformer2DModel", json.source(),
           " should describe a ZImageTransformer2DModel, it describes a ", class_name);
   check_patches(json);

@@ -239,7 +239,8 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
   auto rest = job;
   rest.asked.clear();
   for (const auto& [name, stored] : checkpoint.tensors()) {
-    if (used.contains(stored.entry.name) || !at::isFloatingType(stored.dtype())) continue;
+    const bool is_floating = stored.is_readable() && at::isFloatingType(stored.dtype());
+    if (used.contains(stored.entry.name) || !is_floating) continue;
     const auto dot = name.rfind('.');
     rest.asked.push_back({{.layer = dot == name.npos ? "" : name.substr(0, dot),
                            .name = dot == name.npos ? name : name.substr(dot + 1),

@@ -156,7 +156,7 @@ std::vector<float> first_sigmas(const ScheduleConfig& config, const ScheduleStar
 
 ScheduleConfig read_schedule_config(const Json& object, const std::string& source) {
   const JsonObject json(object, source);
-  const auto name = json.string_or("_class_name", kClassName);
+  const auto name = json.class_name_or(kClassName);
   const bool is_known = name.find(kClassName) != name.npos;  // also a class derived from it
   require(is_known, source, " asks for the scheduler ", name, "; Braid has ", kClassName, " only");
   ScheduleConfig config;

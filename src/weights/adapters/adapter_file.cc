@@ -8,6 +8,7 @@
 #include "base/hub_cache.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/gguf_header.h"
+#include "weights/files/scaled_weights.h"
 
 namespace braid {
 
@@ -23,6 +24,19 @@ std::filesystem::path found(const std::filesystem::path& name) {
   if (const auto path = found_in_hub(name); !path.empty()) return path;
   require(!hub_name(name.string()), "there is no adapter at ", name.string(), not_in_hub(name));
   return name;  // the reader of the file complains
+}
+
+// Scales of codes are no tensors of their own: one that is left has none of its codes beside it.
+void refuse_lone_scale(const StoredByName& tensors, const std::string& name,
+                       const std::string& source) {
+  for (const std::string ending : {".weight_scale", ".scale_weight", ".weight_scale_inv"}) {
+    if (!name.ends_with(ending)) continue;
+    const auto weight = name.substr(0, name.size() - ending.size()) + ".weight";
+    const auto it = tensors.find(weight);
+    throw InputError(text_of(source, ": tensor '", name, "' should be the scale of codes in '",
+                             weight, "', which ", it == tensors.end() ? "is not there" : "holds ",
+                             it == tensors.end() ? "" : element_type_name(it->second.entry.type)));
+  }
 }
 
 std::filesystem::path config_beside(const std::filesystem::path& file) {
@@ -55,7 +69,9 @@ std::vector<std::filesystem::path> files_of_adapter(const std::filesystem::path&
 AdapterFile::AdapterFile(const std::filesystem::path& given) : source_(adapter_in(given).string()) {
   const std::filesystem::path path = source_;
   const auto checkpoint = Checkpoint::open_file(path);
-  for (const auto& [name, stored] : checkpoint.tensors()) {
+  const auto tensors = with_int8_joined(checkpoint.tensors());
+  for (const auto& [name, stored] : tensors) {
+    refuse_lone_scale(tensors, name, source_);
     const auto [spelled, role] = parse_adapter_key(name);
     auto& module = modules_[underscored(spelled)];
     module.name = spelled;
@@ -107,6 +123,8 @@ bool is_adapter(const Checkpoint& file) {
     return role != AdapterRole::kReplacement;
   });
 }
+
+void check_adapter(const std::filesystem::path& name) { (void)AdapterFile(name); }
 
 void check_scale(const Adapter& adapter) {
   require(std::isfinite(adapter.scale), "the scale of ", adapter.file.string(),

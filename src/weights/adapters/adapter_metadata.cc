@@ -31,7 +31,7 @@ bool is_meant(std::string_view pattern, std::string_view module) {
 
 double finite_number(const Json& json, const std::string& what) {
   const bool is_finite = json.is_number() && std::isfinite(json.get<double>());
-  require(is_finite, what, " should be a finite number, it is ", json.dump());
+  require(is_finite, what, " should be a finite number, it is ", json_text(json));
   return json.get<double>();
 }
 
@@ -91,7 +91,7 @@ PeftScaling scaling_of(const Json& fields, const std::string& where) {
 // Keys are "PART.FIELD", or "FIELD" where names have no prefix.
 std::map<std::string, PeftScaling> scalings_of(const std::string& text, const std::string& source) {
   const auto where = source + ": " + kPeftConfigs + ": ";
-  const auto json = parse_json(text, source + ": " + kPeftConfigs);
+  const auto json = parse_python_json(text, source + ": " + kPeftConfigs);
   require(json.is_object(), where, "it should be a JSON object");
   std::map<std::string, Json> parts;
   for (const auto& [key, value] : json.items()) {
@@ -121,7 +121,7 @@ double PeftScaling::factor_of_whole(std::string_view module) const {
 }
 
 PeftScaling read_peft_config(const std::string& text, const std::string& source) {
-  const auto json = parse_json(text, source);
+  const auto json = parse_python_json(text, source);
   require(json.is_object(), source, " should hold a JSON object");
   return scaling_of(json, source + ": ");
 }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 namespace {
@@ -90,7 +91,7 @@ double Subject::factor(std::int64_t rank) const {
   if (const auto* const stored = find(AdapterRole::kAlpha)) {
     require(c10::multiply_integers(stored->entry.shape) == 1, file.source(), ": tensor '",
             stored->entry.name, "' should be one number, its shape is ", stored->entry.shape);
-    const auto alpha = stored->view().to(at::kDouble).reshape({}).item<double>();
+    const auto alpha = numbers_of(*stored).to(at::kDouble).reshape({}).item<double>();
     require(std::isfinite(alpha), where(), " has an alpha that is not finite");
     return alpha / double(rank);
   }
@@ -239,7 +240,7 @@ Tensor finite_numbers(const AdapterFile& file, const StoredTensor& stored) {
   require(at::isFloatingType(stored.dtype()), file.source(), ": tensor '", stored.entry.name,
           "' should hold floating-point numbers, its dtype is ",
           element_type_name(stored.entry.type));
-  const auto numbers = stored.is_aligned() ? stored.view() : stored.view().clone();
+  const auto numbers = numbers_of(stored);
   require(are_finite(numbers), file.source(), ": tensor '", stored.entry.name,
           "' holds numbers that are not finite");
   return numbers;

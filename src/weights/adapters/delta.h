@@ -39,8 +39,8 @@ Delta with_columns(const Delta& delta, std::int64_t columns);
 // alpha / rank of a LoRA.
 double factor_of(const AdapterFile& file, const AdapterModule& module, const AdapterTarget& target);
 
-// A file's tensor, in place if it may be used there. Throws InputError unless all its numbers are
-// finite.
+// The numbers of a file's tensor: decoded if it is coded, else in place if they may be used there.
+// Throws InputError unless all of them are finite.
 Tensor finite_numbers(const AdapterFile& file, const StoredTensor& stored);
 
 }  // namespace braid

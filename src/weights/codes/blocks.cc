@@ -8,6 +8,7 @@
 #include "weights/codes/packed.h"
 #include "weights/codes/rotation.h"
 #include "weights/codes/tiles.h"
+#include "weights/files/scaled_weights.h"
 
 namespace braid {
 namespace {
@@ -86,7 +87,7 @@ namespace {
 Tensor codes_of(const RowRange& range) {
   if (is_of_blocks(range.stored->entry.type)) return blocks_as_numbers(range);
   if (range.stored->arrangement == Arrangement::kTiles) return rows_of_tiles(range);
-  return view_of(range).to(at::kFloat);
+  return codes_in_place(range).to(at::kFloat);
 }
 
 // The scales of squares, for every number of a range.
@@ -98,13 +99,21 @@ Tensor of_numbers(const Tensor& scales, const RowRange& range) {
       .narrow(1, 0, range.stored->entry.shape[1]);
 }
 
+// The scales of runs of neighbours, the last of which is shorter, for every number of a row.
+Tensor of_runs(const Tensor& scales, std::int64_t columns) {
+  return scales.repeat_interleave(neighbours_per_scale(columns, scales.size(1)), 1)
+      .narrow(1, 0, columns);
+}
+
 Tensor scaled(const Tensor& codes, const RowRange& range) {
   if (!range.stored->scales) return codes;
   const auto scales = numbers_of(scales_of(range)).to(at::kFloat);
   if (range.stored->scales->arrangement == Arrangement::kSquares)
     return codes * of_numbers(scales, range);
   if (scales.dim() == 0) return codes * scales;
-  const auto groups = codes.view({scales.size(0), scales.size(1), -1});
+  const auto runs = scales.size(1);
+  if (codes.size(-1) % runs > 0) return codes * of_runs(scales, codes.size(-1));
+  const auto groups = codes.view({scales.size(0), runs, -1});
   return (groups * scales.unsqueeze(-1)).view(codes.sizes());
 }
 

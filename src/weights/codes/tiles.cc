@@ -39,7 +39,7 @@ Tensor rows_of_tiles(const RowRange& range) {
   stored.entry.begin = tiles_of(range).begin;
   stored.entry.shape = {rows.count, tiles_for(columns, kTileColumns), kInTurn, kTileRows / kInTurn,
                         kTileColumns};
-  const auto in_rows = stored.view().permute({0, 3, 2, 1, 4}).to(at::kFloat);
+  const auto in_rows = stored.stored_view().permute({0, 3, 2, 1, 4}).to(at::kFloat);
   return in_rows.reshape({rows.count * kTileRows, -1})
       .narrow(0, range.rows.begin - rows.begin * kTileRows, range.rows.count)
       .narrow(1, 0, columns);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -71,9 +72,9 @@ std::vector<TensorEntry> parse_header(std::span<const std::byte> file, const fs:
   return parse_safetensors_header(file, path.string());
 }
 
-// The dtype LibTorch uses for the elements in place.
-at::ScalarType dtype_of(const StoredTensor& stored) {
-  switch (stored.entry.type) {
+// The dtype LibTorch uses for the elements in place; none if it cannot compute with them.
+std::optional<at::ScalarType> dtype_of(ElementType type) {
+  switch (type) {
     case ElementType::kBool:
       return at::kBool;
     case ElementType::kUint8:
@@ -101,11 +102,15 @@ at::ScalarType dtype_of(const StoredTensor& stored) {
     case ElementType::kFloat64:
       return at::kDouble;
     default:
-      break;
+      return {};
   }
-  throw InputError(text_of(stored.file->path().string(), ": tensor '", stored.entry.name,
-                           "' has the dtype ", element_type_name(stored.entry.type),
-                           ", which Braid cannot read"));
+}
+
+at::ScalarType dtype_of(const StoredTensor& stored) {
+  const auto dtype = dtype_of(stored.entry.type);
+  require(dtype.has_value(), stored.file->path().string(), ": tensor '", stored.entry.name,
+          "' has the dtype ", element_type_name(stored.entry.type), ", which Braid cannot read");
+  return *dtype;
 }
 
 }  // namespace
@@ -115,9 +120,18 @@ bool StoredTensor::is_quantized() const {
          arrangement == Arrangement::kTiles;
 }
 
+bool StoredTensor::is_readable() const {
+  return is_quantized() || dtype_of(entry.type).has_value();
+}
+
 at::ScalarType StoredTensor::dtype() const { return is_quantized() ? at::kFloat : dtype_of(*this); }
 
 Tensor StoredTensor::view() const {
+  check(!is_quantized(), "tensor '", entry.name, "' is coded, its bytes are not its numbers");
+  return stored_view();
+}
+
+Tensor StoredTensor::stored_view() const {
   auto* const data = const_cast<std::byte*>(file->bytes().data()) + entry.begin;
   const auto keep = file;
   return at::from_blob(
@@ -160,7 +174,11 @@ Checkpoint Checkpoint::open_index(const fs::path& index) {
   }
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
     const auto* const stored = checkpoint.find(tensor);
-    require(stored && stored->file->path().filename() == shard.get<std::string>(), index.string(),
+    if (!stored) {
+      checkpoint.absent_.emplace(tensor, shard.get<std::string>());
+      continue;
+    }
+    require(stored->file->path().filename() == shard.get<std::string>(), index.string(),
             ": tensor '", tensor, "' is not in ", shard.get<std::string>());
   }
   checkpoint.join(index);
@@ -206,18 +224,20 @@ Checkpoint Checkpoint::without(const std::vector<std::string>& prefixes) const {
   };
   std::erase_if(rest.tensors_, is_left_out);
   std::erase_if(rest.joined_, is_left_out);
+  std::erase_if(rest.absent_, is_left_out);
   return rest;
 }
 
 Checkpoint Checkpoint::part(const std::string& prefix) const {
   Checkpoint part(source_);
   part.note_ = note_;
-  const auto take = [&](const StoredByName& from, StoredByName& to) {
-    for (const auto& [name, stored] : from)
-      if (name.starts_with(prefix)) to.emplace(name.substr(prefix.size()), stored);
+  const auto take = [&](const auto& from, auto& to) {
+    for (const auto& [name, value] : from)
+      if (name.starts_with(prefix)) to.emplace(name.substr(prefix.size()), value);
   };
   take(tensors_, part.tensors_);
   take(joined_, part.joined_);
+  take(absent_, part.absent_);
   return part;
 }
 
@@ -248,6 +268,7 @@ std::int64_t Checkpoint::num_parameters() const {
 at::ScalarType Checkpoint::dtype() const {
   std::map<at::ScalarType, std::int64_t> parameters;
   for (const auto& [name, stored] : tensors_) {
+    if (!stored.is_readable()) continue;
     const auto dtype = stored.is_quantized() ? at::kBFloat16 : stored.dtype();
     if (at::isFloatingType(dtype) && !name.ends_with("_scale"))
       parameters[dtype] += count_of(stored.entry.shape);

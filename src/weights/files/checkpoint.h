@@ -48,9 +48,13 @@ struct StoredTensor {
   // The dtype of its numbers; float32 if they must be decoded. Throws InputError for types LibTorch
   // cannot compute with.
   at::ScalarType dtype() const;
-  bool is_quantized() const;  // not usable as a view: blocks, tiles, scales, rotations, packed
-  Tensor view() const;        // no copy; keeps the mapping alive; read-only
-  bool is_aligned() const;    // may be used in place
+  bool is_readable() const;   // LibTorch can compute with its numbers
+  bool is_quantized() const;  // has no view(): blocks, tiles, scales, rotations, packed
+  // Its numbers, without a copy; read-only. Keeps the mapping alive. Must not be quantized.
+  Tensor view() const;
+  // The same of what is stored, which are codes if it is quantized.
+  Tensor stored_view() const;
+  bool is_aligned() const;  // may be used in place
 };
 
 using StoredByName = std::map<std::string, StoredTensor>;
@@ -59,7 +63,8 @@ class Checkpoint {
  public:
   // Opens the folder's weights, as find_weights() finds them. Beside a single file an index counts
   // only for diffusers' stem, and only if its shards are there. Throws InputError naming the file:
-  // missing, missing shard, malformed, a tensor in two shards, of another format.
+  // missing, missing shard, malformed, a tensor in two shards or in another than the
+  // index says, of another format.
   static Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   static Checkpoint open_file(const std::filesystem::path& path);
   // A checkpoint without tensors; `source` is for errors.
@@ -72,6 +77,8 @@ class Checkpoint {
 
   const StoredTensor* find(const std::string& name) const;  // nullptr when absent
   const StoredByName& tensors() const { return tensors_; }
+  // The tensors that an index names and no shard has, with the files where they should be.
+  const std::map<std::string, std::string>& absent() const { return absent_; }
   // What the files hold: the tensors, and the scales and marks that were joined to them.
   std::vector<const TensorEntry*> entries() const;
   const std::string& source() const { return source_; }  // for errors: the file or its index
@@ -95,6 +102,7 @@ class Checkpoint {
   std::string source_, note_;
   StoredByName tensors_;
   StoredByName joined_;  // the scales and marks
+  std::map<std::string, std::string> absent_;
 };
 
 }  // namespace braid

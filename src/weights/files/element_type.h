@@ -28,6 +28,9 @@ enum class ElementType {
   kBfloat16,
   kFloat32,
   kFloat64,
+  kComplex64,  // this and the next are only stored: nothing computes with them
+  kFloat8E4M3Fnuz,
+  kFloat8E5M2Fnuz,
   // blocks of codes with their scales, in the order of kBlockLoops
   kQ4_0,
   kQ4_1,

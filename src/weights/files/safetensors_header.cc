@@ -13,7 +13,7 @@ constexpr const char* kNotes = "__metadata__";
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's own limit
 
 ElementType type_named(const std::string& name, const std::string& where) {
-  for (int type = 0; type <= int(ElementType::kFloat64); ++type)
+  for (int type = 0; type <= int(ElementType::kFloat8E5M2Fnuz); ++type)
     if (element_type_name(ElementType(type)) == name) return ElementType(type);
   throw InputError(text_of(where, " has the unknown dtype '", name, "'"));
 }

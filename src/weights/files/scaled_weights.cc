@@ -10,7 +10,9 @@ namespace braid {
 namespace {
 
 constexpr const char* kWeight = ".weight";
+constexpr const char* kScale = "_scale";  // behind the name of what it scales
 constexpr std::int64_t kFloat4Neighbours = 16, kMxNeighbours = 32;  // numbers that share a scale
+constexpr std::int64_t kLeastUsualRun = 8;
 
 bool are_of_squares(const StoredTensor& scale, const StoredTensor& weight) {
   const auto& of = weight.entry.shape;
@@ -20,14 +22,29 @@ bool are_of_squares(const StoredTensor& scale, const StoredTensor& weight) {
   return of.size() == 2 && scale.entry.shape == std::vector{squares(of[0]), squares(of[1])};
 }
 
+bool is_usual_run(std::int64_t neighbours) {
+  return neighbours >= kLeastUsualRun && (neighbours & (neighbours - 1)) == 0;
+}
+
 std::optional<StoredTensor> taken(StoredByName& tensors, const std::string& name) {
   const auto node = tensors.extract(name);
   if (node.empty()) return {};
   return node.mapped();
 }
 
-// Reshapes a scale for multiplying the weight's numbers: [], [N 1] or [N groups]; [N/128 C/128] for
-// squares.
+}  // namespace
+
+std::int64_t neighbours_per_scale(std::int64_t columns, std::int64_t scales) {
+  if (scales < 1 || columns < scales) return 0;
+  const auto rounded_up = [&](std::int64_t by) { return columns / by + (columns % by > 0); };
+  const auto least = rounded_up(scales);
+  const auto most = scales == 1 ? columns : rounded_up(scales - 1) - 1;
+  if (columns % scales == 0) return least == most || is_usual_run(least) ? least : 0;
+  for (auto run = kLeastUsualRun; run <= most; run *= 2)
+    if (run >= least) return run;
+  return 0;
+}
+
 std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTensor& weight) {
   auto& shape = scale.entry.shape;
   const auto& of = weight.entry.shape;
@@ -44,14 +61,19 @@ std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTen
   } else if (are_of_squares(scale, weight)) {
     scale.arrangement = Arrangement::kSquares;
   } else {
-    const bool fits = of.size() == 2 && shape.size() == 2 && shape[0] == rows && shape[1] > 0 &&
-                      columns % shape[1] == 0;
-    require(fits, where, " has ", count, " numbers, the ", rows, " rows of ", columns,
+    const bool has_runs = of.size() == 2 && shape.size() == 2 && shape[0] == rows && shape[1] > 0 &&
+                          shape[1] <= columns;
+    require(has_runs, where, " has ", count, " numbers, the ", rows, " rows of ", columns,
             " should have one for all, one per row, several per row or one per square of ",
             kSquareSide, " x ", kSquareSide);
+    require(neighbours_per_scale(columns, shape[1]) > 0, where, " has ", shape[1],
+            " numbers for each row of ", columns, ": how many neighbours share one should be ",
+            "certain, a power of two from ", kLeastUsualRun, " on");
   }
   return std::make_shared<const StoredTensor>(std::move(scale));
 }
+
+namespace {
 
 std::string where_of(const StoredTensor& weight) {
   return text_of(weight.file->path().string(), ": tensor '", weight.entry.name, "'");
@@ -160,17 +182,26 @@ void join(StoredByName& tensors, const std::string& base, StoredTensor& weight,
     join_float4(tensors, base, weight, Arrangement::kRows);
 }
 
-}  // namespace
+// Names of the tensors that may be coded, in order: those called weights, and others with a scale.
+struct Coded {
+  std::vector<std::string> weights, others;
+};
 
-StoredByName join_scales(StoredByName& tensors) {
-  std::vector<std::string> coded;
+Coded coded_of(const StoredByName& tensors) {
+  Coded coded;
   for (const auto& [name, stored] : tensors) {
     const auto type = stored.entry.type;
     const bool is_byte = type == ElementType::kUint8 || type == ElementType::kInt8;
-    if (name.ends_with(kWeight) && (is_float8(type) || is_byte) && !stored.packed)
-      coded.push_back(name);
+    if (stored.packed) continue;
+    if (name.ends_with(kWeight) && (is_float8(type) || is_byte))
+      coded.weights.push_back(name);
+    else if (is_float8(type) && tensors.contains(name + kScale))
+      coded.others.push_back(name);
   }
-  auto removed = coded.empty() ? StoredByName() : tensors;
+  return coded;
+}
+
+void join_weights(StoredByName& tensors, const std::vector<std::string>& coded) {
   ComfyMarks marks;
   for (const auto& name : coded) {
     auto& weight = tensors.at(name);
@@ -183,11 +214,33 @@ StoredByName join_scales(StoredByName& tensors) {
     for (const auto* const of_x : {".input_scale", ".scale_input", ".activation_scale"})
       (void)taken(tensors, base + of_x);
   }
+}
+
+}  // namespace
+
+StoredByName join_scales(StoredByName& tensors) {
+  const auto coded = coded_of(tensors);
+  auto removed = coded.weights.empty() && coded.others.empty() ? StoredByName() : tensors;
+  join_weights(tensors, coded.weights);
+  for (const auto& name : coded.others)
+    if (auto scale = taken(tensors, name + kScale))
+      tensors.at(name).scales = scale_of(std::move(*scale), tensors.at(name));
   std::erase_if(tensors, [](const auto& one) {  // marks the whole file
     return one.first == "scaled_fp8" || one.first.ends_with(".scaled_fp8");
   });
   std::erase_if(removed, [&](const auto& one) { return tensors.contains(one.first); });
   return removed;
+}
+
+StoredByName with_int8_joined(StoredByName tensors) {
+  std::vector<std::string> coded;
+  for (const auto& [name, stored] : tensors)
+    if (stored.entry.type == ElementType::kInt8 && !stored.is_quantized() &&
+        tensors.contains(name + kScale))
+      coded.push_back(name);
+  for (const auto& name : coded)
+    tensors.at(name).scales = scale_of(*taken(tensors, name + kScale), tensors.at(name));
+  return tensors;
 }
 
 }  // namespace braid

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "weights/codes/blocks.h"
 #include "weights/codes/tiles.h"
 
@@ -170,9 +171,14 @@ Bytes bytes_of(const RowRange& range) {
 }
 
 Tensor view_of(const RowRange& range) {
+  check(!range.stored->is_quantized(), "tensor '", range.stored->entry.name, "' is coded");
+  return codes_in_place(range);
+}
+
+Tensor codes_in_place(const RowRange& range) {
   const auto bytes = bytes_of(range);
   range.stored->file->prefetch(bytes.begin, bytes.size);
-  const auto view = range.stored->view();
+  const auto view = range.stored->stored_view();
   return view.dim() == 0 ? view : view.narrow(0, range.rows.begin, range.rows.count);
 }
 
@@ -189,6 +195,11 @@ Tensor bytes_in_place(const RowRange& range) {
 
 Tensor numbers_of(const RowRange& range) {
   return range.stored->is_quantized() ? decoded(range) : view_of(range);
+}
+
+Tensor numbers_of(const StoredTensor& stored) {
+  if (stored.is_quantized()) return decoded(all_rows(std::make_shared<const StoredTensor>(stored)));
+  return stored.is_aligned() ? stored.view() : stored.view().clone();
 }
 
 }  // namespace braid

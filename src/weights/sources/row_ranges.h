@@ -48,12 +48,17 @@ struct Bytes {
 };
 Bytes bytes_of(const RowRange& range);
 
-// The rows of one range in the mapped file, without a copy. Reads them ahead into memory.
+// The rows of one range in the mapped file, which are not coded, without a copy. Reads them ahead
+// into memory.
 Tensor view_of(const RowRange& range);
+// The same of codes, without their scales.
+Tensor codes_in_place(const RowRange& range);
 // The same as bytes [rows, bytes per row], whatever they encode.
 Tensor bytes_in_place(const RowRange& range);
 // The same as floating-point numbers, decoded if they are coded.
 Tensor numbers_of(const RowRange& range);
+// All numbers of a stored tensor, coded or not, aligned: in place if they may be used there.
+Tensor numbers_of(const StoredTensor& stored);
 
 // Bytes taken from files.
 struct BytesRead {

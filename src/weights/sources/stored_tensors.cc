@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "weights/codes/packed.h"
 #include "weights/codes/rotation.h"
+#include "weights/files/scaled_weights.h"
 #include "weights/sources/expected.h"
 #include "weights/sources/source.h"
 
@@ -78,18 +79,20 @@ class StoredTensors : public TensorSource {
   }
 
   std::int64_t finish() override {
-    const auto bytes =
-        leave([&](const std::string& name) { return matches_any(names_.ignored, name); });
+    const auto bytes = leave([&](const std::string& name) { return may_be_ignored(name); });
     check_all_used();
     return bytes;
   }
 
  private:
-  StoredRows take(const std::string& path, at::IntArrayRef shape);
+  enum class Codes { kKept, kDecoded };
+  StoredRows take(const std::string& path, at::IntArrayRef shape, Codes codes);
   StoredRows take_scales(const TensorRequest& request);
   template <class MayBeUnused>
   std::int64_t leave(MayBeUnused may_be_unused);
+  bool may_be_ignored(const std::string& name) const;
   void check_all_used() const;
+  void refuse_if_absent(const std::string& tensor) const;
 
   StoredTensor stored_as(const std::string& tensor, at::IntArrayRef shape,
                          const RowOrder& order) const;
@@ -101,7 +104,8 @@ class StoredTensors : public TensorSource {
 };
 
 std::optional<TensorPlan> StoredTensors::find(const TensorRequest& request) {
-  TensorPlan plan{.from = take(request.path(), request.shape),
+  const auto codes = request.is_matrix() ? Codes::kKept : Codes::kDecoded;
+  TensorPlan plan{.from = take(request.path(), request.shape, codes),
                   .shape = request.shape,
                   .shard = request.shard,
                   .dtype = request.dtype};
@@ -125,7 +129,7 @@ std::optional<TensorPlan> StoredTensors::find(const TensorRequest& request) {
   return plan;
 }
 
-StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape) {
+StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape, Codes codes) {
   const auto origins = origins_of(names_, path);
   const auto there = [&](const std::string& name) { return checkpoint_.find(name) != nullptr; };
   const auto origin = std::find_if(origins.begin(), origins.end(), [&](const Origin& o) {
@@ -134,6 +138,7 @@ StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape) {
   if (origin == origins.end()) {
     const auto& wanted = origins.front().tensors;
     const auto missing = std::find_if_not(wanted.begin(), wanted.end(), there);
+    refuse_if_absent(*missing);
     throw InputError(text_of(name(), " has no tensor '", *missing, "'"));
   }
   std::vector<StoredTensor> stored;
@@ -141,8 +146,8 @@ StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
     stored.push_back(stored_as(tensor, shape, origin->order));
   }
-  // codes are decoded if some of the tensors they are joined with are not codes
-  if (!std::all_of(stored.begin(), stored.end(), holds_codes))
+  // only matrices stay codes, and not if some of the tensors they are joined with are none
+  if (codes == Codes::kDecoded || !std::all_of(stored.begin(), stored.end(), holds_codes))
     for (std::size_t i = 0; i < stored.size(); ++i) join_scales(origin->tensors[i], stored[i]);
   StoredRows rows{.tensors = {}, .order = origin->order};
   for (auto& one : stored)
@@ -155,7 +160,7 @@ void StoredTensors::join_scales(const std::string& tensor, StoredTensor& stored)
   const auto* const scales = holds_codes(stored) ? checkpoint_.find(name) : nullptr;
   if (!scales) return;
   used_.insert(name);
-  stored.scales = std::make_shared<const StoredTensor>(*scales);
+  stored.scales = scale_of(*scales, stored);
 }
 
 // Shapes may differ by extents of 1, which writers add or drop: [D] for [1, D], and a convolution
@@ -178,7 +183,7 @@ StoredTensor StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef
 // The separate scales of codes.
 StoredRows StoredTensors::take_scales(const TensorRequest& request) {
   const std::vector<std::int64_t> shape = {request.shape.front(), 1};
-  auto scales = take(request.path() + "_scale", shape);
+  auto scales = take(request.path() + "_scale", shape, Codes::kKept);
   check_floating(scales.tensors, name());
   check_shape(scales.tensors, shape, name());
   return scales;
@@ -189,10 +194,28 @@ std::int64_t StoredTensors::leave(MayBeUnused may_be_unused) {
   std::int64_t bytes = 0;
   for (const auto& [name, stored] : checkpoint_.tensors())
     if (may_be_unused(name) && used_.insert(name).second) bytes += std::int64_t(stored.entry.size);
+  for (const auto& [name, shard] : checkpoint_.absent())
+    if (may_be_unused(name)) used_.insert(name);
   return bytes;
 }
 
+// Scales are ignored with their codes.
+bool StoredTensors::may_be_ignored(const std::string& name) const {
+  constexpr std::string_view kScale = "_scale";
+  const auto size = name.size() - (name.ends_with(kScale) ? kScale.size() : 0);
+  return matches_any(names_.ignored, name) || matches_any(names_.ignored, name.substr(0, size));
+}
+
+// A file that its index promises more tensors of is not whole.
+void StoredTensors::refuse_if_absent(const std::string& tensor) const {
+  const auto it = checkpoint_.absent().find(tensor);
+  if (it == checkpoint_.absent().end()) return;
+  throw InputError(text_of(name(), ": tensor '", tensor, "' is not in ", it->second));
+}
+
 void StoredTensors::check_all_used() const {
+  for (const auto& [tensor, shard] : checkpoint_.absent())
+    if (!used_.contains(tensor)) refuse_if_absent(tensor);
   std::vector<std::string> unknown;
   for (const auto& [name, stored] : checkpoint_.tensors())
     if (!used_.contains(name)) unknown.push_back(name);

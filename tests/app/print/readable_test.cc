@@ -72,7 +72,7 @@ TEST(Readable, LongListsAreBroken) {
 }
 
 TEST(Readable, JsonOfPathsThatAreNotUtf8IsStillJson) {
-  EXPECT_EQ(json_text({{"path", "a\xff"}}), "{\n  \"path\": \"a\xef\xbf\xbd\"\n}\n");
+  EXPECT_EQ(indented_json({{"path", "a\xff"}}), "{\n  \"path\": \"a\xef\xbf\xbd\"\n}\n");
 }
 
 }  // namespace braid::readable_test

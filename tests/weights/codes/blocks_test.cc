@@ -11,6 +11,7 @@
 #include "files.h"
 #include "weights/codes/int8.h"
 #include "weights/files/safetensors_writer.h"
+#include "weights/files/scaled_weights.h"
 #include "weights/weights.h"
 
 namespace braid::blocks_test {
@@ -162,6 +163,44 @@ TEST_F(Scales, ThatFitNoWeightAreRefused) {
                        {"a.weight_scale", at::ones({})},
                        {"a.scale_weight", at::ones({})}}),
               HasSubstr("two scales"));
+}
+
+// Two scales of 48 numbers may be of 24 each, or of 32 and 16.
+TEST_F(Scales, OfRunsThatCouldHaveSeveralSizesAreRefused) {
+  struct Row {
+    std::int64_t columns, scales, neighbours;
+  };
+  for (const auto& [columns, scales, neighbours] : {Row{256, 16, 16},
+                                                    {32, 2, 16},
+                                                    {32, 4, 8},
+                                                    {4304, 34, 128},
+                                                    {290, 3, 128},
+                                                    {3072, 24, 128},
+                                                    {6, 6, 1},
+                                                    {6, 3, 2},
+                                                    {100, 1, 100},
+                                                    {48, 2, 0},
+                                                    {288, 3, 0},
+                                                    {6, 2, 0},
+                                                    {32, 5, 0},
+                                                    {4, 5, 0}})
+    EXPECT_EQ(neighbours_per_scale(columns, scales), neighbours) << columns << " " << scales;
+  const auto codes = at::ones({4, 48}).to(at::kFloat8_e4m3fn);
+  EXPECT_THAT(refusal({{"a.weight", codes}, {"a.weight_scale", at::ones({4, 2})}}),
+              HasSubstr("'a.weight_scale' has 2 numbers for each row of 48: how many neighbours "
+                        "share one should be certain"));
+}
+
+// w[n, c] = code[n, c] * scale[n, c / 128], also in the last run.
+TEST_F(Scales, OfRunsMayEndInAShorterOne) {
+  const auto codes = (at::randn({5, 290}) * 4).to(at::kFloat8_e4m3fn);
+  const auto scales = at::rand({5, 3}) + 0.5;
+  const auto of_column = at::arange(290, at::kLong).div(128, "floor");
+  write_file(folder_ / "m.safetensors",
+             write_safetensors({{"a.weight", codes}, {"a.weight_scale", scales}}));
+  const auto file = Checkpoint::open_file(folder_ / "m.safetensors");
+  EXPECT_TRUE(at::equal(whole(*file.find("a.weight")),
+                        codes.to(at::kFloat) * scales.index_select(1, of_column)));
 }
 
 // One scale for 128 x 128 numbers: w[n, c] = code[n, c] * scale[n / 128, c / 128].

@@ -99,10 +99,10 @@ TEST_F(FileEdges, ScalesOfColumnsAreNotTakenForThoseOfRows) {
   const auto with = [&](const Tensor& scales) {
     return refusal({{"a.weight", codes}, {"a.weight_scale", scales}});
   };
-  for (const auto& shape : {std::vector<std::int64_t>{}, {1}, {1, 1}, {4}, {4, 1}, {4, 2}, {4, 6}})
+  for (const auto& shape : {std::vector<std::int64_t>{}, {1}, {1, 1}, {4}, {4, 1}, {4, 3}, {4, 6}})
     EXPECT_EQ(with(at::ones(shape)), "") << at::IntArrayRef(shape);
   for (const auto& shape :
-       {std::vector<std::int64_t>{1, 4}, {6}, {1, 6}, {4, 4}, {2, 2}, {4, 0}, {3}})
+       {std::vector<std::int64_t>{1, 4}, {6}, {1, 6}, {4, 4}, {4, 2}, {2, 2}, {4, 0}, {3}})
     EXPECT_THAT(with(at::ones(shape)), HasSubstr("'a.weight_scale'")) << at::IntArrayRef(shape);
   EXPECT_THAT(with(at::ones({4}, at::kInt)), HasSubstr("should hold floating-point numbers"));
   EXPECT_THAT(refusal({{"a.weight", codes},
