@@ -6,7 +6,9 @@
 // ranks compare what they are about to do. Every wait has a deadline.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <vector>
 
@@ -82,6 +84,11 @@ class Group {
   // Cancelled if the run should stop, as the next collective would. It costs nothing.
   void poll() const {
     if (transport_) transport_->fate().check();
+  }
+
+  // How long its ranks wait for each other; one rank waits for nobody.
+  std::optional<std::chrono::milliseconds> deadline() const {
+    return size() > 1 ? std::optional(transport_->fate().deadline()) : std::nullopt;
   }
 
   // Exchanges between devices captured in an older epoch are void.

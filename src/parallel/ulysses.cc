@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace braid {
 namespace {
 
@@ -20,12 +22,18 @@ Tensor of_each_rank(const Tensor& x_BHLD, int ranks) {
       .permute({2, 1, 0, 3});
 }
 
-// Repeats key or value heads, one per query head of the rank.
+// Repeats key or value heads, one per query head of the rank. Views need no index, which would have
+// to come from the host: a step that is recorded takes nothing from there.
 Tensor repeated(const Tensor& x_BGLD, const TradedHeads& heads, std::int64_t group) {
   if (heads.is_grouped) return x_BGLD;
-  const auto of_q = at::arange(heads.q.begin, heads.q.begin + heads.q.count, at::kLong);
-  const auto index = at::floor_divide(of_q, group) - heads.kv.begin;
-  return x_BGLD.index_select(kHeads, index.to(x_BGLD.device()));
+  std::vector<Tensor> by_query;
+  for (std::int64_t head = 0; head < heads.kv.count; ++head) {
+    const auto first = (heads.kv.begin + head) * group;  // query head of this key head
+    const auto begin = std::max(first, heads.q.begin);
+    const auto end = std::min(first + group, heads.q.begin + heads.q.count);
+    by_query.push_back(x_BGLD.narrow(kHeads, head, 1).expand({-1, end - begin, -1, -1}));
+  }
+  return at::cat(by_query, kHeads);
 }
 
 }  // namespace

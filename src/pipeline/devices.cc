@@ -99,8 +99,7 @@ std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees
 }
 
 void wait_for(at::Device device) {
-  if (!device.is_cpu())
-    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
 }
 
 std::optional<std::int64_t> free_gpu_bytes(const std::string& name) {

@@ -29,7 +29,8 @@ std::string list_of_devices(const PipelineOptions& options);  // the same, separ
 // The dtype asked for, else the checkpoint's if the device has instructions for it, else float32.
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);
 
-// Waits until the device has done what it was given.
+// Waits until the device has done what this thread's current stream was given. No call may wait for
+// a whole device: another pipeline of the process may be recording on one of its streams.
 void wait_for(at::Device device);
 
 // Free memory of a GPU that find_device() would find; nothing for others.

@@ -180,7 +180,7 @@ TEST(NativeSumsOfThreads, ConnectNothingWhileAStepIsRecorded) {
   const auto sum = [&] {
     world.run([](const Group& g) {
       const auto pair = g.subgroup(std::vector{0, 1});
-      (void)pair.all_reduce(at::ones({2}).to(gpu(g.rank())));
+      (void)pair.all_reduce(at::ones({2}, gpu(g.rank())));
     });
   };
   {

@@ -26,6 +26,12 @@ constexpr auto kAll = std::size_t(c10::CachingAllocator::StatType::AGGREGATE);
 thread_local DeviceIndex current_gpu = 0;
 thread_local std::array<c10::StreamId, kNumGpus> current_streams = {};
 std::atomic<std::int64_t> streams_made = 0, streams_recorded = 0, seconds = 0;
+std::atomic<bool> are_stuck = false;
+
+void wait_for_all() {
+  TORCH_CHECK(!are_stuck, "the GPUs never finish");
+  order::host_waits_for_all();
+}
 
 Stream current_stream(DeviceIndex gpu) {
   return Stream(Stream::UNSAFE, Device(at::kCUDA, gpu), current_streams.at(std::size_t(gpu)));
@@ -110,7 +116,10 @@ struct Hooks : at::CUDAHooksInterface {
   DeviceIndex current_device() const override { return current_gpu; }
   DeviceIndex getCurrentDevice() const override { return current_gpu; }
   void setCurrentDevice(DeviceIndex gpu) const override { current_gpu = gpu; }
-  void deviceSynchronize(DeviceIndex) const override { order::host_waits_for_all(); }
+  void deviceSynchronize(DeviceIndex) const override {
+    refuse_if_any_is_recorded();
+    wait_for_all();
+  }
 };
 
 // Every stream is done with what it is given before it is given more.
@@ -143,8 +152,14 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void* getStreamNativeHandle(const Stream) const override { return nullptr; }
   bool queryStream(const Stream&) const override { return true; }
-  void synchronizeStream(const Stream&) const override { order::host_waits_for_all(); }
-  void synchronizeDevice(DeviceIndex) const override { order::host_waits_for_all(); }
+  void synchronizeStream(const Stream& stream) const override {
+    refuse_if_recorded(stream);
+    wait_for_all();
+  }
+  void synchronizeDevice(DeviceIndex) const override {
+    refuse_if_any_is_recorded();
+    wait_for_all();
+  }
 
   // An event is the second at which it was recorded.
   void record(void** event, const Stream& stream, DeviceIndex, c10::EventFlag) const override {
@@ -164,10 +179,13 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     crossings::wait(event, stream);
   }
   bool queryEvent(void* event) const override {
-    order::host_waits(event);
-    return true;
+    if (!are_stuck) order::host_waits(event);
+    return !are_stuck;
   }
-  void synchronizeEvent(void* event) const override { order::host_waits(event); }
+  void synchronizeEvent(void* event) const override {
+    TORCH_CHECK(!are_stuck, "the GPUs never finish");
+    order::host_waits(event);
+  }
   void recordDataPtrOnStream(const c10::DataPtr&, const Stream&) const override {
     ++streams_recorded;
   }
@@ -185,6 +203,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
 c10::Allocator* memory() { return &allocator(); }
 std::int64_t num_streams_recorded() { return streams_recorded; }
+
+AreStuck::AreStuck() { are_stuck = true; }
+AreStuck::~AreStuck() { are_stuck = false; }
 
 }  // namespace braid::fake_gpu
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/core/Stream.h>
 
 #include <cstdint>
 #include <thread>
@@ -36,11 +37,24 @@ class ArePartsOfOne {
   ~ArePartsOfOne();
 };
 
-// While it is there all streams are recorded in graphs.
+// While it is there all streams are recorded in graphs, or one is. As with CUDA's the host may not
+// wait for such a stream, nor for a GPU with one, nor copy between itself and a GPU on one.
 class AreRecording {
  public:
   AreRecording();
+  explicit AreRecording(const c10::Stream& only);
   ~AreRecording();
+};
+// Throw if the stream, or any stream, is recorded.
+void refuse_if_recorded(const c10::Stream& stream);
+void refuse_if_any_is_recorded();
+
+// While it is there the GPUs never finish what they are given. Who waits for that without looking
+// is refused, as the test would not end.
+class AreStuck {
+ public:
+  AreStuck();
+  ~AreStuck();
 };
 
 // While it is there the GPUs are of compute capability 8.0, not 9.0.

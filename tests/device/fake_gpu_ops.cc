@@ -105,11 +105,13 @@ Tensor& copy_between(Tensor& to, const Tensor& from) {
 Tensor& copy_(Tensor& to, const Tensor& from, bool is_asynchronous) {
   if (to.is_cuda() && from.is_cuda() && to.numel() > 0) started("aten::copy_", {to, from});
   if (to.is_cuda() && from.is_cuda() && to.device() != from.device()) return copy_between(to, from);
+  const bool waits = !is_asynchronous && !Kernel::is_running() && to.is_cpu() != from.is_cpu();
+  if (waits && to.numel() > 0)
+    refuse_if_recorded(current_stream(to.is_cuda() ? to.device() : from.device()));
   read(from);
   written(to);
   on_host(to).copy_(on_host(from));
-  if (!is_asynchronous && !Kernel::is_running() && to.is_cpu() != from.is_cpu())
-    order::host_waits_for_all();
+  if (waits) order::host_waits_for_all();
   return to;
 }
 
@@ -305,6 +307,7 @@ void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       moved.insert(moved.end(), tensors.begin(), tensors.end());
   }
   const bool waits = op.operator_name().name == "aten::_local_scalar_dense";
+  if (waits) refuse_if_recorded(current_stream(device.value_or(Device(at::kCUDA, 0))));
   {
     const Kernel kernel(device.value_or(Device(at::kCUDA, 0)));
     at::native::cpu_fallback(op, stack);

@@ -1,9 +1,11 @@
 // The runtime of the GPUs of fake_gpu.cc.
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "base/gpu_runtime.h"
 #include "fake_gpu.h"
@@ -17,7 +19,10 @@ std::map<void*, std::size_t> locked_memory;
 bool may_lock = true;
 int capability = 90;
 thread_local int first_visible = 0;  // GPU
-std::atomic<bool> is_cut = false, is_recorded = false;
+std::atomic<bool> is_cut = false, are_all_recorded = false;
+
+std::mutex recorded_mutex;
+std::optional<c10::Stream> recorded_alone;
 
 }  // namespace
 
@@ -37,7 +42,7 @@ std::string gpu_runtime::bus_id(int device) {
 
 std::string gpu_runtime::uuid(int device) { return std::to_string(first_visible + device); }
 
-bool gpu_runtime::is_recording(void*) { return is_recorded; }
+bool gpu_runtime::is_recording(void*) { return are_all_recorded; }
 
 int gpu_runtime::compute_capability(int) { return capability; }
 
@@ -54,8 +59,28 @@ fake_gpu::SeesFrom::~SeesFrom() { first_visible = 0; }
 fake_gpu::ArePartsOfOne::ArePartsOfOne() { is_cut = true; }
 fake_gpu::ArePartsOfOne::~ArePartsOfOne() { is_cut = false; }
 
-fake_gpu::AreRecording::AreRecording() { is_recorded = true; }
-fake_gpu::AreRecording::~AreRecording() { is_recorded = false; }
+fake_gpu::AreRecording::AreRecording() { are_all_recorded = true; }
+fake_gpu::AreRecording::AreRecording(const c10::Stream& only) {
+  const std::scoped_lock lock(recorded_mutex);
+  recorded_alone = only;
+}
+fake_gpu::AreRecording::~AreRecording() {
+  const std::scoped_lock lock(recorded_mutex);
+  are_all_recorded = false;
+  recorded_alone.reset();
+}
+
+void fake_gpu::refuse_if_recorded(const c10::Stream& stream) {
+  const std::scoped_lock lock(recorded_mutex);
+  TORCH_CHECK(!are_all_recorded && recorded_alone != stream,
+              "operation not permitted when stream is capturing");
+}
+
+void fake_gpu::refuse_if_any_is_recorded() {
+  const std::scoped_lock lock(recorded_mutex);
+  TORCH_CHECK(!are_all_recorded && !recorded_alone,
+              "operation would make the legacy stream depend on a capturing blocking stream");
+}
 
 fake_gpu::IsOlder::IsOlder() { capability = 80; }
 fake_gpu::IsOlder::~IsOlder() { capability = 90; }

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "on_gpu.h"
@@ -101,6 +102,29 @@ TEST_F(GraphOnGpu, GoesOnAfterARecordingThatFailed) {
   StepGraph next({.device = gpu()}, one_by_one(predict));
   for (int i = 0; i < 3; ++i) (void)next({input(0.5)});
   EXPECT_EQ(next.use().replays, 2) << "a recording after it";
+}
+
+// As a server's models do that share a GPU. One that waited for the whole GPU would spoil what the
+// other records.
+TEST_F(GraphOnGpu, IsRecordedBesideAnotherPipeline) {
+  if (!make_device_graph(gpu())) GTEST_SKIP() << "this build records no graphs";
+  constexpr int kPipelines = 2, kShapes = 20;
+  std::vector<std::string> failures(kPipelines);
+  {
+    std::vector<std::jthread> pipelines;
+    for (auto& failure : failures)
+      pipelines.emplace_back([&failure] {
+        StepGraph step({.device = gpu(), .on_failure = StepGraphOptions::OnFailure::kGoOn},
+                       one_by_one(predict));
+        for (int i = 0; i < 3 * kShapes; ++i) {
+          const auto in = input(0.5, 32 + i / 3);
+          const auto error = (step({in}).front() - predict(in)).abs().max().item<double>();
+          if (error > 1e-5) failure = text_of("evaluation ", i, " differs by ", error);
+        }
+        if (!step.use().failure.empty()) failure = step.use().failure;
+      });
+  }
+  EXPECT_THAT(failures, testing::Each(""));
 }
 
 // LibTorch ends a recording there only.

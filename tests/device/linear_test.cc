@@ -47,6 +47,14 @@ class LinearOnGpu : public OnGpu, public testing::WithParamInterface<Case> {
     return (bias ? y + *bias : y).view({x.size(0), x.size(1), -1}).to(at::kDouble);
   }
 
+  // The largest one, as a fraction of the largest number.
+  static double error_of(const Tensor& got, const Tensor& want) {
+    const auto numbers = want.cpu().to(at::kDouble);
+    const auto error = (got.cpu().to(at::kDouble) - numbers).abs().max() / numbers.abs().max();
+    return error.item<double>();
+  }
+  static double most_error() { return GetParam().dtype == at::kFloat ? 1e-5 : 1.0 / 64; }
+
   at::Generator generator_ = at::detail::createCPUGenerator(5);
 };
 
@@ -64,12 +72,12 @@ TEST_P(LinearOnGpu, EqualsItsDefinition) {
     const auto got = ops::linear(x.to(gpu()), on_gpu(w), there, scratch);
     ASSERT_EQ(got.sizes(), want.sizes());
     ASSERT_EQ(got.scalar_type(), c.dtype);
-    const auto error = (got.cpu().to(at::kDouble) - want).abs().max() / want.abs().max();
-    EXPECT_LE(error.item<double>(), c.dtype == at::kFloat ? 1e-5 : 1.0 / 64);
+    EXPECT_LE(error_of(got, want), most_error());
   }
 }
 
-// The same bits as without it.
+// The same bits as without it, where the room begins as memory of its own does: libraries choose
+// another kernel, which may sum in another order, for a result at an odd address.
 TEST_P(LinearOnGpu, PutsItsResultIntoTheRoomItIsGiven) {
   const auto& c = GetParam();
   const auto x = draw({1, c.tokens, c.in}).to(gpu()), bias = draw({c.out}).to(gpu());
@@ -80,7 +88,12 @@ TEST_P(LinearOnGpu, PutsItsResultIntoTheRoomItIsGiven) {
     const auto room = wide.narrow(1, 2, c.tokens);
     const auto got = ops::linear(x, w, b, scratch, room);
     EXPECT_TRUE(got.is_alias_of(wide));
-    EXPECT_TRUE(at::equal(room.cpu(), ops::linear(x, w, b, scratch).cpu()));
+    const auto want = ops::linear(x, w, b, scratch);
+    if (reinterpret_cast<std::uintptr_t>(room.const_data_ptr()) % 16 == 0) {
+      EXPECT_TRUE(at::equal(room.cpu(), want.cpu()));
+    } else {
+      EXPECT_LE(error_of(room, want), most_error());
+    }
     EXPECT_TRUE(wide.narrow(1, 0, 2).eq(0).all().cpu().item<bool>());
     EXPECT_TRUE(wide.narrow(1, c.tokens + 2, 1).eq(0).all().cpu().item<bool>());
   }
@@ -95,8 +108,7 @@ TEST_P(LinearOnGpu, TakesSharesOfAWeight) {
   Scratch scratch;
   const auto want = definition(x, share, {});
   const auto got = ops::linear(x.to(gpu()), on_gpu(share), {}, scratch);
-  const auto error = (got.cpu().to(at::kDouble) - want).abs().max() / want.abs().max();
-  EXPECT_LE(error.item<double>(), c.dtype == at::kFloat ? 1e-5 : 1.0 / 64);
+  EXPECT_LE(error_of(got, want), most_error());
 }
 
 // Where GELU is small the tanh approximation and the exact one differ by up to a tenth, in 16 bits
@@ -130,8 +142,7 @@ TEST_P(LinearOnGpu, TakesTokensInParts) {
   const auto want = definition(x, w, bias);
   const auto got = ops::linear(in, there, bias.to(gpu()), scratch).cpu();
   ASSERT_EQ(got.sizes(), want.sizes());
-  const auto error = (got.to(at::kDouble) - want).abs().max() / want.abs().max();
-  EXPECT_LE(error.item<double>(), c.dtype == at::kFloat ? 1e-5 : 1.0 / 64);
+  EXPECT_LE(error_of(got, want), most_error());
 }
 
 TEST_P(LinearOnGpu, EndsInGeluForSomeOutputs) {

@@ -5,6 +5,7 @@
 
 #include "on_gpu.h"
 #include "pipeline/engine.h"
+#include "pipeline/graphs/device_graph.h"
 #include "pipeline/proofs/verify.h"
 
 namespace braid::model_test {
@@ -13,12 +14,12 @@ const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "
 constexpr const char* kTensors[] = {"prompt_embeds", "pooled_prompt_embeds", "velocity_first",
                                     "latents_final"};
 
-Generated draw(const PipelineOptions& options) {
+Generated draw(const PipelineOptions& options, int steps = 2) {
   const Engine engine(options, {}, Measure::kPeaks);
   return engine.generate({.prompts = {"a red circle on a blue background"},
                           .width = 64,
                           .height = 48,
-                          .steps = 2,
+                          .steps = steps,
                           .max_sequence_length = 13},
                          {}, {.record = RecordTensors::kYes});
 }
@@ -144,6 +145,24 @@ TEST_F(ModelOnGpu, NativeSumsDrawNearlyTheSame) {
   EXPECT_GT(error("velocity_first"), 0) << "as sums in rank order";
   EXPECT_LT(mean_difference(got.pictures.front(), want.pictures.front()), 1);
   EXPECT_EQ(got.facts.step_traffic, want.facts.step_traffic);
+}
+
+// An exchange that is recorded is repeated without the hosts.
+TEST_F(ModelOnGpu, ReplaysOverGpusDrawWhatStepsDraw) {
+  if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU";
+  if (!make_device_graph(gpu())) GTEST_SKIP() << "this build records no graphs";
+  constexpr int kSteps = 6;
+  for (const Layout& layout : {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2}}) {
+    auto options = on({"cuda:0", "cuda:1"});
+    options.layout = layout;
+    const auto got = draw(options, kSteps);
+    EXPECT_EQ(got.facts.graph.replays, kSteps - 1);
+    options.graphs = Graphs::kOff;
+    const auto want = draw(options, kSteps);
+    for (const auto* name : kTensors)
+      EXPECT_LT(largest_error(got.facts.recording.at(name), want.facts.recording.at(name)), 1e-4)
+          << name << ", tp " << layout.tp << ", ring " << layout.ring;
+  }
 }
 
 // 10 s are too few for what a GPU's libraries load and compile at first use.

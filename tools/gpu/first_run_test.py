@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Tests the parts of first_run that need no GPU: python3 tools/gpu/first_run_test.py"""
+"""Tests the steps of first_run, which need no GPU: python3 tools/gpu/first_run_test.py"""
 import contextlib
 import io
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
+import time
 import unittest
-import zipfile
 from pathlib import Path
 from unittest import mock
 
 sys.dont_write_bytecode = True
-import kit
 import phases
 import steps
 from steps import Step
@@ -71,6 +71,48 @@ class StepsTest(unittest.TestCase):
         self.assertLess(rows[0]["seconds"], 30)
         self.assertIn("begun", self.log())
 
+    def test_a_step_that_is_cut_off_leaves_nothing_running(self):
+        """What it started would hold the GPU for the steps after it."""
+        self.run_steps(Step("a", ["sh", "-c", "sleep 300 & echo begun $!; wait"], 1))
+        self.assert_ended(self.started())
+
+    def test_a_phase_that_is_stopped_leaves_nothing_running(self):
+        code = ("import signal, sys; from pathlib import Path; import steps; "
+                "signal.signal(signal.SIGINT, signal.default_int_handler); "
+                "steps.run([steps.Step('a', ['sh', '-c', 'sleep 300 & echo begun $! >&2; wait'], 200)], "
+                "Path(sys.argv[1]))")
+        phase = subprocess.Popen([sys.executable, "-B", "-c", code, self.folder / "phase.log"],
+                                 cwd=Path(__file__).resolve().parent, stderr=subprocess.DEVNULL)
+        try:
+            process = self.started()
+            phase.send_signal(signal.SIGINT)
+            self.assertNotEqual(phase.wait(timeout=30), 0)
+            self.assert_ended(process)
+        finally:
+            phase.kill()
+            phase.wait()
+
+    def until(self, holds):
+        end = time.monotonic() + 30
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def started(self):
+        """The process that a step says it has begun."""
+        said = re.compile(r"begun (\d+)\n")
+        log = self.folder / "phase.log"
+        self.until(lambda: log.exists() and said.search(log.read_text()))
+        return int(said.search(log.read_text())[1])
+
+    def assert_ended(self, process):
+        def has_ended():
+            try:
+                return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+            except (FileNotFoundError, ProcessLookupError):
+                return True
+        self.until(has_ended)
+
     def test_a_step_has_its_own_settings(self):
         self.run_steps(Step("a", ["sh", "-c", "echo $KERNEL"], 9, settings={"KERNEL": "flash"}),
                        Step("b", ["sh", "-c", "echo _${KERNEL}_"], 9))
@@ -84,6 +126,12 @@ class StepsTest(unittest.TestCase):
         rows = self.run_steps(Step("a", ["false"], 9, needs=str(self.folder / "peers.py")))
         self.assertEqual(rows[0]["ended"], "left out")
         self.assertIn("peers.py", rows[0]["why"])
+
+    def test_what_cannot_be_here_is_left_out(self):
+        rows = self.run_steps(Step("a", ["false"], 9, why_not=lambda: "it takes two"),
+                              Step("b", ["true"], 9, why_not=lambda: ""))
+        self.assertEqual([row["ended"] for row in rows], ["left out", "well"])
+        self.assertEqual(rows[0]["why"], "it takes two")
 
     def test_figures_are_of_what_was_printed(self):
         rows = self.run_steps(Step("a", ["echo", BENCH], 9, steps.of_bench),
@@ -139,8 +187,34 @@ class PhasesTest(unittest.TestCase):
             self.assertEqual(own, [*shared, "--text-stream", "own"])
 
     def test_ranks_are_left_out_on_one_gpu(self):
-        for step in phases.PHASES["ranks"](Path("/kit")):
-            self.assertEqual(step.needs, phases.SECOND_GPU, step.name)
+        """A machine's GPUs are those that nvidia-smi lists, parts of them not counted."""
+        one = "GPU 0: NVIDIA H100 (UUID: GPU-a)\n  MIG 1g.10gb Device 0: (UUID: MIG-b)\n"
+        for listed, why in ((one + "GPU 1: NVIDIA H100 (UUID: GPU-c)\n", ""), (one, "lists 1"),
+                            ("", "lists 0")):
+            with mock.patch.object(phases, "printed", lambda *command: listed):
+                for step in phases.PHASES["ranks"](Path("/kit")):
+                    self.assertEqual(step.why_not() == "", why == "", step.name)
+                    self.assertIn(why, step.why_not())
+
+    def test_the_sanitizer_is_found_in_the_toolkit_or_left_out(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.dict(os.environ, {"PATH": "/nowhere"}), \
+                mock.patch.object(phases, "TOOLKIT", folder):
+            step = phases.PHASES["sanity"](Path("/kit"))[-1]
+            self.assertIn("there is no compute-sanitizer", step.why_not())
+            program = script(Path(folder), "compute-sanitizer", "true\n")
+            step = phases.PHASES["sanity"](Path("/kit"))[-1]
+            self.assertEqual(step.why_not(), "")
+            self.assertEqual(step.command[0], str(program))
+
+    def test_scripts_are_left_out_without_their_modules(self):
+        self.assertEqual(phases.lacks_modules("json", "os")(), "")
+        self.assertIn("import no_such_module", phases.lacks_modules("json", "no_such_module")())
+        by_name = {step.name: step for name in ("steps", "memory")
+                   for step in phases.PHASES[name](Path("/kit"))}
+        with mock.patch.object(phases, "printed", lambda *command: ""):
+            for name in ("diffusers", "a random model"):
+                self.assertIn("cannot import diffusers, transformers", by_name[name].why_not())
 
     def test_sums_are_compared(self):
         by_name = {step.name: step for step in phases.PHASES["ranks"](Path("/kit"))}
@@ -151,10 +225,13 @@ class PhasesTest(unittest.TestCase):
     def test_filters_name_tests(self):
         root = Path(__file__).resolve().parents[2]
         sources = "".join(path.read_text() for path in sorted((root / "tests/device").glob("*.cc")))
-        words = phases.PHASES["ranks"](Path("/kit"))[0].command[-1]
-        for pattern in words.removeprefix("--gtest_filter=").split(":"):
-            suite, name = pattern.rstrip("*").split(".")
-            self.assertIn(f"TEST_F({suite}, {name}", sources)
+        filters = [step.command[-1] for step in phases.PHASES["ranks"](Path("/kit"))
+                   if "--gtest_filter" in str(step.command[-1])]
+        self.assertEqual(len(filters), 2)
+        for words in filters:
+            for pattern in words.removeprefix("--gtest_filter=").split(":"):
+                suite, name = pattern.rstrip("*").split(".")
+                self.assertIn(f"TEST_F({suite}, {name}", sources)
 
     def test_flags_are_those_of_the_program(self):
         """Every flag occurs in the sources of the flags, or of the bench that takes it."""
@@ -164,7 +241,7 @@ class PhasesTest(unittest.TestCase):
         for phase in phases.PHASES.values():
             for step in phase(Path("/kit")):
                 words = [str(word) for word in step.command]
-                if words[0] == "compute-sanitizer":
+                if Path(words[0]).name == phases.SANITIZER:
                     continue
                 for flag in (word for word in words if word.startswith("--")):
                     name = flag.split("=")[0]
@@ -179,155 +256,6 @@ class PeersTest(unittest.TestCase):
         for line in (root / "tools/parity/requirements.txt").read_text().splitlines():
             if line.startswith("diffusers=="):
                 self.assertIn(line + " ", carried)
-
-
-class KitTest(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = Path(self.temporary.name)
-        self.root, self.build, self.kit = (self.folder / name for name in ("root", "build", "kit"))
-        (self.build / "bin").mkdir(parents=True)
-        for name in kit.PROGRAMS:
-            script(self.build / "bin", name, "echo here\n")
-        self.wheel = self.folder / "peer-1.0-py3-none-any.whl"
-        with zipfile.ZipFile(self.wheel, "w") as wheel:
-            wheel.writestr("peer/__init__.py", "")
-        for data in kit.DATA:
-            (self.root / data).mkdir(parents=True)
-            (self.root / data / "file").write_text("x")
-
-    def pack(self, data=kit.DATA):
-        with contextlib.redirect_stdout(io.StringIO()):
-            return kit.pack(self.root, self.build, self.kit, data, [self.wheel])
-
-    def test_has_programs_and_data(self):
-        self.assertEqual(self.pack(), 0)
-        for name in kit.PROGRAMS:
-            self.assertTrue((self.kit / "bin" / name).exists(), name)
-        for data in kit.DATA:
-            self.assertTrue((self.kit / data / "file").exists(), data)
-        self.assertTrue((self.kit / "site/peer/__init__.py").exists())
-        with tarfile.open(self.kit.with_name("kit.tar.xz")) as archive:
-            self.assertIn("kit/bin/braid-engine", archive.getnames())
-
-    def test_is_not_larger_than_can_be_carried(self):
-        (self.root / "models/demo/file").write_bytes(os.urandom(1 << 20))
-        with mock.patch.object(kit, "MOST_BYTES", 1 << 20):
-            with self.assertRaisesRegex(kit.CannotPack, "1 can be carried"):
-                self.pack()
-
-    def test_carries_what_is_there(self):
-        for data in kit.DATA:
-            self.assertTrue((Path(__file__).resolve().parents[2] / data).is_dir(), data)
-
-    def test_says_what_is_not_built(self):
-        (self.build / "bin/device_test").unlink()
-        with self.assertRaisesRegex(kit.CannotPack, "device_test is not built"):
-            self.pack()
-
-    def test_carries_libraries_that_are_not_there(self):
-        listed = """linux-vdso.so.1 (0x1)
-        libtorch_cpu.so => /venv/torch/lib/libtorch_cpu.so (0x1)
-        libcudart.so.13 => /venv/nvidia/cu13/lib/libcudart.so.13 (0x1)
-        libcuda.so.1 => /usr/lib/x86_64-linux-gnu/libcuda.so.1 (0x1)
-        libstdc++.so.6 => /lib/x86_64-linux-gnu/libstdc++.so.6 (0x1)
-        libpng16.so.16 => /lib/x86_64-linux-gnu/libpng16.so.16 (0x1)
-        libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x1)
-        /lib64/ld-linux-x86-64.so.2 (0x1)
-        libnccl.so.2 => not found
-"""
-        self.assertEqual(kit.foreign_libraries(listed),
-                         ["/lib/x86_64-linux-gnu/libpng16.so.16",
-                          "/lib/x86_64-linux-gnu/libstdc++.so.6"])
-
-    LINKED = """ 0x0001 (NEEDED)  Shared library: [libtorch_cpu.so]
- 0x0001 (NEEDED)  Shared library: [libtorch_cuda.so]
- 0x000f (RPATH)   Library rpath: [$ORIGIN/../lib:$ORIGIN/../torch/lib:/venv/torch/lib]
-"""
-    LISTED = """        libcudart.so.13 => /venv/nvidia/cu13/lib/libcudart.so.13 (0x1)
-        libtorch_cuda.so => /venv/torch/lib/libtorch_cuda.so (0x1)
-"""
-
-    def test_links_are_those_of_a_gpu_machine(self):
-        kit.check_links("braid", self.LINKED, self.LISTED)
-        kit.check_links("launcher", " 0x0001 (NEEDED)  Shared library: [libc.so.6]\n", "")
-        for linked, listed, why in (
-                (self.LINKED.replace("[libtorch_cuda.so]", "[libm.so.6]"), self.LISTED, "libtorch_cuda"),
-                (self.LINKED.replace("/../torch/lib", "/torch/lib"), self.LISTED, "run path"),
-                (self.LINKED, self.LISTED + "  libnccl.so.2 => not found\n", "libnccl.so.2"),
-                (self.LINKED, self.LISTED + "  libcudart.so.13 => /opt/libcudart.so.13 (0x1)\n", "2 CUDA"),
-                (self.LINKED, "", "0 CUDA")):
-            with self.assertRaisesRegex(kit.CannotPack, why):
-                kit.check_links("braid", linked, listed)
-
-    def settled(self, torch):
-        with mock.patch.object(kit, "torch_folder", lambda: str(torch)), \
-                mock.patch.dict(os.environ, {"PYTHONPATH": "/others"}):
-            kit.settle(self.kit)
-            return os.environ["PYTHONPATH"]
-
-    def test_is_made_ready_where_it_was_unpacked(self):
-        self.pack()
-        known = self.kit / "kit.json"
-        place, torch = self.folder / "elsewhere" / "root", self.folder / "venv/torch"
-        torch.mkdir(parents=True)
-        known.write_text(json.dumps({"built_in": str(place)}))
-        self.assertEqual(self.settled(torch), f"{self.kit}/site:/others")
-        self.assertEqual((place / "models/demo/file").read_text(), "x")
-        self.assertEqual((self.kit / "torch").resolve(), torch.resolve())
-        self.settled(torch)  # once more, for the next phase
-
-    def test_takes_the_systems_runtime_where_its_own_wants_a_newer_system(self):
-        self.pack()
-        (self.kit / "kit.json").write_text(json.dumps({"built_in": str(self.folder / "elsewhere")}))
-        own = [self.kit / "lib" / name for name in kit.CPP_RUNTIME]
-        for library in own:
-            library.write_text("of another system")
-        with mock.patch.object(kit, "can_be_loaded", lambda library: True):
-            self.settled(self.folder)
-        self.assertTrue(all(library.exists() for library in own))
-        self.settled(self.folder)
-        self.assertFalse(any(library.exists() for library in own))
-        self.assertTrue(kit.can_be_loaded("libm.so.6"))
-
-    def test_a_phase_runs_in_the_kit(self):
-        """A whole phase, with stub programs."""
-        self.root = Path(__file__).resolve().parents[2]
-        self.pack(("tools/gpu",))
-        out = self.folder / "out"
-        ran = subprocess.run([sys.executable, self.kit / "tools/gpu/first_run", "ceilings", "--out", out],
-                             stdout=subprocess.PIPE, text=True, check=False)
-        self.assertEqual(ran.returncode, 0)
-        rows = json.loads((out / "ceilings.json").read_text())
-        self.assertEqual([row["ended"] for row in rows], ["well"] * 4)
-        self.assertIn("== operations\nhere", (out / "ceilings.log").read_text())
-        self.assertEqual(sorted(path.name for path in out.iterdir()), ["ceilings.json", "ceilings.log"])
-
-
-class WheelsTest(unittest.TestCase):
-    def unpacked(self, *others):
-        """The names in torch/lib, of wheels of torch and of `others`."""
-        with tempfile.TemporaryDirectory() as folder:
-            wheels = Path(folder) / "wheels"
-            wheels.mkdir()
-            files = {"torch-2.11.0-cp312.whl": ("torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so",
-                                                "torch/lib/libtorch_python.so", "torch/nn/x.py")}
-            for wheel, names in (files | {other: ("nvidia/lib/x.so",) for other in others}).items():
-                with zipfile.ZipFile(wheels / wheel, "w") as archive:
-                    for name in names:
-                        archive.writestr(name, "x")
-            root = Path(__file__).resolve().parents[2]
-            subprocess.run([sys.executable, root / "tools/shell/unpack_wheels.py", wheels, folder],
-                           check=True)
-            self.assertFalse((Path(folder) / "torch/nn").exists())
-            return sorted(path.name for path in (Path(folder) / "torch/lib").iterdir())
-
-    def test_keep_cudas_kernels_only_where_they_can_be_linked(self):
-        runtime = "nvidia_cuda_runtime-13.0.96-py3-none-any.whl"  # needed even without a GPU
-        self.assertEqual(self.unpacked(runtime), ["libtorch_cpu.so"])
-        self.assertEqual(self.unpacked(runtime, "nvidia_cublas-13.1.0.3-py3-none-any.whl"),
-                         ["libtorch_cpu.so", "libtorch_cuda.so"])
 
 
 if __name__ == "__main__":

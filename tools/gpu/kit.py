@@ -8,13 +8,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 MOST_BYTES = 60 << 20  # of the archive
 PROGRAMS = ("braid", "braid-engine", "device_test", "ops_test", "ceilings", "report", "parts")
-DATA = ("models/demo", "tests/data/parity/int8", "tools/gpu", "tools/peers")
+DATA = ("models/demo", "tests/data/parity/basic", "tests/data/parity/blocks", "tests/data/parity/int8",
+        "tools/gpu", "tools/peers")
 RUN_PATH = "$ORIGIN/../torch/lib"
 # Carried for systems with an older C++ runtime, though it may need a newer C library than the
 # programs do.
@@ -143,15 +145,26 @@ def leave_newer_runtime(root):
             library.unlink()
 
 
+def link_data(root, built_in):
+    """Lets device tests find their data where they were built, if this user may write there."""
+    try:
+        make_link(built_in, root)
+    except OSError as cause:
+        print(f"{built_in} cannot be made a link to {root} ({cause.strerror}): device tests will miss "
+              "their data", file=sys.stderr)
+
+
 def settle(root):
-    """Prepares an unpacked kit. A link at the build folder's path lets tests find their data."""
+    """Prepares an unpacked kit, and the model where programs look for it."""
+    if (root / "bin").is_dir():
+        make_link(root / "share/braid/models", Path("../../models"))
     known = root / "kit.json"
     if not known.exists():
         return
     torch, link = torch_folder(), root / "torch"
     if torch:
         make_link(link, torch)
-    make_link(Path(json.loads(known.read_text())["built_in"]), root)
+    link_data(root, Path(json.loads(known.read_text())["built_in"]))
     leave_newer_runtime(root)
     paths = [str(root / "site"), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = ":".join(path for path in paths if path)

@@ -1,6 +1,9 @@
 """The steps of each phase, the most important ones first."""
+import os
+import shutil
 from pathlib import Path
 
+from kit import printed
 from steps import (Step, of_bench, of_ceilings, of_first_picture, of_generate, of_peers,
                    of_tests)
 
@@ -8,9 +11,38 @@ PROMPT = "a red circle on a blue background"
 # FLUX.1-dev at 1024x1024: 4096 tokens of the picture, 512 of the text, and both together.
 TOKENS = ("512", "4096", "4608")
 RANDOM_MODEL = Path("/tmp/first_run_flux")
-SECOND_GPU = "/dev/nvidia1"
+SANITIZER = "compute-sanitizer"
+TOOLKIT = "/usr/local/cuda/bin"  # which a system with CUDA need not have in its PATH
 FULL = ("--synthetic", "flux1-dev", "--dtype", "bfloat16", "--size", "1024x1024",
         "--max-sequence-length", "512", "--device", "cuda", "--runs", "10", "--json")
+
+
+def num_gpus():
+    """Those that nvidia-smi lists: a container may have one of a machine's, whatever its number."""
+    return sum(line.startswith("GPU ") for line in printed("nvidia-smi", "-L").splitlines())
+
+
+def lacks_second_gpu():
+    found = num_gpus()
+    return "" if found >= 2 else f"it takes two GPUs, nvidia-smi lists {found}"
+
+
+def sanitizer():
+    """Its path; its name if it is not here."""
+    path = os.pathsep.join((os.environ.get("PATH", ""), TOOLKIT))
+    return shutil.which(SANITIZER, path=path) or SANITIZER
+
+
+def lacks_sanitizer():
+    return "" if shutil.which(sanitizer()) else f"there is no {SANITIZER}, here or in {TOOLKIT}"
+
+
+def lacks_modules(*names):
+    """A function that tells which of these modules the `python3` of this machine cannot import."""
+    def why_not():
+        missing = [name for name in names if not printed("python3", "-c", f"import {name}; print(1)")]
+        return f"python3 cannot import {', '.join(missing)}" if missing else ""
+    return why_not
 
 
 class Programs:
@@ -26,16 +58,16 @@ class Programs:
 
     def sanitized(self, tool):
         """Kernels under compute-sanitizer (slow)."""
-        return ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
-                *self("ops_test", "--gtest_filter=*GpuKernels*", "--gtest_brief=1")]
+        return Step(tool, [sanitizer(), "--tool", tool, "--error-exitcode", "9",
+                           *self("ops_test", "--gtest_filter=*GpuKernels*", "--gtest_brief=1")],
+                    90, why_not=lacks_sanitizer)
 
     def generate(self, *words):
         return self("braid", "generate", PROMPT, "--size", "128x128", "--steps", "20", "--seed", "1",
                     "--json", "-q", "-o", "/tmp/first_run.png", "--device", "cuda", *words)
 
-    def bench(self, name, limit, *words, needs="", **settings):
-        return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench, needs=needs,
-                    settings=settings)
+    def bench(self, name, limit, *words, **settings):
+        return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench, settings=settings)
 
     def first_picture(self, name, *words):
         """From the model that the step before wrote, whose files are in the system's cache."""
@@ -58,8 +90,8 @@ def sanity(root):
         Step("verify ulysses", run("braid", *verify, "--ulysses", "2"), 40),
         Step("offload under the checker",
              run.generate("--offload", "block", "--check-order"), 60, of_generate),
-        Step("memcheck", run.sanitized("memcheck"), 90),
-        Step("racecheck", run.sanitized("racecheck"), 90),
+        run.sanitized("memcheck"),
+        run.sanitized("racecheck"),
     ]
 
 
@@ -92,7 +124,7 @@ def steps_of_flux(root):
         run.bench("int8", 60, "--quantize", "int8"),
         Step("diffusers", ["python3", peers, "--device", "cuda", "--blocks", "19,38", "--only",
                            "transformer-1024", "--build", run.folder.parent], 300, of_peers,
-             needs=peers),
+             needs=peers, why_not=lacks_modules("diffusers", "transformers")),
     ]
 
 
@@ -100,12 +132,18 @@ def ranks(root):
     """Of a machine with two GPUs; on one they are left out."""
     run = Programs(root)
     native = ("--collectives", "native")
-    close = ("--gtest_filter=LinkOfGpus.*:ModelOnGpu.NativeSums*",)
+
+    def tests(name, limit, suites):
+        return Step(name, run("device_test", f"--gtest_filter={suites}"), limit, of_tests,
+                    why_not=lacks_second_gpu)
 
     def on_two(name, *words):
-        return run.bench(name, 60, "--devices", "cuda:0,cuda:1", *words, needs=SECOND_GPU)
+        step = run.bench(name, 60, "--devices", "cuda:0,cuda:1", *words)
+        step.why_not = lacks_second_gpu
+        return step
     return [
-        Step("sums and pictures", run("device_test", *close), 120, of_tests, needs=SECOND_GPU),
+        tests("sums and pictures", 120, "LinkOfGpus.*:ModelOnGpu.NativeSums*"),
+        tests("replays", 60, "ModelOnGpu.ReplaysOverGpus*"),
         on_two("tp 2", "--tp", "2"),
         on_two("tp 2, native sums", "--tp", "2", *native),
         on_two("tp 2, eager", "--tp", "2", "--graph", "off"),
@@ -126,7 +164,8 @@ def memory(root):
         run.bench("pinned on the fly", 60, *block, "--pin", "on-the-fly"),
         run.bench("fp8, none resident", 60, *block, "--quantize", "fp8"),
         Step("copies", run("ceilings", "cuda:0", "512"), 60, of_ceilings),
-        Step("a random model", ["python3", write, RANDOM_MODEL], 150, needs=write),
+        Step("a random model", ["python3", write, RANDOM_MODEL], 150, needs=write,
+             why_not=lacks_modules("diffusers", "transformers", "accelerate")),
         run.first_picture("first picture"),
         run.first_picture("first picture, fp8", "--quantize", "fp8", "--quantize-text", "fp8"),
         run.first_picture("first picture, offloaded", *block),

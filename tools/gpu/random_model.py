@@ -18,6 +18,8 @@ from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
 DEMO = Path(__file__).resolve().parents[2] / "models/demo"
 SHARD = "4GB"
+INDEX = "model_index.json"
+MARK = ".random_model"  # a folder that this program wrote
 
 
 def parts(is_tiny):
@@ -62,6 +64,32 @@ def drawn(make, device):
     return model
 
 
+class NotOurs(Exception):
+    pass
+
+
+def clear(folder):
+    """Removes what an earlier run wrote, whole or cut off."""
+    if not folder.exists():
+        return
+    if any(folder.iterdir()) and not (folder / MARK).exists():
+        raise NotOurs(f"{folder} is not empty, and no random model: give another folder")
+    shutil.rmtree(folder)
+
+
+def write(folder, modules, device):
+    """The index comes last: a folder that has it is whole."""
+    clear(folder)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+    shutil.copytree(DEMO, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(
+        "transformer", "text_encoder*", "vae", "generation_config.json", "README.md", INDEX))
+    for name, make in modules.items():
+        drawn(make, device).save_pretrained(folder / name, max_shard_size=SHARD)
+        print(name, flush=True)
+    shutil.copy2(DEMO / INDEX, folder / INDEX)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -69,11 +97,10 @@ def main():
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
-    shutil.copytree(DEMO, args.folder, ignore=shutil.ignore_patterns(
-        "transformer", "text_encoder*", "vae", "generation_config.json", "README.md"))
-    for folder, make in parts(args.tiny).items():
-        drawn(make, args.device).save_pretrained(args.folder / folder, max_shard_size=SHARD)
-        print(folder, flush=True)
+    try:
+        write(args.folder, parts(args.tiny), args.device)
+    except NotOurs as why:
+        parser.error(str(why))
 
 
 if __name__ == "__main__":

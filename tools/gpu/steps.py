@@ -1,7 +1,9 @@
 """Runs a phase's steps one after another within its time limit."""
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from typing import Callable
 
 PHASE_SECONDS = 530  # nine minutes, less the time for starting and writing
 FEWEST_SECONDS = 5   # with less time left no step is started
+SECONDS_TO_END = 5   # of a step that was killed
 
 
 @dataclass
@@ -18,12 +21,36 @@ class Step:
     command: list  # words
     limit: float   # seconds
     figures: Callable = lambda output: {}  # {name: number or word}, from its output
-    needs: str = ""  # a file or program without which it is skipped
+    needs: str = ""  # a file without which it is left out
+    why_not: Callable = lambda: ""  # why it is left out here, asked when it would start
     settings: dict = field(default_factory=dict)  # environment variables
 
 
 def ended_in(code):
     return "well" if code == 0 else f"failed ({code})"
+
+
+def end_all(process):
+    """Ends a step with all that it started: what is left would hold the GPU. What it printed."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        return process.communicate(timeout=SECONDS_TO_END)[0]
+    except subprocess.TimeoutExpired as late:  # what left its session still holds the pipe
+        return late.stdout or b""
+
+
+def ended_within(process, limit):
+    """(how it ended, what it printed)"""
+    try:
+        output = process.communicate(timeout=limit)[0]
+        ended = ended_in(process.returncode)
+    except subprocess.TimeoutExpired:
+        ended, output = f"cut off at {limit:.0f} s", end_all(process)
+    except BaseException:  # Ctrl-C reaches only this program
+        end_all(process)
+        raise
+    return ended, output.decode("utf-8", "replace")
 
 
 def run_one(step, log, limit):
@@ -32,14 +59,13 @@ def run_one(step, log, limit):
         file.write(f"== {step.name}\n")
         file.flush()
         try:
-            done = subprocess.run([str(word) for word in step.command], stdout=subprocess.PIPE,
-                                  stderr=file, text=True, timeout=limit,
-                                  env={**os.environ, **step.settings})
-            ended, output = ended_in(done.returncode), done.stdout
-        except subprocess.TimeoutExpired as late:
-            ended, output = f"cut off at {limit:.0f} s", (late.stdout or b"").decode("utf-8", "replace")
+            process = subprocess.Popen([str(word) for word in step.command], stdout=subprocess.PIPE,
+                                       stderr=file, start_new_session=True,
+                                       env={**os.environ, **step.settings})
         except OSError as cause:
             ended, output = f"not started: {cause.strerror}", ""
+        else:
+            ended, output = ended_within(process, limit)
     with log.open("a") as file:
         file.write(output)
     return ended, output
@@ -53,16 +79,21 @@ def figures_of(step, output):
         return {}
 
 
+def is_there(path):
+    return not path or Path(path).exists()
+
+
 def run(steps, log, seconds=PHASE_SECONDS):
     """One row per step. A failing step does not stop the others; steps without time are skipped."""
     rows, end = [], time.monotonic() + seconds
     for step in steps:
-        begin = time.monotonic()
         row = {"step": step.name, "ended": "left out", "seconds": 0.0}
         rows.append(row)
+        why_not = f"there is no {step.needs}" if not is_there(step.needs) else step.why_not()
+        begin = time.monotonic()
         left = end - begin
-        if step.needs and not Path(step.needs).exists():
-            row["why"] = f"there is no {step.needs}"
+        if why_not:
+            row["why"] = why_not
         elif left < FEWEST_SECONDS:
             row.update(ended="no time", why="earlier steps took it")
         else:

@@ -21,7 +21,8 @@ check_rules() {
   python3 -B tools/lint/lint.py || stop 1 "the places above break a rule"
   tools/shell/wheels_test.sh || stop 1 "the tests of what is fetched failed"
   python3 -B tools/instructions/instructions_test.py || stop 1 "the tests of the count of instructions failed"
-  python3 -B tools/gpu/first_run_test.py || stop 1 "the tests of the kit for machines with a GPU failed"
+  python3 -B tools/gpu/first_run_test.py || stop 1 "the tests of the steps on a machine with a GPU failed"
+  python3 -B tools/gpu/kit_test.py || stop 1 "the tests of the kit for machines with a GPU failed"
 }
 
 # Checks the sources that differ from main, or all of them (--tidy), with the commands of a build without

@@ -21,7 +21,8 @@ StepGraphOptions graph_options(const Loading& loading) {
   return {.device = loading.device(),
           .why_not = why_no_graph(loading),
           .epoch = [world] { return world.epoch(); },
-          .on_failure = world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
+          .on_failure = world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow,
+          .pipeline = &loading.deployment};
 }
 
 DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts) {

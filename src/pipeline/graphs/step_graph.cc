@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "pipeline/devices.h"
+#include "pipeline/graphs/recording_turn.h"
 
 namespace braid {
 namespace {
@@ -113,6 +114,7 @@ void StepGraph::forget() {
 void StepGraph::record() {
   for (auto& in : inputs_) in = copy_of(in);
   if (!stream_) stream_ = options_.stream(options_.device);
+  const RecordingTurn turn(options_.pipeline ? options_.pipeline : this);
   free_what_is_cached(options_.device);
   auto graph = options_.make(options_.device);
   const c10::StreamGuard on(*stream_);

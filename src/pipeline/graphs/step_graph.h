@@ -35,6 +35,8 @@ struct StepGraphOptions {
   // What to do when an evaluation cannot be recorded: a single rank goes on without a graph, but
   // other ranks may have recorded theirs.
   enum class OnFailure { kGoOn, kThrow } on_failure = OnFailure::kThrow;
+  // Whose ranks record together (RecordingTurn); null: nobody else does.
+  const void* pipeline = nullptr;
   std::function<std::unique_ptr<DeviceGraph>(at::Device)> make = make_device_graph;
   // Called once. LibTorch keeps a workspace for matrix products per stream used.
   std::function<c10::Stream(at::Device)> stream = stream_to_record_on;

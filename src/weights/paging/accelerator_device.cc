@@ -26,7 +26,13 @@ Tensor in_memory(const PageBytes& page) {
 AcceleratorPageDevice::AcceleratorPageDevice(at::Device device, Pin pin)
     : device_(device), pin_(pin), copies_(new_stream(device)) {}
 
-AcceleratorPageDevice::~AcceleratorPageDevice() { copies_.synchronize(); }
+AcceleratorPageDevice::~AcceleratorPageDevice() {
+  try {
+    copies_.synchronize();
+  } catch (const std::exception&) {
+    // the device has failed; whoever waited for a copy has got its error
+  }
+}
 
 c10::Stream AcceleratorPageDevice::stream_of(StreamName stream) const {
   if (stream == StreamName::kCopy) return copies_;

@@ -5,6 +5,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "base/error.h"
 #include "pipeline/graphs/graph_pool.h"
 
@@ -221,6 +225,75 @@ TEST_F(StepGraphTest, SeveralRanksFailTogether) {
   (void)step({input(0.5)});
   EXPECT_THROW((void)step({input(0.5)}), std::runtime_error);
   EXPECT_EQ(tape_.graphs, 0);
+}
+
+// Counts recordings that are made at the same time.
+struct AtOnce {
+  std::atomic<int> now = 0, most = 0;
+};
+
+class CountedGraph : public DeviceGraph {
+ public:
+  explicit CountedGraph(AtOnce& counts) : counts_(counts) {}
+  void begin() override {
+    const int now = ++counts_.now;
+    for (int most = counts_.most; most < now && !counts_.most.compare_exchange_weak(most, now);)
+      continue;
+  }
+  void end() override { --counts_.now; }
+  void replay() override {}
+
+ private:
+  AtOnce& counts_;
+};
+
+// LibTorch records once at a time in a process.
+TEST_F(StepGraphTest, PipelinesOfAProcessRecordOneAfterAnother) {
+  constexpr int kPipelines = 4, kRecordings = 100, kYields = 20;
+  AtOnce counts;
+  {
+    std::vector<std::jthread> pipelines;
+    for (int p = 0; p < kPipelines; ++p)
+      pipelines.emplace_back([&] {
+        StepGraph step({.device = at::kCPU,
+                        .make = [&](at::Device) { return std::make_unique<CountedGraph>(counts); }},
+                       one_by_one([](const DenoiserInput& in) {
+                         for (int i = 0; i < kYields; ++i) std::this_thread::yield();
+                         return in.noise.x_BLC;
+                       }));
+        for (int i = 0; i < 2 * kRecordings; ++i) (void)step({input(0.5, 4 + i / 2 % 2)});
+      });
+  }
+  EXPECT_EQ(counts.most, 1);
+}
+
+// Its ranks meet in collectives while they record.
+TEST_F(StepGraphTest, RanksOfAPipelineRecordTogether) {
+  constexpr int kRanks = 2;
+  AtOnce counts;
+  std::atomic<int> arrived = 0;
+  const auto meet = [&] {
+    ++arrived;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (arrived < kRanks && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_EQ(arrived, kRanks);
+  };
+  {
+    std::vector<std::jthread> ranks;
+    for (int r = 0; r < kRanks; ++r)
+      ranks.emplace_back([&] {
+        int evaluations = 0;
+        StepGraph step({.device = at::kCPU,
+                        .pipeline = &counts,
+                        .make = [&](at::Device) { return std::make_unique<CountedGraph>(counts); }},
+                       one_by_one([&](const DenoiserInput& in) {
+                         if (++evaluations == 2) meet();  // the one that is recorded
+                         return in.noise.x_BLC;
+                       }));
+        for (int i = 0; i < 2; ++i) (void)step({input(0.5)});
+      });
+  }
+  EXPECT_EQ(counts.most, kRanks);
 }
 
 // Counts like LibTorch's allocator.
