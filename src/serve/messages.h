@@ -47,7 +47,7 @@ struct HttpResponse {
 struct Answer {
   // Set for what takes a while, such as decoding pictures: returns the answer, on any thread. That
   // answer may have a `rest` of its own: other clients have their turn before it, and it is not
-  // called if the client leaves meanwhile or the server stops.
+  // called if the client leaves meanwhile or the server stops. `when_gone` is called then.
   std::function<Answer()> rest = {};
   // Set for what another machine does first: returns the answer, on a thread that may wait. If the
   // client leaves meanwhile, or the server stops, `when_gone` is called.

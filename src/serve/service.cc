@@ -12,6 +12,7 @@ namespace braid::serve {
 namespace {
 
 constexpr int kLongestRetry = 120;  // seconds: OpenAI's clients give up on more
+constexpr int kRetryUnknown = 10;   // seconds, where nothing says when there will be room
 constexpr auto kLookForReaders = std::chrono::milliseconds(50);
 
 double seconds_since(Clock::time_point then) {
@@ -88,8 +89,11 @@ ApiError Service::queue_full() const {
   const auto text = text_of("the queue is full: ", used.pictures, " pictures wait, with ",
                             readable_bytes(double(used.input_bytes)), " of input pictures");
   ApiError error(429, text, "queue_full");
+  // The next one to start leaves room. Where none waits, requests keep it whose pictures are being
+  // decoded, or whose prompts are with the enhancer.
   const auto wait = std::ceil(running_ ? running_->status().eta.value_or(1) : 1);
-  error.retry_after = int(std::clamp(wait, 1.0, double(kLongestRetry)));
+  error.retry_after =
+      queue_.num_jobs() == 0 ? kRetryUnknown : int(std::clamp(wait, 1.0, double(kLongestRetry)));
   metrics_.request_refused("queue_full");
   return error;
 }
@@ -97,6 +101,13 @@ ApiError Service::queue_full() const {
 void Service::require_ready() const {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
+}
+
+bool Service::is_over() const { return is_cut_short_ || readiness_ == Readiness::kStopped; }
+
+void Service::require_not_stopped() const {
+  const std::scoped_lock lock(mutex_);
+  if (is_over()) throw unavailable(readiness_);
 }
 
 void Service::require_room() const {
@@ -112,12 +123,13 @@ std::shared_ptr<Room> Service::reserve(Room room) {
   return {new Room(room), [this](Room* reserved) {
             const std::scoped_lock lock(mutex_);
             queue_.release(*std::unique_ptr<Room>(reserved));
+            changed_.notify_all();
           }};
 }
 
 std::shared_ptr<Job> Service::submit(Order order, const std::shared_ptr<Room>& reserved) {
   const std::scoped_lock lock(mutex_);
-  if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
+  if (reserved ? is_over() : readiness_ != Readiness::kReady) throw unavailable(readiness_);
   if (reserved) queue_.release(std::exchange(*reserved, {}));
   auto job = std::make_shared<Job>(random_id(), std::move(order));
   if (!queue_.push(job)) throw queue_full();
@@ -271,10 +283,14 @@ bool Service::release_models() {
   return true;
 }
 
+bool Service::is_drained() const {
+  return is_over() || (readiness_ == Readiness::kDraining && !queue_.has_reservations());
+}
+
 // Waits for a job; null if there will be no more.
 std::shared_ptr<Job> Service::next() {
   std::unique_lock lock(mutex_);
-  const auto has_work = [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; };
+  const auto has_work = [&] { return queue_.num_jobs() > 0 || is_drained(); };
   while (!has_work()) {
     const bool has_news =
         changed_.wait_for(lock, options_.heartbeat, [&] { return has_work() || wants_release_; });

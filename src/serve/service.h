@@ -50,11 +50,15 @@ class Service {
   const std::vector<Backend>& backends() const;
   const Backend& backend() const { return backends().front(); }
 
-  // All throw ApiError: 503 unless the server is ready, all but the first 429 if the queue is full.
+  // Throws ApiError 503 if what has room is not finished either: the server has stopped, or was cut
+  // short.
+  void require_not_stopped() const;
+  // All throw ApiError: 503 unless the server is ready, or drains and the job has its room; all but
+  // the first 429 if the queue is full.
   void require_ready() const;
   void require_room() const;  // before a body is read
   // Keeps room for a job, before its pictures are decoded, while the result lives or until
-  // submit().
+  // submit(). A server that drains waits for it.
   [[nodiscard]] std::shared_ptr<Room> reserve(Room room);
   std::shared_ptr<Job> submit(Order order, const std::shared_ptr<Room>& reserved = nullptr);
   std::shared_ptr<Job> find(const std::string& id) const;                      // null if unknown
@@ -89,6 +93,8 @@ class Service {
   void end(const std::shared_ptr<Job>& job, const JobResult& result);
   std::optional<double> seconds_of_queue(const Job* until) const;
   ApiError queue_full() const;
+  bool is_over() const;
+  bool is_drained() const;
   const Backend* backend_of(const Job& job) const;
   void stop_working(std::exception_ptr failure);
   void change(Readiness readiness);

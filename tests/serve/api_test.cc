@@ -169,7 +169,7 @@ TEST(Api, DescribesEveryRouteAndNoOther) {
         described.insert(method + std::regex_replace(path, std::regex("\\{\\w+\\}"), "{}"));
   for (const auto& routes : {openai_routes(), jobs_routes(), status_routes(), sdapi_routes(),
                              sdapi_list_routes(), sdapi_extras_routes(), tokens_routes()})
-    for (const auto& [method, pattern, handler] : routes)
+    for (const auto& [method, pattern, handler, asks] : routes)
       served.insert((method == "GET" ? "get" : method == "POST" ? "post" : "delete") + pattern);
   served.erase("get/health");  // is /readyz
   EXPECT_EQ(described, served);
@@ -237,6 +237,75 @@ TEST(Api, CountsWhatItDoes) {
   EXPECT_THAT(text, Not(HasSubstr("braid_memory_bytes{device=\"host\"} 0\n")));
   EXPECT_THAT(text, HasSubstr("braid_stage_seconds_count{stage=\"denoise\"} 1\n"));
   EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(Api, CountsRefusedRequestsForPicturesAlone) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.max_body_bytes = 1000});
+  const auto invalid = [&] {
+    std::smatch found;
+    const auto text = server.ask("GET /metrics");
+    const std::regex line(R"(braid_requests_total\{outcome="invalid"\} (\d+))");
+    return std::regex_search(text, found, line) ? std::stoi(found[1]) : 0;
+  };
+  for (const auto& [line, body] : std::vector<std::pair<std::string, std::string>>{
+           {"POST /v1/tokens", "{"},
+           {"GET /v1/jobs/a/events?after=x", ""},
+           {"POST /sdapi/v1/png-info", R"({"image": "?"})"},
+           {"POST /v1/nothing", kSmall},
+           {"GET /v1/images/generations", ""}})
+    EXPECT_GE(status_of(server.ask(line, "", body)), 400) << line;
+  EXPECT_EQ(invalid(), 0);
+  int refused = 0;
+  for (const auto* const path : {"/v1/images/generations", "/v1/images/edits", "/v1/jobs",
+                                 "/sdapi/v1/txt2img", "/sdapi/v1/img2img"}) {
+    const auto line = std::string("POST ") + path;
+    EXPECT_EQ(status_of(server.ask(line, "", "{")), 400) << path;
+    EXPECT_EQ(status_of(server.ask(line, "", std::string(1001, ' '))), 413) << path;
+    EXPECT_EQ(status_of(server.ask(line, "content-type: text/plain\r\n", kSmall)), 415) << path;
+    EXPECT_EQ(invalid(), refused += 3) << path;
+  }
+  const auto unknown = R"({"prompt": "a", "model": "unknown"})";
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", unknown)), 404);
+  EXPECT_EQ(invalid(), refused + 1);
+}
+
+TEST(Api, NamesTheFieldThatTheEngineComplainsOf) {
+  FakeEngine engine([](Backend& backend) {
+    backend.complete = [](const Request& request, const Hooks&) -> Request {
+      throw InputError(request.prompts.front());
+    };
+  });
+  const Server server(engine);
+  const auto param_of = [&](const std::string& complaint) {
+    const nlohmann::json wish = {{"prompt", complaint}};
+    return json_of(server.ask("POST /v1/images/generations", "", wish.dump()))["error"]["param"];
+  };
+  EXPECT_EQ(param_of("the sigmas should fall, but 1 follows 0.5"), "sigmas");
+  EXPECT_EQ(param_of("the base sigmas should fall, but 1 follows 0.5"), "base_sigmas");
+  EXPECT_EQ(param_of("the guidance rescale should lie between 0 and 1, it is 2"),
+            "guidance_rescale");
+  for (const auto* const other : {"the weather should be better", "sigmas should fall", "the"})
+    EXPECT_TRUE(param_of(other).is_null()) << other;
+}
+
+// RFC 9110, 13.1.2
+TEST(Api, ComparesTagsOfItsPageWeakly) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto page = server.ask("GET /page.js");
+  const auto begin = page.find("etag: ") + 6;
+  const auto tag = page.substr(begin, page.find('\r', begin) - begin);
+  const auto status = [&](const std::string& tags) {
+    return status_of(server.ask("GET /page.js", "if-none-match: " + tags + "\r\n"));
+  };
+  for (const auto& same :
+       {tag, "W/" + tag, std::string("*"), "\"a\", " + tag, "W/\"a,b\",W/" + tag + " , \"c\""})
+    EXPECT_EQ(status(same), 304) << same;
+  const auto bare = tag.substr(1, tag.size() - 2);
+  for (const auto& other : {std::string("\"a\""), bare, "\"" + bare, "\"" + bare + "0\"",
+                            std::string("\"*\""), std::string("W/")})
+    EXPECT_EQ(status(other), 200) << other;
 }
 
 TEST(Api, ServesItsPageWithAStrictPolicy) {

@@ -47,8 +47,11 @@ class EnhancedRequests : public testing::Test {
                              const Backend& backend, const auto& prompt, const auto& stop) {
       EXPECT_EQ(backend.model, "demo");
       ++asked_;
-      told_ = prompt.text;
-      num_pictures_ = int(prompt.pictures.size());
+      {
+        const std::scoped_lock lock(mutex_);  // several may ask at once
+        told_ = prompt.text;
+        num_pictures_ = int(prompt.pictures.size());
+      }
       return enhance(prompt, stop);
     };
     return server_.emplace(engine_, Access{}, HttpServerOptions{}, ServiceOptions{},
@@ -73,6 +76,7 @@ class EnhancedRequests : public testing::Test {
   FakeEngine engine_;
   SlowEnhancer slow_;
   std::atomic<int> asked_ = 0;
+  std::mutex mutex_;
   std::string told_;
   int num_pictures_ = 0;
   std::optional<Server> server_;
@@ -237,6 +241,57 @@ TEST_F(EnhancedRequests, EndWithTheServer) {
   EXPECT_THAT(client.read_all(), HasSubstr("HTTP/1.1 503"));
   server_.reset();
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(4)) << "nobody waits for the enhancer";
+}
+
+// Four are with the enhancer, the others wait for it.
+TEST_F(EnhancedRequests, GiveTheirPlacesBackWhenTheirClientsLeave) {
+  serve([](const auto&, const std::stop_token& stop) -> EnhancedPrompt {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait(lock, stop, [] { return false; });
+    throw Cancelled("stopped");
+  });
+  std::vector<std::unique_ptr<RawClient>> clients;
+  const auto wait_for_places = [&](int taken) {
+    const auto until = Clock::now() + std::chrono::seconds(30);
+    while (server_->service().status().waiting_pictures != taken && Clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return server_->service().status().waiting_pictures;
+  };
+  const auto send = [&](int requests) {
+    for (int i = 0; i < requests; ++i) {
+      clients.push_back(std::make_unique<RawClient>(server_->port()));
+      clients.back()->send(Server::request_text("POST /v1/images/generations", "", kAsked));
+    }
+  };
+  send(4);
+  while (asked_ < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  send(60);
+  ASSERT_EQ(wait_for_places(64), 64);
+  const auto full = post("/v1/images/generations", R"({"prompt": "b"})");
+  EXPECT_EQ(status_of(full), 429);
+  EXPECT_THAT(full, HasSubstr("retry-after: 10\r\n")) << "nobody knows how long they take";
+  clients.resize(4);
+  EXPECT_EQ(wait_for_places(4), 4);
+  EXPECT_EQ(asked_, 4);
+  EXPECT_EQ(status_of(post("/v1/images/generations", R"({"prompt": "b"})")), 200);
+}
+
+TEST_F(EnhancedRequests, AreFinishedByAServerThatDrains) {
+  std::promise<void> begun, go_on;
+  serve([&](const auto&, const auto&) {
+    begun.set_value();
+    go_on.get_future().wait();
+    return EnhancedPrompt{.prompt = "b"};
+  });
+  RawClient client(server_->port());
+  client.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", kAsked));
+  begun.get_future().wait();
+  server_->service().drain();
+  EXPECT_EQ(status_of(post("/v1/images/generations")), 503) << "it takes no more";
+  go_on.set_value();
+  EXPECT_THAT(client.read_all(), HasSubstr("revised_prompt"));
+  server_->service().wait();
 }
 
 TEST_F(EnhancedRequests, LeaveTheirConnectionUsable) {

@@ -190,6 +190,34 @@ TEST(JobsApi, KnowsOfNoOtherJobs) {
     EXPECT_THAT(server.ask(line), HasSubstr("job_not_found")) << line;
 }
 
+TEST(JobsApi, SaysHowLongACancelledJobWaited) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  server.ask("POST /v1/jobs", "", kSmall);
+  engine.wait_until_called(1);
+  const std::string path =
+      "/v1/jobs/" + std::string(json_of(server.ask("POST /v1/jobs", "", kSmall))["id"]);
+  const auto waited = json_of(server.ask("DELETE " + path))["seconds_queued"];
+  EXPECT_GT(waited, 0.0);
+  EXPECT_EQ(json_of(server.ask("GET " + path))["seconds_queued"], waited) << "it waits no more";
+}
+
+TEST(JobsApi, NamesTheParameterThatIsNoNumber) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string path =
+      "/v1/jobs/" + std::string(json_of(server.ask("POST /v1/jobs", "", kSmall))["id"]);
+  const auto error_of = [](const std::string& answer) { return json_of(answer)["error"]; };
+  const auto after = error_of(server.ask("GET " + path + "/events?after=x"));
+  EXPECT_EQ(after["param"], "after");
+  EXPECT_EQ(after["message"], "'after' should be a whole number, it is 'x'");
+  EXPECT_EQ(error_of(server.ask("GET " + path + "/events", "last-event-id: x\r\n"))["param"],
+            "last-event-id");
+  const auto picture = error_of(server.ask("GET " + path + "/pictures/x"));
+  EXPECT_TRUE(picture["param"].is_null()) << "no field, a part of the path";
+  EXPECT_EQ(picture["message"], "the picture's number should be a whole number, it is 'x'");
+}
+
 TEST(JobsApi, CancelsAJobByItsName) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Server server(engine);

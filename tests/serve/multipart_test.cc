@@ -64,6 +64,27 @@ TEST(Multipart, KnowsAPictureWithoutAFileName) {
   EXPECT_FALSE(part_of(named + "\r\nContent-Type: text/plain; charset=utf-8").is_file);
 }
 
+// RFC 7578, 4.6 and 4.7
+TEST(Multipart, ComesAsItIsAndInUtf8) {
+  const auto refusal = [](const std::string& header, const std::string& bytes = "a") {
+    return complaint("--xx\r\nContent-Disposition: form-data; name=a\r\n" + header + "\r\n\r\n" +
+                     bytes + "\r\n--xx--");
+  };
+  const std::string encoding = "Content-Transfer-Encoding: ", type = "Content-Type: text/plain";
+  for (const auto* const plain : {"7bit", "8BIT", "binary"})
+    EXPECT_EQ(refusal(encoding + plain), "") << plain;
+  for (const auto* const other : {"quoted-printable", "Base64", "x-uuencode"})
+    EXPECT_THAT(refusal(encoding + other), HasSubstr("it should come as it is")) << other;
+  const std::string latin = "\xe9", utf8 = "\xc3\xa9";
+  for (const auto* const known : {"", "; charset=UTF-8", "; charset=\"utf-8\"", "; charset=utf8"})
+    EXPECT_EQ(refusal(type + known, utf8), "") << known;
+  EXPECT_EQ(refusal(type + "; charset=ISO-8859-1"), "") << "what Java's clients say of ASCII";
+  EXPECT_THAT(refusal(type + "; charset=ISO-8859-1", latin),
+              HasSubstr("'a' is in iso-8859-1, it should be in UTF-8"));
+  EXPECT_THAT(refusal(type + "; charset=utf-16"), HasSubstr("'a' is in utf-16"));
+  EXPECT_EQ(refusal("Content-Type: image/png; charset=binary", latin), "") << "a file";
+}
+
 TEST(Multipart, IsRefusedWithAReason) {
   const std::string head = "--xx\r\nContent-Disposition: form-data; name=a\r\n\r\n";
   for (const auto& [body, words] : std::vector<std::pair<std::string, std::string>>{

@@ -1,6 +1,7 @@
 // The server and requests that are ambiguous, long answers, and clients that do not let go.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <future>
 
 #include "test_server.h"
@@ -11,6 +12,10 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string kSmall = R"({"prompt": "a", "size": "16x16", "seed": 5})";
+
+const std::string kChunked =
+    "POST /v1/tokens HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    "transfer-encoding: chunked\r\n\r\n";
 
 // What a proxy may read as another request, or check by the other of two headers (RFC 9112, 6.3).
 TEST(OddHttp, RefusesWhatIsAmbiguous) {
@@ -111,6 +116,45 @@ TEST(OddHttp, AnswersOthersWhileItWritesALargeAnswer) {
   }
 }
 
+// Boost's parser throws for a trailer of 64 KiB.
+TEST(OddHttp, BoundsTrailersAndExtensionsOfChunks) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string json = R"({"prompt":"a"})", size = "e", end = "\r\n0\r\n";
+  const auto chunk = size + "\r\n" + json;
+  for (const std::size_t bytes : {20'000, 65'534, 70'000, 200'000}) {
+    const std::string many(bytes, 'x');
+    for (const auto& body :
+         {chunk + end + "x-t: " + many + "\r\n\r\n", chunk + end + many + ": x\r\n\r\n",
+          size + ";" + many + "\r\n" + json + end + "\r\n", chunk + "\r\n0;" + many + "\r\n\r\n"}) {
+      const auto answer = RawClient(server.port()).asked(kChunked + body);
+      EXPECT_EQ(status_of(answer), 431) << bytes << answer;
+      EXPECT_THAT(answer, HasSubstr("trailers_too_large"));
+    }
+  }
+  std::string lines;
+  while (lines.size() < 100'000) lines += "x-t: 1\r\n";
+  EXPECT_EQ(status_of(RawClient(server.port()).asked(kChunked + chunk + end + lines)), 431);
+  EXPECT_EQ(status_of(server.ask("GET /livez")), 200);
+}
+
+TEST(OddHttp, ReadsChunksOfAnySizeAndSkipsTheirExtensions) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string json = R"({"prompt": "a"})";
+  const auto live = Server::request_text("GET /livez", "connection: close\r\n", "");
+  std::string single = kChunked;
+  for (const char c : json) single += std::string("1;name=\"value\"\r\n") + c + "\r\n";
+  const std::string spaces(200'000, ' ');
+  std::string large = kChunked + "30d40\r\n" + spaces + "\r\nf\r\n" + json + "\r\n";
+  for (const auto& chunks : {single, large}) {
+    const auto end = "0;last\r\nx-t: " + std::string(1000, 't') + "\r\n\r\n";
+    const auto all = RawClient(server.port()).asked(chunks + end + live);
+    EXPECT_THAT(all, HasSubstr("\"encoder\"")) << all.substr(0, 500);
+    EXPECT_THAT(all, HasSubstr("alive")) << "the next request of the connection";
+  }
+}
+
 // Bodies take memory: 16 large ones at once, and small ones besides.
 TEST(OddHttp, ReadsFewLargeBodiesAtOnce) {
   FakeEngine engine;
@@ -132,6 +176,66 @@ TEST(OddHttp, ReadsFewLargeBodiesAtOnce) {
   RawClient next(server.port());
   next.send(large);
   EXPECT_TRUE(next.read_until("100 Continue"));
+}
+
+// The log stands for anything that fails while a connection is served.
+TEST(OddHttp, GoesOnWhenAConnectionThrows) {
+  FakeEngine engine;
+  std::atomic<int> warnings = 0;
+  const Server server(engine, {},
+                      {.log = [](const RequestLog&) { throw std::runtime_error("no room"); },
+                       .on_warning =
+                           [&](const std::string& sentence) {
+                             EXPECT_EQ(sentence, "a connection was closed: no room");
+                             ++warnings;
+                           }});
+  for (int i = 0; i < 3; ++i) {
+    RawClient client(server.port());
+    EXPECT_THAT(client.asked(Server::request_text("GET /livez", "", "")), HasSubstr("alive"));
+  }
+  const auto until = Clock::now() + std::chrono::seconds(20);
+  while (warnings < 3 && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(warnings, 3);
+}
+
+// A stream's end comes after its picture, so that a ping is due between both.
+TEST(OddHttp, SendsNoPingOfAStreamIntoTheNextAnswer) {
+  std::promise<void> over;
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  engine.adapt = [until = over.get_future().share()](Backend& backend) {
+    backend.generate = [draw = backend.generate, until](const Request& request,
+                                                        const Hooks& hooks) {
+      draw(request, hooks);
+      if (request.prompts.front() == "streamed") until.wait();
+    };
+  };
+  Server server(engine, {}, {.ping_interval = std::chrono::milliseconds(200)});
+  RawClient client(server.port()), clock(server.port());
+  client.send(Server::request_text(
+      "POST /v1/images/generations", "",
+      R"({"prompt": "streamed", "size": "16x16", "steps": 1, "stream": true})"));
+  engine.release(1);
+  ASSERT_TRUE(client.read_until("image_generation.completed"));
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  clock.send(Server::request_text("GET /v1/jobs/" + id + "/events", "", ""));
+  ASSERT_TRUE(client.read_until(": ping"));
+  ASSERT_EQ(status_of(server.ask("GET /livez")), 200) << "the next ping is awaited";
+  over.set_value();
+  ASSERT_TRUE(client.read_until("\r\n0\r\n\r\n"));
+  client.forget();
+  client.send(Server::request_text("POST /v1/images/generations", "", kSmall));
+  engine.wait_until_called(2);
+  while (server.service().status().waiting < 1)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 2; ++i) {  // more than an interval passes
+    clock.forget();
+    ASSERT_TRUE(clock.read_until(": ping"));
+  }
+  engine.finish();
+  ASSERT_TRUE(client.read_until("\"size\":\"16x16\"}"));
+  EXPECT_THAT(client.received(), testing::StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(client.received(), Not(HasSubstr(": ping")));
 }
 
 // A reader that is slow, but reads: the time limit of writing grows with the answer.

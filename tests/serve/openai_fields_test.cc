@@ -91,6 +91,24 @@ TEST_F(OpenAiFields, HaveAllPublishedQualities) {
   EXPECT_EQ(status_of(generate({{"quality", "best"}})), 400);
 }
 
+// openai 3.57, image_gen_partial_image_event.py: "The quality setting for the requested image."
+TEST_F(OpenAiFields, OfStreamsSayTheQualityThatWasAskedFor) {
+  for (const auto& [wish, quality] :
+       std::vector<std::pair<json, std::string>>{{{{"quality", "high"}}, "high"},
+                                                 {{{"quality", "low"}}, "low"},
+                                                 {json::object(), "auto"}}) {
+    json stream = {{"stream", true}, {"partial_images", 1}};
+    stream.update(wish);
+    const auto answer = generate(stream);
+    const auto said = "\"quality\":\"" + quality + "\"";
+    const auto partial = answer.find("event: image_generation.partial_image"),
+               whole = answer.find("event: image_generation.completed");
+    ASSERT_LT(partial, whole) << answer;
+    EXPECT_LT(answer.find(said, partial), whole);
+    EXPECT_NE(answer.find(said, whole), answer.npos) << quality;
+  }
+}
+
 TEST_F(OpenAiFields, ThatAskForAnotherPictureAreRefused) {
   for (const auto& [field, value] : std::vector<std::pair<std::string, json>>{
            {"background", "transparent"}, {"output_format", "gif"}, {"output_format", "svg"}})

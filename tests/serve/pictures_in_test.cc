@@ -202,6 +202,19 @@ TEST_F(PicturesIn, AreRefusedByTheirField) {
   EXPECT_EQ(status_of(post_form("/v1/images/generations", {{"prompt", "a"}})), 415);
 }
 
+TEST_F(PicturesIn, AreNotMoreThanTheModelLooksAt) {
+  const auto one = base64(picture(16, 16, 1));
+  const std::vector<std::string> four(4, one);
+  expect_refused(post("/v1/images/edits", {{"prompt", "a"}, {"image", four}}), "image",
+                 "this model takes 2 pictures as 'image', there are 4");
+  expect_refused(post("/v1/images/edits", {{"prompt", "a"}, {"images", four}, {"mask", one}}),
+                 "images", "this model takes 3 pictures as 'images', there are 4");
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"reference", four}}), "reference",
+                 "this model takes 2 pictures as 'reference', there are 4");
+  expect_refused(post("/sdapi/v1/img2img", {{"prompt", "a"}, {"init_images", four}}), "init_images",
+                 "this model takes 3 pictures");
+}
+
 TEST_F(PicturesIn, ThatClaimToBeHugeAreRefusedFromTheirHeads) {
   expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", base64(bomb(30000))}}), "init",
                  "30000x30000 pixels, at most 33554432 are read", 413);
@@ -279,18 +292,44 @@ TEST(PicturesOfJobs, KeepNobodyElseWaitingWhileTheyAreDecoded) {
   for (const auto& client : clients) EXPECT_TRUE(client->read_until(" 202 "));
 }
 
-// A damaged picture would be refused if it were decoded.
-TEST(PicturesOfJobs, AreNotDecodedOnceTheServerDrains) {
-  FakeEngine engine(FakeEngine::Steps::kHeld);
-  Server server(engine);
-  const auto clients = clients_with_large_pictures(server, engine);
-  RawClient last(server.port());
+// A damaged picture is refused if it is decoded.
+void send_damaged(RawClient& last, Server& server) {
   const nlohmann::json damaged = {{"prompt", "a"}, {"init", base64(bomb(90))}};
   last.send(Server::request_text("POST /v1/jobs", "", damaged.dump()));
   while (server.service().status().waiting_pictures <= kClients)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(PicturesOfJobs, AreStillDecodedWhileTheServerDrains) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  const auto clients = clients_with_large_pictures(server, engine);
+  RawClient last(server.port());
+  send_damaged(last, server);
   server.service().drain();
+  EXPECT_TRUE(last.read_until(" 400 ")) << last.received();
+  for (const auto& client : clients) EXPECT_TRUE(client->read_until(" 202 "));
+}
+
+TEST(PicturesOfJobs, AreNotDecodedOnceTheServerIsCutShort) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  const auto clients = clients_with_large_pictures(server, engine);
+  RawClient last(server.port());
+  send_damaged(last, server);
+  server.service().stop();
   EXPECT_TRUE(last.read_until(" 503 ")) << last.received();
+}
+
+// They are not decoded either: that would take seconds.
+TEST(PicturesOfJobs, GiveTheirPlacesBackWhenTheirClientsLeave) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  auto clients = clients_with_large_pictures(server, engine);
+  clients.clear();
+  while (server.http().num_connections() > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_LT(server.service().status().waiting, kClients / 2);
 }
 
 // What was not begun is not answered, and lets go of its room.

@@ -56,6 +56,44 @@ TEST(ServiceEnd, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
   EXPECT_EQ(left, 1);
 }
 
+// Pictures are being decoded, or a prompt is with the enhancer.
+TEST(ServiceEnd, DrainsWhatHasItsRoom) {
+  FakeEngine engine;
+  std::atomic<int> alive = 0;
+  auto backend = engine.backend();
+  backend.keep_alive = [&] { ++alive; };
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; },
+                  {.heartbeat = std::chrono::milliseconds(10)});
+  start(service);
+  auto room = service.reserve({.pictures = 1});
+  auto given_up = service.reserve({.pictures = 1});
+  service.drain();
+  const auto until = Clock::now() + std::chrono::seconds(20);
+  for (const int before = alive; alive < before + 3 && Clock::now() < until;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(service.status().readiness, Readiness::kDraining);
+  EXPECT_EQ(status_of_refusal(service, order_of("b")), 503);
+  const auto job = service.submit(order_of("a"), room);
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  job->mark_fetched(0);
+  EXPECT_EQ(service.status().readiness, Readiness::kDraining);
+  given_up.reset();
+  service.wait();
+  EXPECT_EQ(service.status().readiness, Readiness::kStopped);
+}
+
+TEST(ServiceEnd, WaitsForNoRoomWhenItIsCutShort) {
+  FakeEngine engine;
+  Service service(engine.load(), {});
+  start(service);
+  const auto room = service.reserve({.pictures = 1});
+  service.drain();
+  service.stop();
+  service.wait();
+  EXPECT_THROW(service.require_not_stopped(), ApiError);
+  EXPECT_THROW(service.submit(order_of("a"), room), ApiError);
+}
+
 TEST(ServiceEnd, FreesItsModelsOnceNothingWaits) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Service service(engine.load(), {});

@@ -141,7 +141,10 @@ serve::HttpServerOptions ServeRun::server_options() {
           .port = flags_.port,
           .max_body_bytes = std::uint64_t(flags_.max_body),
           .keep_alive = std::chrono::seconds(flags_.keep_alive),
-          .log = log};
+          .log = log,
+          .on_warning = [this](const std::string& sentence) {
+            log_("warning", {{"message", sentence}});
+          }};
 }
 
 void ServeRun::log_job(const serve::Job& job) {

@@ -81,8 +81,9 @@ void add_verify_flags(FlagReader& read, VerifyFlags& flags);
 // `braid serve`.
 extern const char* const kServeExamples;
 void add_serve_flags(FlagReader& read, ServeFlags& flags);
-// Throws InputError if others can reach the server and it requires no key.
-void check_together(const ServeFlags& flags);
+// Throws InputError if others can reach the server and it requires no key, or for two addresses.
+// `given` are the flags in the command line.
+void check_together(const ServeFlags& flags, const std::set<std::string>& given);
 
 // --enhancer and what goes with it. `effect` begins the help, as in "Have prompts rewritten by ".
 void add_enhancer_flags(FlagReader& read, EnhancerFlags& flags, const std::string& effect);
@@ -95,7 +96,7 @@ void add_decoder_flags(FlagReader& read, VaeTiling& tiling);
 // `braid convert`.
 extern const char* const kConvertExamples;
 void add_convert_flags(FlagReader& read, ConvertFlags& flags);
-// Throws InputError unless there is something to convert and a place for it.
+// Throws InputError unless there is something to convert and a place of a fitting name for it.
 void check_together(const ConvertFlags& flags);
 
 // `braid pull` and `braid models`.

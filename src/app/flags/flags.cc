@@ -215,12 +215,16 @@ struct Command {
   Flags flags = {};
 };
 
+void add_all(std::vector<std::string>& sentences, std::vector<std::string> more) {
+  for (auto& sentence : more) sentences.push_back(std::move(sentence));
+}
+
 // These commands offload what a GPU has no room for.
 template <class Flags>
 std::vector<std::string> unused_flags(const Flags& flags, const FlagReader& read) {
   auto unused = unused_memory_flags(flags.options, flags.stated, Fit::kAuto);
-  for (auto& sentence : unused_cache_flags(flags.options.cache, read.given()))
-    unused.push_back(std::move(sentence));
+  add_all(unused, unused_cache_flags(flags.options.cache, read.given()));
+  add_all(unused, unused_layout_flags(flags.options));
   return unused;
 }
 
@@ -232,7 +236,10 @@ std::vector<std::string> unused_flags(const VerifyFlags& flags) {
   options.memory.budget.device = flags.options.device_bytes;
   if (options.memory.preset == "none") options.memory.preset.clear();
   stated.transformer = stated.text = stated.vae = false;
-  return unused_memory_flags(options, stated, Fit::kAuto);
+  auto unused = unused_memory_flags(options, stated, Fit::kAuto);
+  add_all(unused, unused_layout_flags(options));
+  add_all(unused, unused_request_flags(options, flags.pictures));
+  return unused;
 }
 
 CommandLine finished(Command<GenerateFlags>& generate) {
@@ -241,12 +248,13 @@ CommandLine finished(Command<GenerateFlags>& generate) {
   if (!has_prompts(flags) && ::isatty(STDERR_FILENO)) return how_to_generate();
   check_together(flags);
   flags.unused = unused_flags(flags, generate.read);
+  add_all(flags.unused, unused_request_flags(flags.options, flags.pictures));
   return flags;
 }
 
 CommandLine finished(Command<ServeFlags>& serve) {
   serve.read.finish();
-  check_together(serve.flags);
+  check_together(serve.flags, serve.read.given());
   serve.flags.unused = unused_flags(serve.flags, serve.read);
   return serve.flags;
 }

@@ -226,7 +226,21 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
               [&] { f.verbosity = Verbosity::kQuiet; });
 }
 
-void check_together(const ServeFlags& f) {
+namespace {
+
+void check_address(const ServeFlags& f, const std::set<std::string>& given) {
+  const bool has_path = given.contains("--unix-socket");
+  require(!has_path || !given.contains("--host"),
+          "both --host and --unix-socket were given: give one of them");
+  require(!f.host.starts_with("unix:") || !given.contains("--port"),
+          "a Unix socket has no port: --port should be left out with ",
+          has_path ? "--unix-socket" : "--host unix:PATH");
+}
+
+}  // namespace
+
+void check_together(const ServeFlags& f, const std::set<std::string>& given) {
+  check_address(f, given);
   check_budget(f.options.memory);
   check_together(f.enhancer);
   const bool has_key = !f.api_key_file.empty() || std::getenv("BRAID_API_KEY") != nullptr;

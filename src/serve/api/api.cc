@@ -34,6 +34,26 @@ bool fits(const std::string& pattern, const std::string& path, std::vector<std::
   return true;
 }
 
+// Empty for what is counted elsewhere (a full queue), or says nothing of a request: strangers
+// without the key, and a server that is loading or busy.
+std::string outcome_of(int status) {
+  switch (status) {
+    case 400:
+    case 404:
+    case 413:
+    case 415:
+    case 431:
+      return "invalid";
+    case 409:
+      return "cancelled";
+    case 502:
+    case 504:
+      return "failed";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 Api::Api(ApiContext context, Access access)
@@ -45,18 +65,31 @@ Api::Api(ApiContext context, Access access)
 }
 
 Answer Api::handle(const HttpRequest& request) const {
-  return finish([&] { return dispatch(request); });
+  return finish(request, [&] { return dispatch(request); });
 }
 
-Answer Api::finish(const std::function<Answer()>& rest) const {
+Answer Api::finish(const HttpRequest& request, const std::function<Answer()>& rest) const {
   try {
     return rest();
   } catch (const ApiError& error) {
-    if (error.status == 400) context_.service.metrics().request_refused("invalid");
+    count(request, error);
     return {.now = error_response(error)};
   } catch (const std::exception& error) {
     return {.now = error_response(ApiError(500, error.what(), "internal_error"))};
   }
+}
+
+bool Api::asks_for_pictures(const HttpRequest& request) const {
+  return std::ranges::any_of(routes_, [&](const Route& route) {
+    return route.asks == Asks::kPictures && route.method == request.method &&
+           route.pattern == request.path;
+  });
+}
+
+void Api::count(const HttpRequest& request, const ApiError& error) const {
+  const auto outcome = outcome_of(error.status);
+  if (!outcome.empty() && asks_for_pictures(request))
+    context_.service.metrics().request_refused(outcome);
 }
 
 // What is not there has no content type to judge.

@@ -32,9 +32,11 @@ struct ApiContext {
 // `parts` are the path segments that matched {} in the pattern.
 using Handler = std::function<Answer(const ApiContext& context, const HttpRequest& request,
                                      const std::vector<std::string>& parts)>;
+enum class Asks { kOther, kPictures };
 struct Route {
   std::string method, pattern;  // "/v1/jobs/{}/events"
   Handler handle;
+  Asks asks = Asks::kOther;
 };
 
 std::vector<Route> openai_routes();
@@ -56,7 +58,9 @@ class Api {
   // Failures become answers, too. Takes as long as reading the body; pictures are decoded by the
   // answer's `rest`, which finish() calls.
   Answer handle(const HttpRequest& request) const;
-  Answer finish(const std::function<Answer()>& rest) const;
+  Answer finish(const HttpRequest& request, const std::function<Answer()>& rest) const;
+  // Counts what ends with an error, among the requests for pictures if it is one.
+  void count(const HttpRequest& request, const ApiError& error) const;
   const Access& access() const { return access_; }
 
  private:
@@ -66,6 +70,7 @@ class Api {
     std::vector<std::string> parts = {};
   };
   Found find_route(const HttpRequest& request) const;
+  bool asks_for_pictures(const HttpRequest& request) const;
   Answer dispatch(const HttpRequest& request) const;
 
   ApiContext context_;

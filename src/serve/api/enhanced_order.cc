@@ -26,7 +26,7 @@ net::EnhancedPrompt asked(const ApiContext& context, const Order& order,
   } catch (const InputError& refusal) {
     throw ApiError(400, refusal.what(), "invalid_value");
   }
-  context.service.require_ready();
+  context.service.require_not_stopped();
   ApiError cancelled(409, "the request was cancelled", "cancelled");
   cancelled.is_last_word = true;
   throw cancelled;

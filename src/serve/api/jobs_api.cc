@@ -71,6 +71,7 @@ Json request_json(const Order& order) {
 // `prefix` is the client's way to this server.
 Json job_json(const Service& service, const std::string& prefix, const Job& job) {
   const auto status = job.status();
+  const auto left_queue = status.started ? status.started : status.finished;
   auto pictures = Json::array();
   for (std::size_t i = 0; i < status.pictures.size(); ++i)
     pictures.push_back(picture_json(prefix, job, i, status.pictures[i]));
@@ -81,7 +82,7 @@ Json job_json(const Service& service, const std::string& prefix, const Job& job)
                {"request", request_json(job.order())},
                {"pictures", std::move(pictures)},
                {"pictures_in", files_json(job.order().files)},
-               {"seconds_queued", seconds_from(job.accepted(), status.started)}};
+               {"seconds_queued", seconds_from(job.accepted(), left_queue)}};
   if (status.state == JobState::kQueued) {
     json["jobs_before"] = service.jobs_before(job);
     const auto seconds = service.seconds_until_start(job);
@@ -153,12 +154,14 @@ Answer cancel_job(const ApiContext& context, const HttpRequest& http,
   return json_answer(job_json(context.service, http.prefix, *job));
 }
 
-std::uint64_t number_in(const std::string& text, const std::string& name) {
+// `param` is empty for a part of the path.
+std::uint64_t number_in(const std::string& text, const std::string& name,
+                        const std::string& param) {
   std::uint64_t number = 0;
   const auto* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, number);
   if (parsed.ec != std::errc() || parsed.ptr != end)
-    refuse(name, "'" + name + "' should be a whole number, it is '" + text.substr(0, 100) + "'");
+    refuse(param, name + " should be a whole number, it is '" + text.substr(0, 100) + "'");
   return number;
 }
 
@@ -174,7 +177,8 @@ Answer job_events(const ApiContext& context, const HttpRequest& http,
                   const std::vector<std::string>& parts) {
   const auto last = http.header("last-event-id");
   const auto after = last.empty() ? http.parameter("after") : last;
-  const auto number = after.empty() ? 0 : number_in(after, "last-event-id");
+  const std::string param = last.empty() ? "after" : "last-event-id";
+  const auto number = after.empty() ? 0 : number_in(after, "'" + param + "'", param);
   auto job = job_named(context, parts.front());
   // A browser's EventSource returns after each end of a stream, unless it hears 204.
   if (!last.empty() && is_final(job->status().state) && job->events_after(number).empty())
@@ -187,7 +191,7 @@ Answer job_picture(const ApiContext& context, const HttpRequest& http,
                    const std::vector<std::string>& parts) {
   const auto job = job_named(context, parts[0]);
   const auto pictures = job->status().pictures;
-  const auto number = number_in(parts[1], "the picture's number");
+  const auto number = number_in(parts[1], "the picture's number", "");
   if (number >= pictures.size())
     throw ApiError(404, "the job has no such picture yet", "picture_not_found");
   if (http.method == "GET") job->mark_fetched(number);
@@ -199,7 +203,7 @@ Answer job_picture(const ApiContext& context, const HttpRequest& http,
 }  // namespace
 
 std::vector<Route> jobs_routes() {
-  return {{"POST", "/v1/jobs", post_job},
+  return {{"POST", "/v1/jobs", post_job, Asks::kPictures},
           {"GET", "/v1/jobs", list_jobs},
           {"GET", "/v1/jobs/{}", get_job},
           {"DELETE", "/v1/jobs/{}", cancel_job},

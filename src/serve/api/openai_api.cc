@@ -15,7 +15,8 @@ struct AnswerForm {
   bool is_stream = false;
   bool is_url = false;
   int num_partial = 0;
-  std::string base;  // of URLs: "http://localhost:8188"
+  std::string base = {};     // of URLs: "http://localhost:8188"
+  std::string quality = {};  // as it was asked for
 };
 
 AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
@@ -32,13 +33,14 @@ AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
   return form;
 }
 
-// "low" takes half of the steps; an explicit number of steps wins.
-void apply_quality(Fields& fields, const ModelInfo& info, const RequestBounds& bounds,
-                   Request& request) {
-  const auto quality = fields.word(
+// The field `quality`: "low" takes half of the steps; an explicit number of steps wins.
+std::string read_quality(Fields& fields, const ModelInfo& info, const RequestBounds& bounds,
+                         Request& request) {
+  auto quality = fields.word(
       "quality", {"auto", "low", "medium", "high", "xhigh", "max", "standard", "hd"}, "auto");
   if (quality == "low" && !request.steps)
     request.steps = std::min((info.steps + 1) / 2, bounds.max_steps);
+  return quality;
 }
 
 std::string size_text(int width, int height) {
@@ -109,13 +111,14 @@ std::string picture_event(const std::string& name, const Event& event, const Jso
   return event_text(name, with_member("b64_json", quoted_base64(*event.file), fields));
 }
 
-// Fields common to both kinds of events, besides the picture.
-Json stream_event(const std::string& type, const Order& order) {
+// Fields common to both kinds of events, besides the picture: of the picture that was asked for,
+// also with a partial one (openai 3.57, image_gen_partial_image_event.py).
+Json stream_event(const std::string& type, const Order& order, const std::string& quality) {
   const auto& request = order.request;
   return {{"type", type},
           {"created_at", unix_time()},
           {"size", size_text(*request.width, *request.height)},
-          {"quality", "auto"},
+          {"quality", quality},
           {"background", background_of(order)},
           {"output_format", format_name(order.form.format)}};
 }
@@ -128,15 +131,15 @@ std::string stream_error(const Job& job) {
 class OpenAiStream {
  public:
   // Event names start with `kind`.
-  OpenAiStream(std::shared_ptr<Job> job, std::string kind, int num_partial)
-      : job_(std::move(job)), kind_(std::move(kind)), num_partial_(num_partial) {}
+  OpenAiStream(std::shared_ptr<Job> job, std::string kind, AnswerForm form)
+      : job_(std::move(job)), kind_(std::move(kind)), form_(std::move(form)) {}
 
   std::string operator()(const Event& event) {
     if (event.name == "preview") return preview(event);
     if (event.name == "progress") return ": " + event.data + "\n\n";
     if (event.name == "failed" || event.name == "cancelled") return stream_error(*job_);
     if (event.name != "picture") return "";
-    auto data = stream_event(kind_ + ".completed", job_->order());
+    auto data = stream_event(kind_ + ".completed", job_->order(), form_.quality);
     data["usage"] = {{"input_tokens", 0},
                      {"output_tokens", 0},
                      {"total_tokens", 0},
@@ -155,16 +158,17 @@ class OpenAiStream {
   // Spreads the previews evenly over a picture's steps.
   std::string preview(const Event& event) {
     const int step = Json::parse(event.data)["step"];
-    const int next = *job_->order().request.steps * (num_shown_ + 1) / (num_partial_ + 1);
-    if (num_shown_ >= num_partial_ || step < next) return "";
-    auto data = stream_event(kind_ + ".partial_image", job_->order());
+    const int next = *job_->order().request.steps * (num_shown_ + 1) / (form_.num_partial + 1);
+    if (num_shown_ >= form_.num_partial || step < next) return "";
+    auto data = stream_event(kind_ + ".partial_image", job_->order(), form_.quality);
     data["partial_image_index"] = num_shown_++;
     return picture_event(kind_ + ".partial_image", event, data);
   }
 
   std::shared_ptr<Job> job_;
   std::string kind_;
-  int num_partial_, num_shown_ = 0;
+  AnswerForm form_;
+  int num_shown_ = 0;
 };
 
 // A request for new pictures or, with `read_pictures`, for edits of given ones.
@@ -176,8 +180,9 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   auto fields = fields_of(http, context);
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
-  apply_quality(fields, backend.info, context.bounds, request);
-  const auto form = read_answer_form(fields, http);
+  auto quality = read_quality(fields, backend.info, context.bounds, request);
+  auto form = read_answer_form(fields, http);
+  form.quality = std::move(quality);
   const auto file_form = read_file_form(fields, backend.info);
   const auto user = read_user(fields);
   const bool is_enhanced = reads_enhance(fields, context);
@@ -197,7 +202,7 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
       [&context, form, kind](const std::shared_ptr<Job>& job) {
         Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
         if (form.is_stream)
-          answer.on_event = OpenAiStream(job, kind, form.num_partial);
+          answer.on_event = OpenAiStream(job, kind, form);
         else
           answer.when_ended = [form](const Job& ended) { return whole_answer(ended, form); };
         return answer;
@@ -239,8 +244,8 @@ Answer model(const ApiContext& context, const HttpRequest&, const std::vector<st
 }  // namespace
 
 std::vector<Route> openai_routes() {
-  return {{"POST", "/v1/images/generations", generations},
-          {"POST", "/v1/images/edits", edits},
+  return {{"POST", "/v1/images/generations", generations, Asks::kPictures},
+          {"POST", "/v1/images/edits", edits, Asks::kPictures},
           {"GET", "/v1/models", models},
           {"GET", "/v1/models/{}", model},
           {"GET", "/v1/models/{}/{}", model}};  // "org/name"

@@ -1,4 +1,5 @@
 // The web page and the API's description.
+#include "base/ascii.h"
 #include "base/hexadecimal.h"
 #include "serve/api/api.h"
 #include "serve/page/page_files.h"
@@ -29,6 +30,18 @@ std::string tag_of(std::string_view contents) {
   return '"' + hex_digits(hash) + '"';
 }
 
+// Compares weakly (RFC 9110, 13.1.2), as caches and proxies that compress ask: W/ does not count.
+bool names_tag(std::string_view if_none_match, std::string_view tag) {
+  if (trimmed(if_none_match) == "*") return true;
+  for (auto rest = if_none_match;;) {
+    const auto begin = rest.find('"');
+    const auto end = begin == rest.npos ? begin : rest.find('"', begin + 1);
+    if (end == rest.npos) return false;
+    if (rest.substr(begin, end + 1 - begin) == tag) return true;
+    rest.remove_prefix(end + 1);
+  }
+}
+
 // The page's own addresses are relative to its base, which is the prefix also where a proxy leaves
 // out the slash behind it. A description names its server by the prefix.
 std::string contents_below(const PageFile& file, const std::string& prefix) {
@@ -51,7 +64,7 @@ Answer send_file(const ApiContext& context, const PageFile& file, const HttpRequ
   if (file.name.ends_with(".html"))
     response.headers.emplace_back("content-security-policy",
                                   content_policy(context.frame_ancestors));
-  if (http.header("if-none-match") == tag)
+  if (names_tag(http.header("if-none-match"), tag))
     response.status = 304;
   else
     response.body = std::move(contents);

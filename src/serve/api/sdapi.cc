@@ -212,7 +212,8 @@ const Backend& chosen_in_web_ui(const ApiContext& context) {
 }
 
 std::vector<Route> sdapi_routes() {
-  return {{"POST", "/sdapi/v1/txt2img", txt2img}, {"POST", "/sdapi/v1/img2img", img2img}};
+  return {{"POST", "/sdapi/v1/txt2img", txt2img, Asks::kPictures},
+          {"POST", "/sdapi/v1/img2img", img2img, Asks::kPictures}};
 }
 
 }  // namespace braid::serve

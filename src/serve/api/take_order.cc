@@ -1,5 +1,7 @@
 #include "serve/api/take_order.h"
 
+#include <mutex>
+
 #include "base/error.h"
 #include "serve/api_error.h"
 
@@ -35,19 +37,52 @@ Order completed_order(Order order, const RequestBounds& bounds) {
   return order;
 }
 
-using AnswerTo = std::function<Answer(const std::shared_ptr<Job>&)>;
+// What waits for a thread, with its room in the queue. Its memory and the room are free at once if
+// its client leaves before a thread takes it.
+template <class What>
+class Waiting {
+ public:
+  struct Held {
+    What what;
+    std::shared_ptr<Room> room;
+  };
+  explicit Waiting(Held held) : held_(std::move(held)) {}
+
+  // Throws ApiError if the client left.
+  Held take() {
+    if (auto held = taken()) return *std::move(held);
+    throw ApiError(409, "the request was cancelled", "cancelled");
+  }
+  void drop() { (void)taken(); }
+
+ private:
+  std::optional<Held> taken() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(held_, std::nullopt);
+  }
+
+  std::mutex mutex_;
+  std::optional<Held> held_;
+};
 
 // The room is kept while the enhancer works.
 Answer after_enhancing(const ApiContext& context, Order order, std::shared_ptr<Room> room,
                        AnswerTo answer) {
   const auto stop = std::make_shared<std::stop_source>();
-  const auto held = std::make_shared<Order>(std::move(order));
+  const auto waiting =
+      std::make_shared<Waiting<Order>>(Waiting<Order>::Held{std::move(order), std::move(room)});
   return {.elsewhere =
-              [&context, stop, held, room = std::move(room), answer = std::move(answer)] {
-                auto enhanced = enhanced_order(context, std::move(*held), stop->get_token());
-                return answer(context.service.submit(std::move(enhanced), room));
+              [&context, stop, waiting, answer = std::move(answer)] {
+                context.service.require_not_stopped();
+                auto [held, until_answered] = waiting->take();
+                auto enhanced = enhanced_order(context, std::move(held), stop->get_token());
+                return answer(context.service.submit(std::move(enhanced), until_answered));
               },
-          .when_gone = [stop] { stop->request_stop(); }};
+          .when_gone =
+              [stop, waiting] {
+                stop->request_stop();
+                waiting->drop();
+              }};
 }
 
 }  // namespace
@@ -56,25 +91,25 @@ std::string client_of(const HttpRequest& http, const std::string& user) {
   return user.empty() ? http.client_address : "user " + user;
 }
 
-Answer take_order(const ApiContext& context, ClientOrder requested,
-                  std::function<Answer(const std::shared_ptr<Job>&)> answer) {
+Answer take_order(const ApiContext& context, ClientOrder requested, AnswerTo answer) {
   auto room = context.service.reserve({.pictures = requested.order.request.num_images,
                                        .input_bytes = requested.brought.num_bytes()});
-  const auto held = std::make_shared<ClientOrder>(std::move(requested));
-  auto rest = [&context, held, room = std::move(room), answer = std::move(answer)]() mutable {
-    auto until_answered = std::move(room);
-    context.service.require_ready();  // a server that stops must not keep clients waiting
-    const bool is_enhanced = held->is_enhanced;
-    auto order = order_with_pictures(std::move(*held));
+  const bool has_pictures = !requested.brought.is_empty();
+  const auto waiting = std::make_shared<Waiting<ClientOrder>>(
+      Waiting<ClientOrder>::Held{std::move(requested), std::move(room)});
+  auto rest = [&context, waiting, answer = std::move(answer)] {
+    context.service.require_not_stopped();  // it must not keep clients waiting
+    auto [held, until_answered] = waiting->take();
+    const bool is_enhanced = held.is_enhanced;
+    auto order = order_with_pictures(std::move(held));
     check_form(order);
     if (is_enhanced)
-      return after_enhancing(context, std::move(order), std::move(until_answered),
-                             std::move(answer));
+      return after_enhancing(context, std::move(order), std::move(until_answered), answer);
     order = completed_order(std::move(order), context.bounds);
     return answer(context.service.submit(std::move(order), until_answered));
   };
-  if (held->brought.is_empty()) return rest();
-  return {.rest = std::move(rest)};
+  if (!has_pictures) return rest();
+  return {.rest = std::move(rest), .when_gone = [waiting] { waiting->drop(); }};
 }
 
 }  // namespace braid::serve

@@ -17,10 +17,11 @@ struct ClientOrder {
   bool is_enhanced = false;                   // its prompt is to be rewritten first
 };
 
+using AnswerTo = std::function<Answer(const std::shared_ptr<Job>&)>;
+
 // `answer` says how the client hears of its job. Throws ApiError 429 if the queue has no room;
 // what is wrong with the pictures is found later, by the answer's `rest`, and with an enhancer by
 // its `elsewhere`: no job is made then.
-Answer take_order(const ApiContext& context, ClientOrder requested,
-                  std::function<Answer(const std::shared_ptr<Job>&)> answer);
+Answer take_order(const ApiContext& context, ClientOrder requested, AnswerTo answer);
 
 }  // namespace braid::serve

@@ -91,6 +91,15 @@ Role role_of_first(const ModelInfo::Pictures& taken, bool is_started_from) {
   return taken.takes_control ? Role::kControl : Role::kInit;
 }
 
+// The first picture may be one to start from, or to follow: the others are references.
+void require_few(std::size_t files, const std::string& field, Role first, const ModelInfo& info) {
+  const std::size_t others = first == Role::kReference ? 0 : 1;
+  const auto most = others + std::size_t(info.pictures.most_references);
+  if (files > most)
+    refuse(field, text_of("this model takes ", most, most == 1 ? " picture" : " pictures", " as '",
+                          field, "', there are ", files));
+}
+
 void add_all(std::vector<BroughtFile> files, const std::string& field, Role first,
              UndecodedPictures& pictures) {
   for (std::size_t i = 0; i < files.size(); ++i)
@@ -152,7 +161,9 @@ UndecodedPictures read_own_pictures(Fields& fields, const ModelInfo& info,
                                     const RequestBounds& bounds) {
   UndecodedPictures pictures(bounds);
   const auto add = [&](const char* field, Role role) {
-    for (auto& file : fields.files(field)) pictures.add(role, field, std::move(file));
+    auto files = fields.files(field);
+    if (role == Role::kReference) require_few(files.size(), field, role, info);
+    for (auto& file : files) pictures.add(role, field, std::move(file));
   };
   const auto add_one = [&](const char* field, Role role) {
     if (auto file = single(fields.files(field), field)) pictures.add(role, field, std::move(*file));
@@ -186,8 +197,10 @@ UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
   auto mask = single(fields.files("mask"), "mask");
   const auto strength = fields.number({"strength"});
   check_strength("strength", strength);
+  const auto first = role_of_first(info.pictures, mask || strength);
+  require_few(images.size(), field, first, info);
   UndecodedPictures pictures(bounds);
-  add_all(std::move(images), field, role_of_first(info.pictures, mask || strength), pictures);
+  add_all(std::move(images), field, first, pictures);
   if (mask) pictures.add(Role::kHoles, "mask", std::move(*mask));
   pictures.settings().strength = strength;
   read_picture_options(fields, info, pictures.settings());
@@ -202,6 +215,7 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   auto mask = single(fields.files("mask"), "mask");
   const auto strength = fields.number({"denoising_strength"}).value_or(kSdapiStrength);
   const auto role = role_of_first(info.pictures, true);
+  require_few(images.size(), "init_images", role, info);
   UndecodedPictures pictures(bounds);
   add_all(std::move(images), "init_images", role, pictures);
   if (role == Role::kInit) check_strength("denoising_strength", strength);

@@ -68,10 +68,29 @@ std::string without_folders(const std::string& path) {
   return name.size() <= kLongestFileName ? name : "";
 }
 
-// The header lines of a part. Some clients send a picture without a file name, or with filename*
-// alone (RFC 7578 forbids that).
-void read_head(std::string_view head, Part& part) {
+// HTTP needs no transfer encodings of parts, and RFC 7578 (4.7) deprecates them.
+void require_plain(std::string_view value) {
+  const auto encoding = ascii_lower_case(value.substr(0, value.find_first_of("; ")));
+  for (const auto* const plain : {"", "7bit", "8bit", "binary"})
+    if (encoding == plain) return;
+  refuse_body("a part is in " + encoding.substr(0, 100) + ", it should come as it is");
+}
+
+// Java's clients say ISO-8859-1 of whatever they send, which is the same for ASCII.
+void require_utf8(const Part& part, std::string_view content_type) {
+  const auto charset = ascii_lower_case(parameters_of(content_type)["charset"]);
+  const bool is_ascii = std::ranges::all_of(part.bytes, [](unsigned char c) { return c < 128; });
+  for (const auto* const known : {"", "utf-8", "utf8", "us-ascii", "ascii"})
+    if (charset == known) return;
+  if (charset != "iso-8859-1" || !is_ascii)
+    refuse_body("'" + part.name + "' is in " + charset.substr(0, 100) + ", it should be in UTF-8");
+}
+
+// Reads the header lines of a part, and returns its content type. Some clients send a picture
+// without a file name, or with filename* alone (RFC 7578 forbids that).
+std::string_view read_head(std::string_view head, Part& part) {
   bool has_name = false;
+  std::string_view content_type;
   while (!head.empty()) {
     const auto end = std::min(head.find("\r\n"), head.size());
     const auto line = head.substr(0, end);
@@ -80,10 +99,8 @@ void read_head(std::string_view head, Part& part) {
     if (colon == line.npos) refuse_body("a part's head has a line without a colon");
     const auto name = ascii_lower_case(trimmed(line.substr(0, colon)));
     const auto value = trimmed(line.substr(colon + 1));
-    if (name == "content-transfer-encoding" && ascii_lower_case(value).starts_with("base64"))
-      refuse_body("a part is in base64");
-    if (name == "content-type" && ascii_lower_case(value).starts_with("image/"))
-      part.is_file = true;
+    if (name == "content-transfer-encoding") require_plain(value);
+    if (name == "content-type") content_type = value;
     if (name != "content-disposition") continue;
     const auto parameters = parameters_of(value);
     has_name = parameters.at("") == "form-data" && parameters.contains("name");
@@ -95,6 +112,8 @@ void read_head(std::string_view head, Part& part) {
     part.file = without_folders(unescaped(parameters.at("filename")));
   }
   if (!has_name) refuse_body("a part has no name");
+  if (ascii_lower_case(content_type).starts_with("image/")) part.is_file = true;
+  return content_type;
 }
 
 std::string boundary_of(const std::string& content_type) {
@@ -126,10 +145,11 @@ Part take_part(std::string_view& body, std::string_view delimiter) {
   const auto end = body.find(delimiter, head + 2);
   if (end == body.npos) refuse_body("its last boundary is not there");
   Part part;
-  read_head(head == 0 ? "" : body.substr(2, head - 2), part);
+  const auto content_type = read_head(head == 0 ? "" : body.substr(2, head - 2), part);
   // An empty part's only line end belongs to the delimiter.
   part.bytes = body.substr(std::min(head + 4, end), end - std::min(head + 4, end));
   body.remove_prefix(end + delimiter.size());
+  if (!part.is_file) require_utf8(part, content_type);
   return part;
 }
 

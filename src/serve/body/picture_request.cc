@@ -55,7 +55,7 @@ void read_frames(Fields& fields, const ModelInfo& info, Request& request) {
     request.layers = int(*layers);
 }
 
-void read_guidance(Fields& fields, Request& request) {
+void read_guidance(Fields& fields, const ModelInfo& info, Request& request) {
   request.guidance = fields.number({"guidance", "guidance_scale"});
   if (const auto scale = fields.number({"true_cfg", "true_cfg_scale"})) request.true_cfg = *scale;
   if (const auto rescale = fields.number({"guidance_rescale"})) request.guidance_rescale = *rescale;
@@ -64,6 +64,8 @@ void read_guidance(Fields& fields, Request& request) {
   if (const auto until = fields.number({"cfg_until"})) request.cfg_until = *until;
   request.negative_prompt = fields.text("negative_prompt", kLongestPrompt);
   request.boxes = fields.text("boxes", kLongestPrompt).value_or("");
+  if (!request.boxes.empty() && !info.takes_boxes)
+    refuse("boxes", "this model takes no boxes: it was not trained to follow layouts");
   request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
 }
 
@@ -134,7 +136,7 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
   if (const auto tokens = fields.integer({"max_sequence_length"}, 1, backend.info.max_text_tokens))
     request.max_sequence_length = int(*tokens);
   read_sampling(fields, request.sampling);
-  read_guidance(fields, request);
+  read_guidance(fields, backend.info, request);
   request.seed = fields.seed().value_or(random_seed());
   apply_loras(read_loras(fields), backend, request);
   return request;
@@ -185,6 +187,36 @@ void require_few_pixels(int width, int height, const RequestBounds& bounds) {
                            " pixels here, this one has ", pixels));
 }
 
+namespace {
+
+// What the engine calls the settings that a request's fields are checked for by the engine alone.
+constexpr std::pair<std::string_view, const char*> kSettings[] = {
+    {"sigmas", "sigmas"},
+    {"base sigmas", "base_sigmas"},
+    {"guidance rescale", "guidance_rescale"},
+    {"norm cap of guidance", "cfg_norm_cap"},
+    {"part of the way that true guidance runs", "cfg_until"},
+    {"prompt", "prompt"},
+    {"second prompt", "prompt_2"},
+    {"negative prompt", "negative_prompt"},
+    {"second negative prompt", "negative_prompt_2"},
+    {"number of frames", "frames"},
+    {"number of layers", "layers"},
+    {"mask", "mask"}};
+
+// The field that "the sigmas should ..." is about; empty if another sentence names none.
+std::string field_of(std::string_view complaint) {
+  constexpr std::string_view kThe = "the ", kShould = " should ";
+  const auto end = complaint.find(kShould);
+  if (!complaint.starts_with(kThe) || end == complaint.npos) return "";
+  const auto setting = complaint.substr(kThe.size(), end - kThe.size());
+  const auto* const known =
+      std::ranges::find(kSettings, setting, [](const auto& one) { return one.first; });
+  return known == std::end(kSettings) ? "" : known->second;
+}
+
+}  // namespace
+
 CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds) {
   CompletedRequest completed;
@@ -198,7 +230,8 @@ CompletedRequest completed_request(Request request, const Backend& backend,
       complete = backend.complete(request, {.warning = keep});
     } catch (const InputError& error) {
       const auto told = with_lora_names(error.what(), request, backend);
-      throw ApiError(400, told.text, "invalid_value", told.names_one ? "lora" : "");
+      throw ApiError(400, told.text, "invalid_value",
+                     told.names_one ? "lora" : field_of(error.what()));
     }
   };
   fill_in();

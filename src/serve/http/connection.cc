@@ -2,6 +2,7 @@
 
 #include "base/ascii.h"
 #include "serve/api_error.h"
+#include "serve/http/body_reader.h"
 
 namespace braid::serve {
 namespace {
@@ -93,20 +94,21 @@ void Connection::read_body() {
   if (parser_->is_done()) return dispatch();
   stream_.expires_after(shared_.options.body_time);
   const bool is_asked = ascii_lower_case(request_.header("expect")) == "100-continue";
-  if (!is_asked || parser_->get().version() < 11)
-    return http::async_read(stream_, buffer_, *parser_, bound(&Connection::on_body));
+  const auto read = [self = shared_from_this()] {
+    async_read_body(self->stream_, self->buffer_, *self->parser_,
+                    self->bound(&Connection::on_body));
+  };
+  if (!is_asked || parser_->get().version() < 11) return read();
   piece_ = "HTTP/1.1 100 Continue\r\n\r\n";
-  net::async_write(stream_, net::buffer(piece_),
-                   [self = shared_from_this()](error_code error, std::size_t) {
-                     if (error) return;
-                     http::async_read(self->stream_, self->buffer_, *self->parser_,
-                                      self->bound(&Connection::on_body));
-                   });
+  net::async_write(stream_, net::buffer(piece_), [read](error_code error, std::size_t) {
+    if (!error) read();
+  });
 }
 
 void Connection::on_body(error_code error) {
   if (error == http::error::body_limit)
     return fail(shared_.api.body_too_large(shared_.options.max_body_bytes));
+  if (error == http::error::header_limit) return fail(trailers_too_long());
   if (!error) return dispatch();
   if (is_malformed(error)) fail(not_http(error));
 }
@@ -121,24 +123,21 @@ void Connection::dispatch() {
                [this] { return shared_.api.handle(request_); });
 }
 
-// Other clients are served meanwhile. Connections belong to the server's thread, also their ends.
+// Other clients are served meanwhile.
 void Connection::answer_aside(const net::any_io_executor& aside, std::function<Answer()> work) {
-  net::post(aside, [self = shared_from_this(), work = std::move(work)]() mutable {
-    auto answer = work();
-    const auto here = self->stream_.get_executor();
-    net::post(here, [self = std::move(self), answer = std::move(answer)]() mutable {
-      self->answer_with(std::move(answer));
-    });
-  });
+  do_aside(aside, std::move(work), [this](Answer answer) { answer_with(std::move(answer)); });
 }
 
 void Connection::answer_with(Answer answer) {
   waits_elsewhere_ = false;
   if (is_answered_)  // the client left meanwhile
-    return answer.job && answer.when_gone ? answer.when_gone() : void();
+    return answer.when_gone ? answer.when_gone() : void();
   request_.body = {};
   if (answer.elsewhere) return wait_elsewhere(std::move(answer));
-  if (answer.rest) return finish_on(shared_.aside.one_by_one, std::move(answer.rest));
+  if (answer.rest) {
+    answer_ = {.when_gone = std::move(answer.when_gone)};
+    return finish_on(shared_.aside.one_by_one, std::move(answer.rest));
+  }
   answer_ = std::move(answer);
   release_places();
   if (!answer_.job) return send(std::move(answer_.now));
@@ -156,16 +155,19 @@ void Connection::wait_elsewhere(Answer answer) {
 // Who leaves meanwhile costs no more work than what has begun, here or on another machine.
 void Connection::finish_on(const net::any_io_executor& aside, std::function<Answer()> work) {
   watch_client();
-  answer_aside(aside, [this, work = std::move(work)] { return shared_.api.finish(work); });
+  answer_aside(aside,
+               [this, work = std::move(work)] { return shared_.api.finish(request_, work); });
 }
 
 void Connection::fail(const ApiError& error) {
+  shared_.api.count(request_, error);
   keeps_alive_ = false;
   send(error_response(error));
 }
 
 // What was understood and has no body to be read costs no connection.
 void Connection::refuse(const ApiError& error) {
+  shared_.api.count(request_, error);
   has_unread_body_ = !parser_->is_done();
   const bool may_go_on = error.status != 400 && shared_.options.keep_alive.count() > 0;
   keeps_alive_ = may_go_on && !has_unread_body_ && parser_->get().keep_alive();
@@ -278,7 +280,7 @@ void Connection::watch_for_reset() {
 
 // The client is gone.
 void Connection::leave() {
-  timer_.cancel();
+  pings_.cancel();
   subscription_.reset();
   log(499);  // nginx's code for this
   if (answer_.when_gone) answer_.when_gone();
@@ -300,7 +302,7 @@ void Connection::answer_end() {
   subscription_.reset();
   answer_aside(shared_.aside.threads.get_executor(),
                [this, job = answer_.job, write = std::move(answer_.when_ended)] {
-                 return shared_.api.finish([&] { return Answer{.now = write(*job)}; });
+                 return shared_.api.finish(request_, [&] { return Answer{.now = write(*job)}; });
                });
 }
 
@@ -319,25 +321,21 @@ void Connection::send_events() {
   send_events_piece(stream_piece(events_text(events, answer_.on_event), stream_end()));
 }
 
-// The one who writes events remembers earlier ones, so it goes along.
 void Connection::send_events_aside(std::vector<Event> events) {
   is_writing_ = true;
   last_event_ = events.back().id;
-  net::post(shared_.aside.threads,
-            [self = shared_from_this(), events = std::move(events),
-             write = std::move(answer_.on_event), end = stream_end()]() mutable {
-              auto piece = stream_piece(events_text(events, write), end);
-              const bool is_over = has_last_event(events);
-              const auto here = self->stream_.get_executor();
-              net::post(here, [self = std::move(self), piece = std::move(piece),
-                               write = std::move(write), is_over]() mutable {
-                self->is_writing_ = false;
-                if (self->is_answered_) return;  // the client left meanwhile
-                self->answer_.on_event = std::move(write);
-                self->is_answered_ = is_over || self->is_final_and_read();
-                self->send_events_piece(std::move(piece));
-              });
-            });
+  auto work = [events = std::move(events), write = std::move(answer_.on_event),
+               end = stream_end()]() mutable {
+    auto piece = stream_piece(events_text(events, write), end);
+    return WrittenEvents{std::move(piece), std::move(write), has_last_event(events)};
+  };
+  do_aside(shared_.aside.threads.get_executor(), std::move(work), [this](WrittenEvents written) {
+    is_writing_ = false;
+    if (is_answered_) return;  // the client left meanwhile
+    answer_.on_event = std::move(written.write);
+    is_answered_ = written.is_over || is_final_and_read();
+    send_events_piece(std::move(written.piece));
+  });
 }
 
 void Connection::send_events_piece(std::string bytes) {
@@ -351,7 +349,7 @@ void Connection::send_piece(std::string bytes) {
   piece_.swap(bytes);
   bytes_sent_ += piece_.size();
   is_writing_ = true;
-  timer_.cancel();
+  pings_.cancel();
   allow_time_to_write(piece_.size());
   net::async_write(stream_, net::buffer(piece_),
                    [self = shared_from_this()](error_code error, std::size_t) {
@@ -364,6 +362,7 @@ void Connection::send_piece(std::string bytes) {
 }
 
 void Connection::end_stream() {
+  pings_.cancel();
   std::string(keeps_alive_ ? "0\r\n\r\n" : "").swap(piece_);
   keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
   is_writing_ = true;
@@ -377,11 +376,8 @@ void Connection::end_stream() {
 }
 
 void Connection::ping_later() {
-  timer_.expires_after(shared_.options.ping_interval);
-  timer_.async_wait([weak = weak_from_this()](error_code error) {
-    const auto self = weak.lock();
-    if (error || !self || self->is_answered_ || self->is_writing_) return;
-    self->send_piece(stream_piece(": ping\n\n", self->stream_end()));
+  pings_.set(shared_.options.ping_interval, [this] {
+    if (!is_answered_ && !is_writing_) send_piece(stream_piece(": ping\n\n", stream_end()));
   });
 }
 

@@ -2,48 +2,23 @@
 // belongs to the server's thread; work done aside gets copies, and its result comes back.
 #pragma once
 
-#include <atomic>
-#include <utility>  // Boost 1.74 uses std::exchange without it
+#include <exception>
 
-#include <boost/asio.hpp>
-#include <set>
-
-#include "serve/http/body_places.h"
+#include "serve/http/alarm.h"
 #include "serve/http/boost_messages.h"
 #include "serve/http/endpoints.h"
 #include "serve/http/event_stream.h"
 #include "serve/http/head_reader.h"
-#include "serve/http/http_server.h"
+#include "serve/http/shared.h"
 
 namespace braid::serve {
 
 using tcp = net::ip::tcp;
 
-class Connection;
-
-// Threads for what takes a while: parsing large bodies, decoding pictures, and writing answers with
-// pictures as text. Pictures are decoded one at a time, because they take memory.
-struct Aside {
-  net::thread_pool threads{3};
-  net::strand<net::thread_pool::executor_type> one_by_one{threads.get_executor()};
-  net::thread_pool waiting{4};  // for other machines
-};
-
-// Shared by all connections. Only the server's thread uses it, except for the count.
-struct Shared {
-  const Api& api;
-  const HttpServerOptions options;
-  std::set<Connection*> connections = {};
-  std::atomic<int> count = 0;
-  Aside& aside;
-  BodyPlaces places = {};
-  bool is_stopping = false;
-};
-
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Socket socket, Shared& shared)
-      : stream_(std::move(socket)), timer_(stream_.get_executor()), shared_(shared) {
+      : stream_(std::move(socket)), pings_(stream_.get_executor()), shared_(shared) {
     shared_.connections.insert(this);
     ++shared_.count;
   }
@@ -79,6 +54,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void fail(const ApiError& error);
   void refuse(const ApiError& error);
   void dispatch();
+  // Does `work` on another thread, then calls `then` with its result in the server's thread, to
+  // which connections belong, also their ends. What `work` throws closes this one.
+  template <class Work, class Then>
+  void do_aside(const net::any_io_executor& aside, Work work, Then then);
   void answer_aside(const net::any_io_executor& aside, std::function<Answer()> work);
   void answer_with(Answer answer);
   void wait_elsewhere(Answer answer);
@@ -116,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   Stream stream_;
-  net::steady_timer timer_;  // of pings
+  Alarm pings_;
   Shared& shared_;
   boost::beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
@@ -134,5 +113,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool waits_elsewhere_ = false;
   bool is_watching_ = false, is_answered_ = false, is_writing_ = false;  // or made aside
 };
+
+template <class Work, class Then>
+void Connection::do_aside(const net::any_io_executor& aside, Work work, Then then) {
+  net::post(
+      aside, [self = shared_from_this(), work = std::move(work), then = std::move(then)]() mutable {
+        const auto here = self->stream_.get_executor();
+        try {
+          auto result = work();
+          net::post(here, [self = std::move(self), then = std::move(then),
+                           result = std::move(result)]() mutable { then(std::move(result)); });
+        } catch (...) {
+          net::post(here, [self = std::move(self), failure = std::current_exception()] {
+            self->stream_.close();
+            std::rethrow_exception(failure);
+          });
+        }
+      });
+}
 
 }  // namespace braid::serve

@@ -22,6 +22,12 @@ std::string stream_piece(std::string text, StreamEnd end);
 using WriteEvent = std::function<std::string(const Event&)>;
 std::string events_text(const std::vector<Event>& events, const WriteEvent& write);
 
+// The one who writes events remembers earlier ones, so it comes along.
+struct WrittenEvents {
+  std::string piece;
+  WriteEvent write;
+  bool is_over = false;
+};
 bool has_last_event(const std::vector<Event>& events);
 std::size_t num_picture_bytes(const std::vector<Event>& events);
 

@@ -40,7 +40,7 @@ class HttpServer::Listener {
 
   int port() const { return port_; }
   int num_connections() const { return shared_.count; }
-  void run() { io_.run(); }
+  void run();
   void stop() {
     net::post(io_, [this] { close(); });
   }
@@ -82,6 +82,19 @@ void HttpServer::Listener::listen(const Endpoint& endpoint) {
   if (!is_unix) port_ = port_of(acceptor_.local_endpoint());
 }
 
+// What one connection throws ends that connection alone.
+void HttpServer::Listener::run() {
+  for (;;) {
+    try {
+      io_.run();
+      return;
+    } catch (const std::exception& failure) {
+      if (shared_.options.on_warning)
+        shared_.options.on_warning(text_of("a connection was closed: ", failure.what()));
+    }
+  }
+}
+
 void HttpServer::Listener::accept() {
   acceptor_.async_accept([this](error_code error, Socket socket) {
     if (shared_.is_stopping) return;
@@ -92,6 +105,7 @@ void HttpServer::Listener::accept() {
       });
       return;
     }
+    accept();
     (void)socket.set_option(tcp::no_delay(true), error);
     const bool is_full =
         shared_.count >= shared_.options.max_connections && !close_one_between_requests();
@@ -100,7 +114,6 @@ void HttpServer::Listener::accept() {
       connection->refuse_for_load();
     else
       connection->start();
-    accept();
   });
 }
 

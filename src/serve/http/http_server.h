@@ -29,6 +29,7 @@ struct HttpServerOptions {
   std::chrono::milliseconds ping_interval{15'000};  // of idle event streams
   std::chrono::milliseconds stop_time{5'000};       // for answers in progress at the end
   std::function<void(const RequestLog&)> log = {};
+  std::function<void(const std::string& sentence)> on_warning = {};  // of what went wrong here
 };
 
 class HttpServer {

@@ -32,6 +32,7 @@ class Queue {
 
   int num_jobs() const;
   Room used() const;  // by jobs and reservations
+  bool has_reservations() const { return reserved_.pictures > 0; }
   // Lists the jobs in the order in which they start.
   std::vector<std::shared_ptr<Job>> in_order() const;
 

@@ -1,0 +1,36 @@
+// What the connections of a server share.
+#pragma once
+
+#include <atomic>
+#include <utility>  // Boost 1.74 uses std::exchange without it
+
+#include <boost/asio.hpp>
+#include <set>
+
+#include "serve/http/body_places.h"
+#include "serve/http/http_server.h"
+
+namespace braid::serve {
+
+class Connection;
+
+// Threads for what takes a while: parsing large bodies, decoding pictures, and writing answers with
+// pictures as text. Pictures are decoded one at a time, because they take memory.
+struct Aside {
+  boost::asio::thread_pool threads{3};
+  boost::asio::strand<boost::asio::thread_pool::executor_type> one_by_one{threads.get_executor()};
+  boost::asio::thread_pool waiting{4};  // for other machines
+};
+
+// Only the server's thread uses it, except for the count.
+struct Shared {
+  const Api& api;
+  const HttpServerOptions options;
+  std::set<Connection*> connections = {};
+  std::atomic<int> count = 0;
+  Aside& aside;
+  BodyPlaces places = {};
+  bool is_stopping = false;
+};
+
+}  // namespace braid::serve
