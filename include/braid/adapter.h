@@ -17,6 +17,10 @@ struct Adapter {
 // "org/name/file.safetensors", each with "@revision"). Throws InputError if there is none.
 BRAID_API std::filesystem::path adapter_in(const std::filesystem::path& name);
 
+// Throws InputError naming the file and the fact unless adapter_in() has an adapter that Braid
+// reads. Whether a model has a use for it, the model's calls say.
+BRAID_API void check_adapter(const std::filesystem::path& name);
+
 // kFused: merged into the weights at load. kUnmerged: low-rank products computed beside the
 // weights; requests may then bring their own adapters. kAuto: fused, but beside weights stored in 8
 // bits.

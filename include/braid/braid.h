@@ -4,7 +4,14 @@
 //   braid::Pipeline pipeline({.model = "models/demo"});
 //   const auto pictures = pipeline.generate({.prompts = {"a red circle on a blue background"}});
 //
-// No global state. Any number of threads may share a pipeline; its requests run one at a time.
+// Nothing is set for the whole process but LibTorch's number of threads: a call sets it and puts it
+// back, and a thread of the program that first asks for it meanwhile may get the call's.
+//
+// Any number of threads may share a pipeline; its calls run one at a time. Stop and join them
+// before main() returns: what LibTorch and the standard library destroy then, a call still uses.
+// fork() takes none of their threads along: in a child, calls of a pipeline made before throw
+// Error, and a new one hangs if LibTorch has computed in the parent. Start processes anew, with
+// exec.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +65,9 @@ struct PipelineOptions {
   // One entry per rank, or one for all, instead of `device`; ranks may share a device. "cuda:0-3"
   // stands for four entries.
   std::vector<std::string> devices = {};
-  int threads = 0;  // CPU threads shared by all ranks; 0: one per core
+  // CPU threads shared by all ranks; 0: as many as LibTorch takes for the process, which is
+  // OMP_NUM_THREADS, or else one per core.
+  int threads = 0;
   Graphs graphs = Graphs::kAuto;
   TextStream text_stream = TextStream::kShared;
   Layout layout = {};
@@ -71,7 +80,8 @@ struct PipelineOptions {
 
 class BRAID_API Pipeline {
  public:
-  // Loads everything. Throws InputError naming the file and the fact if a part is unusable.
+  // Loads everything. Throws InputError naming the file and the fact if a part is unusable. Of the
+  // hooks, `progress`, `warning` and `stop` count.
   explicit Pipeline(const PipelineOptions& options, const Hooks& hooks = {});
   Pipeline(Pipeline&&) noexcept;
   Pipeline& operator=(Pipeline&&) noexcept;
@@ -80,7 +90,8 @@ class BRAID_API Pipeline {
   // Pictures in seed order, prompt by prompt. When ranks are processes, all must make the same
   // calls; the first returns the pictures and runs the hooks, the others return none. No hook is
   // kept beyond the call that it was given to. After a call that throws, the pipeline serves the
-  // next one, unless a rank is lost.
+  // next one, unless a rank is lost. Throws Error in a callback of this pipeline's own call, and
+  // for a pipeline that was moved from.
   std::vector<Picture> generate(const Request& request, const Hooks& hooks = {}) const;
 
   // The request as it would run, without running it: defaults filled in, sizes rounded, unused

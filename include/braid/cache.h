@@ -17,8 +17,9 @@ enum class CacheMode {
 struct CacheOptions {
   CacheMode mode = CacheMode::kOff;
   double threshold = 0.1;
-  int most_in_a_row = 3;                        // evaluations skipped in a row, 1 or more
-  std::vector<double> polynomial = {1.0, 0.0};  // applied to the change, highest power first
+  int most_in_a_row = 3;  // evaluations skipped in a row, 1 or more
+  // Coefficients applied to the change, highest power first: finite, and at least one.
+  std::vector<double> polynomial = {1.0, 0.0};
 };
 
 }  // namespace braid

@@ -53,7 +53,8 @@ struct StepEnd {
   Latents latents = {};   // packed, [pictures, tokens, width]
 };
 
-// Callbacks run on the calling thread. An exception thrown by one ends the call and propagates.
+// Callbacks run on the calling thread, and take as long as they like. An exception thrown by one
+// ends the call and propagates.
 struct Hooks {
   std::function<void(const Progress&)> progress = {};
   std::function<void(Picture&)> picture = {};  // called for each, as soon as it is decoded
@@ -65,7 +66,8 @@ struct Hooks {
   // one, or none; only the first rank's is called.
   std::function<void(StepEnd&)> step_end = {};
   std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
-  std::stop_token stop = {};  // ends the call with `Cancelled`, even within a step or a load
+  // Ends the call with `Cancelled`, even within a step or a load, or while it waits for another.
+  std::stop_token stop = {};
 };
 
 }  // namespace braid

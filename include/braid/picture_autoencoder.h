@@ -13,7 +13,7 @@ class BRAID_API PictureAutoencoder {
  public:
   // Loads both halves of the autoencoder of `options.model` onto the first of its devices, and of
   // the other parts only their configuration. Of the options, those of layout, memory and adapters
-  // do not count. Throws InputError as Pipeline does.
+  // do not count; of the hooks, `warning` and `stop` do. Throws InputError as Pipeline does.
   explicit PictureAutoencoder(const PipelineOptions& options, const Hooks& hooks = {});
   PictureAutoencoder(PictureAutoencoder&&) noexcept;
   PictureAutoencoder& operator=(PictureAutoencoder&&) noexcept;

@@ -24,7 +24,8 @@ struct TransformerInput {
   std::vector<float> timesteps;              // B
   std::vector<float> target_timesteps = {};  // B, where the step leads; for flow maps
   std::vector<float> guidance = {};          // B, for models distilled for it
-  // Positions [N, axes] and [T, axes]; empty: those of a picture of this size in pixels.
+  // Positions [N, axes] and [T, axes], both or neither; empty: those of a picture of this size in
+  // pixels.
   Latents latent_ids = {}, text_ids = {};
   int width = 0, height = 0;
   // The last so many of the N tokens are references, without a velocity; they have positions.
@@ -40,7 +41,8 @@ struct TransformerInput {
 class BRAID_API Transformer {
  public:
   // Loads the transformer of `options.model` under its layout, and of the other parts only their
-  // configuration: they may lack weights. Throws InputError as Pipeline does.
+  // configuration: they may lack weights. Of the hooks, `warning` and `stop` count. Throws
+  // InputError as Pipeline does.
   explicit Transformer(const PipelineOptions& options, const Hooks& hooks = {});
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
+from ._numbers import number
+from ._reports import warn
 
 
 @dataclass
 class Adapters:
     files: dict[str, str] = field(default_factory=dict)
     scales: dict[str, float] = field(default_factory=dict)  # of the active ones
+    weights: dict[str, float] = field(default_factory=dict)  # of all that were given one, as given last
     is_enabled: bool = True  # requests get none of the active ones otherwise
 
     def add(self, file: str, name: str | None) -> str:
@@ -25,10 +28,16 @@ class Adapters:
         return name
 
     def remove(self, names: Sequence[str]) -> None:
+        """Where no active one is left, the first name of those that remain becomes active, as peft has it."""
         self.check(names)
         for name in names:
             del self.files[name]
-            self.scales.pop(name, None)
+            self.weights.pop(name, None)
+            was_active = self.scales.pop(name, None) is not None
+            if was_active and not self.scales and self.files:
+                first = min(self.files)
+                self.scales = {first: self.weights.get(first, 1.0)}
+                warn(f"the adapter {name!r} was the only active one: {first!r} is active now")
 
     def check(self, names: Sequence[str]) -> None:
         for name in names:
@@ -45,7 +54,8 @@ class Adapters:
         for weight in listed:
             if isinstance(weight, Mapping):
                 raise ValueError("an adapter has one weight for all layers, a dictionary was given")
-        self.scales = {n: 1.0 if w is None else float(w) for n, w in zip(names, listed, strict=True)}
+        self.scales = {n: 1.0 if w is None else number("an adapter's weight", w) for n, w in zip(names, listed, strict=True)}
+        self.weights |= self.scales
 
     def active(self, scale: float = 1.0) -> list[_core.Adapter]:
         if not self.is_enabled:

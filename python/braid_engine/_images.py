@@ -87,6 +87,8 @@ def in_8_bits(picture: Any, file_format: str | None) -> Any:
         if (clear := picture.info.get("transparency")) is not None:
             grey.putalpha(Image.fromarray(np.where(wide == clear, 0, 255).astype(np.uint8)))
         return grey
+    if picture.mode in ("La", "RGBa"):  # multiplied by their alpha
+        return picture.convert(picture.mode.upper())
     if picture.mode[0] in "IF":
         raise ValueError(
             f"a picture should have 8 or 16 bits, it has Pillow's mode {picture.mode!r}, whose white is not known: convert "
@@ -152,7 +154,10 @@ def mask_of(masks: Any) -> _core.Pixels:
 
 
 def latents_array(latents: Any) -> Any:
-    array = numpy_of(latents) if is_tensor(latents) else np.asarray(latents, dtype=np.float32)
+    try:
+        array = numpy_of(latents) if is_tensor(latents) else np.asarray(latents, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise TypeError(f"latents should be an array or a tensor of numbers, they are {latents!r}") from None
     return np.ascontiguousarray(array, dtype=np.float32)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from numbers import Integral
 from pathlib import Path
@@ -20,6 +20,7 @@ DEGREES = {
     "dp": "dp",
     "pp": "pp",
 }
+MOST_BYTES = 1 << 63
 Word = TypeVar("Word", bound=Enum)
 
 
@@ -90,7 +91,11 @@ def set_fields(target: object, name: str, fields: Mapping[str, Any]) -> None:
         if isinstance(value, Mapping):
             set_fields(now, f"{name}.{key}", value)
             continue
-        setattr(target, key, word(type(now), f"{name}.{key}", value) if isinstance(now, Enum) else value)
+        value = word(type(now), f"{name}.{key}", value) if isinstance(now, Enum) else value
+        try:
+            setattr(target, key, value)
+        except TypeError:
+            raise TypeError(f"{name}.{key} cannot be {value!r}; it is {now!r} unless it is given") from None
 
 
 def shares_in(text: str) -> dict[str, list[int]]:
@@ -136,15 +141,21 @@ def layout_of(layout: object, num_devices: int, shares: object = None) -> _core.
     return result
 
 
+def check_bytes(name: str, count: int, given: object) -> int:
+    if count >= MOST_BYTES:
+        raise ValueError(f"{name} should be less than 2^63 bytes, it is {given!r}")
+    return count
+
+
 def bytes_of(name: str, value: object) -> int:
     """A number of bytes, or a string such as "6GB", "6GiB" or "6G"."""
     if isinstance(value, int):
-        return value
+        return check_bytes(name, value, value)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(value), re.IGNORECASE)
     if not found:
         raise ValueError(f"{name} should be bytes or a string such as '6GB', it is {value!r}")
     power = " KMGT".index(found[2].upper() or " ")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    return check_bytes(name, int(float(found[1]) * (1024 if found[3] else 1000) ** power), value)
 
 
 def memory_of(
@@ -184,6 +195,13 @@ def set_offload(target: _core.Offload, offload: object) -> None:
         target.transformer = target.text = target.vae = mode
 
 
+def threshold_in(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"cache should have a number as its threshold, it is {text!r}") from None
+
+
 def cache_of(cache: object) -> _core.CacheOptions:
     """ "first-block", "accumulated:0.2", or fields by name."""
     if isinstance(cache, _core.CacheOptions):
@@ -195,11 +213,20 @@ def cache_of(cache: object) -> _core.CacheOptions:
         mode, _, threshold = str(cache).partition(":")
         result.mode = word(_core.CacheMode, "cache", mode)
         if threshold:
-            result.threshold = float(threshold)
+            result.threshold = threshold_in(threshold)
     return result
 
 
-def paths_of(paths: object) -> list[str]:
+def path_of(name: str, path: object) -> str:
+    """Empty if none is given."""
+    try:
+        return "" if path is None else os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} should be a path, it is {path!r}") from None
+
+
+def paths_of(name: str, paths: object) -> list[str]:
     if paths is None:
         return []
-    return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]  # type: ignore[attr-defined]
+    is_one = isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable)
+    return [path_of(name, path) for path in ([paths] if is_one else paths)]  # type: ignore[attr-defined]

@@ -1,6 +1,5 @@
 """From the arguments of a call, named as diffusers names them, to requests."""
 
-import numbers
 import operator
 import secrets
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import Any
 
 from . import _core
 from ._images import images_in, latents_array, mask_of, meaning_of, output_of, pixels_of, reference_of
+from ._numbers import number, number_if_given, numbers_in, whole, whole_if_given
 
 # Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
 REFUSED = {
@@ -69,6 +69,13 @@ class Call:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
+def check_text(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} should be text, it has half of a surrogate pair: {text!r}") from None
+
+
 def texts_of(name: str, texts: Any) -> list[str]:
     if texts is None:
         return []
@@ -78,7 +85,15 @@ def texts_of(name: str, texts: Any) -> list[str]:
     for text in listed:
         if not isinstance(text, str):
             raise TypeError(f"{name} should be a string or a list of strings, it has {text!r}")
+        check_text(name, text)
     return listed
+
+
+def boxes_of(boxes: Any) -> str:
+    if not isinstance(boxes, str):
+        raise TypeError(f"boxes should be a string with a JSON array, it is {boxes!r}")
+    check_text("boxes", boxes)
+    return boxes
 
 
 def one_text(name: str, texts: Any) -> str | None:
@@ -86,17 +101,6 @@ def one_text(name: str, texts: Any) -> str | None:
     if len(set(listed)) > 1:
         raise ValueError(f"{name} should be one text for all pictures of a call, they differ: make a call for each")
     return listed[0] if listed else None
-
-
-def whole(name: str, number: Any) -> Any:
-    """An int, also of a float such as 64.0; unset stays unset."""
-    if number is None:
-        return None
-    is_whole = isinstance(number, numbers.Real) and float(number).is_integer()
-    try:
-        return operator.index(int(number) if is_whole else number)
-    except TypeError:
-        raise TypeError(f"{name} should be a whole number, it is {number!r}") from None
 
 
 def seed_of(generator: Any) -> int:
@@ -124,6 +128,11 @@ def seeds_of(generator: Any, count: int, *, is_launched: bool) -> list[int]:
     return [(first + i) % (1 << 64) for i in range(count)]
 
 
+def set_followed(control: _core.ControlPicture, scale: Any, begin: Any, end: Any) -> None:
+    control.scale = number("controlnet_conditioning_scale", scale)
+    control.begin, control.end = number("control_guidance_start", begin), number("control_guidance_end", end)
+
+
 def each(value: Any, count: int) -> list[Any]:
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * count
     if len(listed) != count:
@@ -143,16 +152,18 @@ def controls_of(call: Call) -> list[_core.ControlPicture]:
         each(call.control_mode, count),
         strict=True,
     ):
-        control.scale, control.begin, control.end, control.mode = float(scale), float(begin), float(end), mode
+        set_followed(control, scale, begin, end)
+        control.mode = whole_if_given("control_mode", mode)
     return controls
 
 
 def controls_said_once(call: Call) -> list[_core.ControlPicture]:
     """How a ControlNet fills in the initial picture."""
     control = _core.ControlPicture()
-    (control.scale,) = (float(scale) for scale in each(call.controlnet_conditioning_scale, 1))
-    (control.begin,) = (float(begin) for begin in each(call.control_guidance_start, 1))
-    (control.end,) = (float(end) for end in each(call.control_guidance_end, 1))
+    (scale,) = each(call.controlnet_conditioning_scale, 1)
+    (begin,) = each(call.control_guidance_start, 1)
+    (end,) = each(call.control_guidance_end, 1)
+    set_followed(control, scale, begin, end)
     return [control]
 
 
@@ -185,29 +196,29 @@ def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
         pictures.init = pixels_of(images[0])
         images = []
     pictures.references = [reference_of(image) for image in [*images, *images_in(call.image_reference)]]
-    pictures.reference_scales = list(call.reference_scales)
-    pictures.strength = call.strength
+    pictures.reference_scales = numbers_in("reference_scales", call.reference_scales)
+    pictures.strength = number_if_given("strength", call.strength)
     if call.mask_image is not None:
         pictures.mask = mask_of(call.mask_image)
-    pictures.mask_blur = call.mask_blur
-    pictures.padding_crop = whole("padding_mask_crop", call.padding_mask_crop)
+    pictures.mask_blur = number("mask_blur", call.mask_blur)
+    pictures.padding_crop = whole_if_given("padding_mask_crop", call.padding_mask_crop)
     is_filled = info.pictures.net_fills_in and pictures.init is not None
     pictures.controls = controls_said_once(call) if is_filled else controls_of(call)
-    pictures.resolution = whole("resolution", call.resolution)
+    pictures.resolution = whole_if_given("resolution", call.resolution)
     return pictures
 
 
 def scale_of(joint_attention_kwargs: Mapping[str, Any] | None) -> float:
     """Of all LoRAs."""
     given = dict(joint_attention_kwargs or {})
-    scale = float(given.pop("scale", 1))
+    scale = number("the scale of joint_attention_kwargs", given.pop("scale", 1))
     for name in given:
         raise TypeError(f"joint_attention_kwargs should have no more than a scale, it has {name!r}")
     return scale
 
 
 def sigmas_of(sigmas: Any) -> list[float]:
-    listed = [float(sigma) for sigma in sigmas]
+    listed = numbers_in("sigmas", sigmas)
     if not listed:
         raise ValueError("sigmas should be one number per step, the list is empty: leave it out for the model's")
     return listed
@@ -229,27 +240,27 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     request.prompts_2 = texts_of("prompt_2", call.prompt_2)
     request.negative_prompt = one_text("negative_prompt", call.negative_prompt)
     request.negative_prompt_2 = one_text("negative_prompt_2", call.negative_prompt_2)
-    request.boxes = call.boxes
-    request.guidance = None if call.guidance_scale is None else float(call.guidance_scale)
+    request.boxes = boxes_of(call.boxes)
+    request.guidance = number_if_given("guidance_scale", call.guidance_scale)
     # Some pipelines call the one scale of their guidance true_cfg_scale, Qwen-Image's for example.
     if call.true_cfg_scale is not None and info.guidance_kind == _core.GuidanceKind.true:
         if call.guidance_scale is not None:
             raise ValueError("this model has one scale of guidance: give true_cfg_scale or guidance_scale, not both")
-        request.guidance = float(call.true_cfg_scale)
+        request.guidance = number("true_cfg_scale", call.true_cfg_scale)
     elif call.true_cfg_scale is not None:
-        request.true_cfg = float(call.true_cfg_scale)
-    request.guidance_rescale = float(call.guidance_rescale)
-    request.cfg_norm_cap = float(call.cfg_norm_cap)
-    request.cfg_normalize = call.cfg_normalize
-    request.layers = whole("layers", call.layers)
-    request.cfg_until = float(call.cfg_until)
-    request.width = whole("width", call.width)
-    request.height = whole("height", call.height)
-    request.steps = whole("num_inference_steps", call.num_inference_steps)
+        request.true_cfg = number("true_cfg_scale", call.true_cfg_scale)
+    request.guidance_rescale = number("guidance_rescale", call.guidance_rescale)
+    request.cfg_norm_cap = number("cfg_norm_cap", call.cfg_norm_cap)
+    request.cfg_normalize = None if call.cfg_normalize is None else bool(call.cfg_normalize)
+    request.layers = whole_if_given("layers", call.layers)
+    request.cfg_until = number("cfg_until", call.cfg_until)
+    request.width = whole_if_given("width", call.width)
+    request.height = whole_if_given("height", call.height)
+    request.steps = whole_if_given("num_inference_steps", call.num_inference_steps)
     if call.sigmas is not None:
         request.base_sigmas = sigmas_of(call.sigmas)
         request.steps = None
-    request.max_sequence_length = whole("max_sequence_length", call.max_sequence_length)
+    request.max_sequence_length = whole_if_given("max_sequence_length", call.max_sequence_length)
     request.num_images = whole("num_images_per_prompt", call.num_images_per_prompt)
     request.batch_size = whole("batch_size", call.batch_size)
     request.output = output_of(call.output_type)

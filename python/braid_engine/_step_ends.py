@@ -31,8 +31,14 @@ class StepEnds:
             self.kept = end.latents
 
 
+def check_callable(name: str, callback: Any) -> None:
+    if callback is not None and not callable(callback):
+        raise TypeError(f"{name} should be a function, it is {callback!r}")
+
+
 def step_ends_of(pipe: Any, callback: Any, inputs: Sequence[str]) -> StepEnds | None:
     for name in inputs:
         if name != "latents":
             raise ValueError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")
+    check_callable("callback_on_step_end", callback)
     return None if callback is None else StepEnds(pipe, callback, inputs)

@@ -14,6 +14,7 @@ from ._diffusers_autoencoders import KINDS as AUTOENCODERS
 from ._diffusers_autoencoders import AcceleratedAutoencoder
 from ._diffusers_sources import source_of
 from ._diffusers_transformers import KINDS, Accelerated
+from ._numbers import whole
 from ._reports import warn
 
 __all__ = ["Accelerated", "AcceleratedAutoencoder", "accelerate"]
@@ -79,7 +80,7 @@ def accelerate(
     options.published = _options.MODELS / "published"
     options.dtype = _options.dtype_of(dtype if dtype is not None else original.dtype)
     options.devices = _options.devices_of(devices)
-    options.threads = threads
+    options.threads = whole("threads", threads)
     options.adapters = [_core.Adapter(file, scale) for file, scale in (loras or {}).items()]
     options.layout = _options.layout_of(layout, len(options.devices), shares)
     options.memory = _options.memory_of(memory, None, quantization, None, offload)

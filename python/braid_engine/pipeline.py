@@ -13,9 +13,10 @@ from . import _core, _options
 from ._adapters import Adapters, adapter_path
 from ._images import outputs_of
 from ._launch import is_launched
+from ._numbers import whole
 from ._reports import counted_from, warn
 from ._requests import Call, request_of, scale_of, seeds_of
-from ._step_ends import step_ends_of
+from ._step_ends import check_callable, step_ends_of
 
 Change = Callable[[_core.PipelineOptions], Any]
 CALL_FIELDS = {field.name for field in fields(Call)} - {"extra"}
@@ -94,22 +95,23 @@ class Pipeline:
         for name in kwargs:
             if name not in HOW_TO_READ:
                 raise TypeError(f"from_pretrained() takes no {name!r}")
+        check_callable("progress", progress)
         options = _core.PipelineOptions()
         bundled = _options.MODELS / "demo" if comfy is None else ""
-        name = os.fspath(bundled if model is None else model)
+        name = _options.path_of("model", bundled if model is None else model)
         options.model = f"{name}@{revision}" if revision else name
         options.published = _options.MODELS / "published"
-        options.components = components or ""
-        options.comfy = comfy or ""
-        options.redux = redux or ""
-        options.vae_file = vae_file or ""
-        options.controlnets = _options.paths_of(controlnets)
-        options.text_encoder_files = _options.paths_of(text_encoder_files)
+        options.components = _options.path_of("components", components)
+        options.comfy = _options.path_of("comfy", comfy)
+        options.redux = _options.path_of("redux", redux)
+        options.vae_file = _options.path_of("vae_file", vae_file)
+        options.controlnets = _options.paths_of("controlnets", controlnets)
+        options.text_encoder_files = _options.paths_of("text_encoder_files", text_encoder_files)
         options.adapter_mode = _options.word(_core.AdapterMode, "adapter_mode", adapter_mode)
         options.graphs = _options.word(_core.Graphs, "graphs", graphs)
         options.dtype = _options.dtype_of(dtype if dtype is not None else torch_dtype)
         options.devices = _options.devices_of(devices)
-        options.threads = threads
+        options.threads = whole("threads", threads)
         options.layout = _options.layout_of(layout, len(options.devices), shares)
         options.memory = _options.memory_of(memory, host_memory, quantization, text_quantization, offload)
         options.cache = _options.cache_of(cache)
@@ -198,6 +200,7 @@ class Pipeline:
         callback, inputs = asked.pop("callback_on_step_end", None), asked.pop("callback_on_step_end_tensor_inputs", ["latents"])
         step_end = step_ends_of(self, callback, inputs)
         preview = asked.pop("preview", None)
+        check_callable("preview", preview)
         known = {name: asked.pop(name) for name in list(asked) if name in CALL_FIELDS}
         call = Call(prompt=prompt, **known, extra=asked)
         request = request_of(call, engine.info())
@@ -266,10 +269,11 @@ class Pipeline:
             name = self._adapters.add(file, adapter_name)
             try:
                 self._check_adapters()
+                _core.check_adapter(file)
                 if self._options.adapter_mode != unmerged:
                     self._change(lambda options: setattr(options, "adapter_mode", unmerged))
             except BaseException:
-                self._adapters.remove([name])
+                del self._adapters.files[name]
                 self._adapters.scales = active
                 raise
 
@@ -290,6 +294,7 @@ class Pipeline:
         return {"transformer": list(self._adapters.files)}
 
     def delete_adapters(self, adapter_names: str | Sequence[str]) -> None:
+        """As peft, with a warning: where it leaves no active one, the first name of those that remain is."""
         self._adapters.remove([adapter_names] if isinstance(adapter_names, str) else adapter_names)
 
     def disable_lora(self) -> None:

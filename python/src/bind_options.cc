@@ -166,6 +166,7 @@ void bind_options(nb::module_& m) {
       .def_rw("file", &Adapter::file)
       .def_rw("scale", &Adapter::scale);
   m.def("adapter_in", &adapter_in, nb::arg("name"));
+  m.def("check_adapter", &check_adapter, nb::arg("name"));
   nb::class_<PipelineOptions>(m, "PipelineOptions")
       .def(nb::init<>())
       .def("copy", [](const PipelineOptions& self) { return self; })

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from braid_engine import InputError, Pipeline
+from braid_engine._options import MODELS
 from braid_engine._program import PROGRAM
 from PIL import Image
 from shared import PROMPT, RUN, written_lora
@@ -73,6 +74,37 @@ class Loras(unittest.TestCase):
             self.pipe.load_lora_weights("/nowhere.safetensors")
         np.testing.assert_array_equal(self.drawn(), self.of_program(f"{self.files[0]}=0.5"))
 
+    def test_that_are_none_are_refused_when_they_are_loaded(self) -> None:
+        rubbish = Path(self.folder.name) / "rubbish.safetensors"
+        rubbish.write_bytes(b"rubbish")
+        model = MODELS / "demo/vae/diffusion_pytorch_model.safetensors"
+        for source in (rubbish, model):
+            with self.assertRaisesRegex(InputError, source.name):
+                self.pipe.load_lora_weights(source, adapter_name="a")
+            self.assertEqual(self.pipe.get_list_adapters(), {"transformer": []})
+        self.pipe.load_lora_weights(self.files[0], adapter_name="a")
+        with self.assertRaisesRegex(InputError, "rubbish"):
+            self.pipe.load_lora_weights(rubbish, adapter_name="b")
+        self.assertEqual(self.pipe.get_active_adapters(), ["a"])
+        with self.assertRaisesRegex(TypeError, "an adapter's weight should be a number, it is 'x'"):
+            self.pipe.set_adapters("a", "x")
+
+    def test_leave_the_first_name_active_when_the_active_one_is_deleted(self) -> None:
+        for name in "cab":
+            self.pipe.load_lora_weights(self.files[0], adapter_name=name)
+        self.pipe.set_adapters(["a", "b"], [0.5, 1.0])
+        self.pipe.set_adapters(["b", "c"])
+        self.pipe.delete_adapters("c")
+        self.assertEqual(self.pipe.get_active_adapters(), ["b"])
+        with self.assertWarnsRegex(UserWarning, "'b' was the only active one: 'a' is active now") as caught:
+            self.pipe.delete_adapters("b")
+        self.assertEqual((caught.filename, self.pipe.get_active_adapters()), (__file__, ["a"]))
+        np.testing.assert_array_equal(self.drawn(), self.of_program(f"{self.files[0]}=0.5"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.pipe.delete_adapters("a")  # the last
+        self.assertEqual(self.pipe.get_active_adapters(), [])
+
     def test_are_found_after_the_folder_is_changed(self) -> None:
         self.addCleanup(os.chdir, Path.cwd())
         os.chdir(self.folder.name)
@@ -118,9 +150,8 @@ class Loras(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, r"na\\xffme/a.safetensors holds .* no use for: .*to_nothing"):
             self.drawn()
         (folder / "b.safetensors").write_bytes(b"rubbish")
-        self.pipe.load_lora_weights(folder / "b.safetensors")
         with self.assertRaisesRegex(InputError, r"na\\xffme/b.safetensors"):
-            self.drawn()
+            self.pipe.load_lora_weights(folder / "b.safetensors")
         with self.assertRaisesRegex(InputError, r"there is no model at .*na\\xffme/c"):
             Pipeline.from_pretrained(folder / "c")
 

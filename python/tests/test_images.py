@@ -99,6 +99,13 @@ class Forms(unittest.TestCase):
         self.check_start(path, wide, older)
         self.check_start(self.saved(wide, transparency=int(grey[20, 30])))
 
+    def test_multiplied_by_their_alpha_are_as_before(self) -> None:
+        clear = clear_on_the_left(mandelbrot())
+        grey = clear.convert("LA")
+        for image, multiplied in ((clear, clear.convert("RGBa")), (grey, grey.convert("La"))):
+            with self.subTest(multiplied.mode):
+                self.check_start(self.saved(image), image, multiplied)
+
     def test_in_modes_without_a_white_are_named(self) -> None:
         for mode in ("I", "F"):
             with self.assertRaisesRegex(ValueError, f"it has Pillow's mode '{mode}', whose white is not known"):

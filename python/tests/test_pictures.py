@@ -137,6 +137,31 @@ class Refusals(unittest.TestCase):
         self.assertIn("the list is empty", self.refusal(ValueError, sigmas=[]))
         self.assertIn("it has 'timestep'", self.refusal(ValueError, callback_on_step_end_tensor_inputs=["timestep"]))
 
+    def test_name_arguments_of_other_kinds(self) -> None:
+        a_number = ("guidance_scale", "true_cfg_scale", "guidance_rescale", "cfg_norm_cap", "cfg_until", "strength", "mask_blur")
+        for name in a_number:
+            for wrong in ("a", "3", [1, 2]):
+                self.assertIn(f"{name} should be a number, it is {wrong!r}", self.refusal(TypeError, **{name: wrong}))
+        for name in ("width", "num_inference_steps", "num_images_per_prompt", "padding_mask_crop", "layers"):
+            self.assertIn(f"{name} should be a whole number, it is 'a'", self.refusal(TypeError, **{name: "a"}))
+            self.assertIn(f"{name} should be a whole number of 32 bits", self.refusal(ValueError, **{name: 1 << 40}))
+        for name in ("sigmas", "reference_scales"):
+            self.assertIn(f"{name} should be a list of numbers, it is 3", self.refusal(TypeError, **{name: 3}))
+            self.assertIn(f"each of {name} should be a number, it is 'a'", self.refusal(TypeError, **{name: ["a"]}))
+        scale = {"control_image": np.zeros((8, 8, 3), np.uint8), "controlnet_conditioning_scale": "a"}
+        self.assertIn("controlnet_conditioning_scale should be a number", self.refusal(TypeError, **scale))
+        self.assertIn("joint_attention_kwargs should be a", self.refusal(TypeError, joint_attention_kwargs={"scale": "a"}))
+        self.assertIn("boxes should be a string with a JSON array, it is 3", self.refusal(TypeError, boxes=3))
+        self.assertIn("latents should be an array or a tensor of numbers", self.refusal(TypeError, latents="x"))
+        for name in ("callback_on_step_end", "preview"):
+            self.assertIn(f"{name} should be a function, it is 3", self.refusal(TypeError, **{name: 3}))
+
+    def test_name_texts_that_are_none(self) -> None:
+        half = "\ud800"
+        for name in ("prompt", "prompt_2", "negative_prompt", "boxes"):
+            self.assertIn(f"{name} should be text, it has half of a surrogate", self.refusal(ValueError, **{name: half}))
+        self.assertIn("prompt should be text", self.refusal(ValueError, prompt=[PROMPT, half]))
+
     def test_take_seeds_and_sizes_of_numpy(self) -> None:
         pipe = pipeline()
         wanted = np.asarray(pipe(PROMPT, generator=9, **RUN).images[0])
@@ -161,8 +186,23 @@ class Refusals(unittest.TestCase):
         }.items():
             with self.subTest(match), self.assertRaisesRegex(ValueError, match):
                 load(**arguments)
-        with self.assertRaisesRegex(TypeError, "no 'devises'"):
-            load(devises=[0])
+        for match, arguments in {
+            "no 'devises'": {"devises": [0]},
+            "threads should be a whole number, it is 'a'": {"threads": "a"},
+            "components should be a path, it is 3": {"components": 3},
+            "controlnets should be a path, it is 3": {"controlnets": [3]},
+            "layout.tp cannot be 'x'; it is 1": {"layout": {"tp": "x"}},
+            "progress should be a function, it is 3": {"progress": 3},
+        }.items():
+            with self.subTest(match), self.assertRaisesRegex(TypeError, match):
+                load(**arguments)
+        for match, arguments in {
+            "threads should be a whole number of 32 bits, it is 1099511627776": {"threads": 1 << 40},
+            r"memory should be less than 2\^63 bytes": {"memory": 1 << 63},
+            "cache should have a number as its threshold, it is 'x'": {"cache": "accumulated:x"},
+        }.items():
+            with self.subTest(match), self.assertRaisesRegex(ValueError, match):
+                load(**arguments)
 
 
 if __name__ == "__main__":

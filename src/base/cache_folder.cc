@@ -1,17 +1,42 @@
 #include "base/cache_folder.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <vector>
 
 namespace braid {
+namespace {
+
+std::filesystem::path below(const std::filesystem::path& caches, const std::string& name) {
+  return caches / "braid" / name;
+}
+
+}  // namespace
+
+std::optional<std::string> home_folder() {
+  if (const auto* const home = std::getenv("HOME")) return home;
+  constexpr std::size_t kMostBytes = 1 << 20;
+  for (std::size_t bytes = 1 << 12; bytes <= kMostBytes; bytes *= 2) {
+    std::vector<char> texts(bytes);
+    passwd entry{};
+    passwd* found = nullptr;
+    const int failure = ::getpwuid_r(::getuid(), &entry, texts.data(), texts.size(), &found);
+    if (failure == ERANGE) continue;  // the texts need more room
+    if (failure != 0 || !found || !entry.pw_dir) return {};
+    return entry.pw_dir;
+  }
+  return {};
+}
 
 std::filesystem::path cache_folder(const std::string& name) {
-  const auto below = [&](const char* variable, const char* folder) {
-    const auto* const value = std::getenv(variable);
-    if (!value || *value == '\0') return std::filesystem::path();
-    return std::filesystem::path(value) / folder / "braid" / name;
-  };
-  const auto caches = below("XDG_CACHE_HOME", "");
-  return caches.empty() ? below("HOME", ".cache") : caches;
+  const auto* const caches = std::getenv("XDG_CACHE_HOME");
+  if (caches && *caches != '\0') return below(caches, name);
+  const auto home = home_folder();
+  if (!home || home->empty()) return {};
+  return below(std::filesystem::path(*home) / ".cache", name);
 }
 
 }  // namespace braid

@@ -53,6 +53,8 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   require_read(fd.get() >= 0, path);
   require_read(::fstat(fd.get(), &status) == 0, path);
+  require(!S_ISFIFO(status.st_mode), "cannot read ", path,
+          ": it is a pipe, and this is read from files only");
   require(S_ISREG(status.st_mode), "cannot read ", path, ": it is not a file");
   return fd.release();
 }

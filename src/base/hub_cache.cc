@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -93,9 +94,17 @@ std::string names_of(const std::vector<fs::path>& folders) {
   return names.empty() ? "none" : names;
 }
 
-// A ref names a commit; a commit may be given itself, or by how it begins.
-fs::path snapshot_in(const fs::path& repository, const std::string& revision) {
+// "org/name/file.gguf@revision", which pull takes as it was given.
+std::string text_of_name(const HubName& name) {
+  const auto inside = name.inside.empty() ? "" : "/" + name.inside.string();
+  return name.repository + inside + (name.revision.empty() ? "" : "@" + name.revision);
+}
+
+// The snapshot of `name` in its repository's folder. A ref names a commit; a commit may be given
+// itself, or by how it begins.
+fs::path snapshot_in(const fs::path& repository, const HubName& name) {
   constexpr std::size_t kShortestCommit = 4;
+  const auto& revision = name.revision;
   const auto all = folders_in(repository / kSnapshots);
   const auto wanted = revision.empty() ? std::string(kMain) : revision;
   const auto ref = repository / kRefs / wanted;
@@ -103,8 +112,8 @@ fs::path snapshot_in(const fs::path& repository, const std::string& revision) {
     const auto commit = first_line(ref);
     const auto snapshot = repository / kSnapshots / commit;
     require(is_plain_name(commit) && is_folder(snapshot), repository.string(), " has ", wanted,
-            " at the commit ", commit,
-            ", whose files were not downloaded; it has: ", names_of(all));
+            " at the commit ", commit, ", whose files were not downloaded; it has: ", names_of(all),
+            "; 'braid pull ", text_of_name(name), "' loads them");
     return snapshot;
   }
   std::vector<fs::path> same;
@@ -114,8 +123,8 @@ fs::path snapshot_in(const fs::path& repository, const std::string& revision) {
     });
   if (same.empty() && revision.empty() && all.size() == 1) return all.front();
   require(same.size() == 1, repository.string(), " has no revision ", wanted,
-          "; snapshots that were downloaded: ", names_of(all), "; 'braid pull ",
-          repository_of_folder(repository.filename().string()), "' loads it");
+          "; snapshots that were downloaded: ", names_of(all), "; 'braid pull ", text_of_name(name),
+          "' loads it");
   return same.front();
 }
 
@@ -175,7 +184,8 @@ fs::path hub_home() {
 
 fs::path expanded_path(const std::string& path) {
   const bool is_at_home = path == "~" || path.starts_with("~/");
-  return with_variables(is_at_home ? variable("HOME") + path.substr(1) : path);
+  const auto home = is_at_home ? home_folder() : std::nullopt;
+  return with_variables(home ? *home + path.substr(1) : path);
 }
 
 std::string repository_of_folder(const std::string& folder) {
@@ -218,10 +228,10 @@ std::optional<HubName> hub_name(const std::string& name) {
 fs::path find_in_hub(const HubName& name, const fs::path& cache) {
   const auto folder = cache / folder_of_repository(name.repository);
   if (!is_folder(folder)) return {};
-  const auto snapshot = snapshot_in(folder, name.revision);
+  const auto snapshot = snapshot_in(folder, name);
   if (name.inside.empty()) return snapshot;
   require(is_there(snapshot / name.inside), snapshot.string(), " has no ", name.inside.string(),
-          ": 'braid pull ", name.repository, "/", name.inside.string(), "' loads it");
+          ": 'braid pull ", text_of_name(name), "' loads it");
   return snapshot / name.inside;
 }
 
@@ -261,7 +271,8 @@ fs::path snapshot_of(const fs::path& path) {
   const auto place = place_in_cache(path);
   const bool is_above = place && place->rest.size() < 2;
   if (!is_above || !is_folder(place->folder / kSnapshots)) return path;
-  return snapshot_in(place->folder, "");
+  const auto repository = repository_of_folder(place->folder.filename().string());
+  return snapshot_in(place->folder, {.repository = repository, .inside = {}});
 }
 
 std::string model_name(const fs::path& path) {

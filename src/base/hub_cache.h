@@ -19,7 +19,7 @@ std::filesystem::path hub_cache();
 std::filesystem::path hub_home();
 
 // A path of huggingface_hub's variables, expanded as the library does: "~" at its beginning is the
-// user's home, "$NAME" and "${NAME}" are variables of the environment; unknown ones stay.
+// home_folder(), "$NAME" and "${NAME}" are variables of the environment; unknown ones stay.
 std::filesystem::path expanded_path(const std::string& path);
 
 // A name in the cache: "org/name", "org/name@revision", "org/name/file.gguf".

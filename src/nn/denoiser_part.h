@@ -40,7 +40,8 @@ struct DenoiserPart {
 // appends what the part modulates and refines to that of the parts before.
 PredictPart joined_to(DenoiserPart& whole, DenoiserPart part);
 
-// Wraps a model that has all four functions.
+// Wraps a model that has these five functions. A family whose model refines its text sets `refine`
+// itself; whoever puts the part under a layout sets `text`.
 template <class Model>
 DenoiserPart part_of(std::shared_ptr<const Model> model) {
   return {

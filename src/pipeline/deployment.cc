@@ -105,6 +105,19 @@ void say_unknown_layers(const DeployOptions& asked, const Family& family, bool i
   }
 }
 
+// A negative number would otherwise stand for no limit, or for all.
+void check_limits(const PipelineOptions& o) {
+  const auto& budget = o.memory.budget;
+  require(budget.device >= 0, "memory.budget.device should be at least 0 bytes, it is ",
+          budget.device);
+  require(budget.host >= 0, "memory.budget.host should be at least 0 bytes, it is ", budget.host);
+  require(o.memory.offload.resident >= -1,
+          "memory.offload.resident should be a number of groups, or -1 for all, it is ",
+          o.memory.offload.resident);
+  require(o.condition_cache >= 0, "condition_cache should be at least 0 bytes, it is ",
+          o.condition_cache);
+}
+
 // Names each rank's device. "cuda" means each process's own.
 std::vector<std::string> names_by_rank(const PipelineOptions& options, int num_ranks,
                                        bool are_threads) {
@@ -222,17 +235,19 @@ std::shared_ptr<const TemporaryPages> made_pages() {
   }
 }
 
-// The plan for d's budget, with files in a temporary folder if only they make it fit.
+// The plan for d's budget, with files in a temporary folder if only they make it fit. A refusal
+// names what is lacking with them.
 MemoryPlan plan_in_files(Deployment& d, const Request& request) {
+  auto& folder = d.options.memory.offload.folder;
   try {
     return plan_memory(d, request);
-  } catch (const DoesNotFit& refusal) {
-    if (d.options.memory.fit != Fit::kAuto || !files_would_help(refusal)) throw;
+  } catch (const DoesNotFit&) {
+    if (d.options.memory.fit != Fit::kAuto || !folder.empty()) throw;
   }
+  folder = "pages";  // of any name, to plan
+  auto plan = plan_memory(d, request);
   d.pages = made_pages();
-  const auto& folder = d.pages->folder();
-  d.options.memory.offload.folder = folder;
-  const auto plan = plan_memory(d, request);
+  plan.memory.offload.folder = folder = d.pages->folder();
   const auto room = std::filesystem::space(folder).available;
   require(std::uint64_t(plan.files) <= room, "the weights need files of ",
           readable_bytes(double(plan.files)), ", but ", folder.parent_path(), " has room for ",
@@ -272,6 +287,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   auto host = where;
   take_older_names(asked.pipeline.layout);
   if (asked.pipeline.layout.ranks == Ranks::kThreads) host.launch.reset();
+  check_limits(asked.pipeline);
   check_shares_fit(asked.pipeline.layout, host);
   for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
     (void)host.device(device_of_rank(name, host));

@@ -66,7 +66,7 @@ Condition Encoders::encode_or_recall(const Prompt& prompt, int max_sequence_leng
     std::vector<std::string> warnings;
     const auto keep_warning = [&](const std::string& sentence) {
       warnings.push_back(sentence);
-      if (warn) warn(sentence);
+      warn(sentence);
     };
     const auto made = encode_now(prompt, max_sequence_length, keep_warning);
     if (is_first)
@@ -76,16 +76,21 @@ Condition Encoders::encode_or_recall(const Prompt& prompt, int max_sequence_leng
   }
   const auto nothing = at::empty({0}, like_);
   if (!known) return {.text_BTC = nothing, .pooled_BC = nothing};
-  for (const auto& sentence : known->warnings)
-    if (warn) warn(sentence);
+  for (const auto& sentence : known->warnings) warn(sentence);
   const auto here = [&](const Tensor& x) { return x.defined() ? x.to(like_.device()) : x; };
   return {.text_BTC = here(known->tensors[0]),
           .pooled_BC = here(known->tensors[1]),
           .places_R = here(known->tensors[2])};
 }
 
+// Warnings are told where the other ranks wait without a deadline: tensor parallel ones encode,
+// too.
 Condition Encoders::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
-  const auto mine = encode_or_recall(prompt, max_sequence_length, warn);
+  std::vector<std::string> warnings;
+  const auto keep_warning = [&](const std::string& sentence) { warnings.push_back(sentence); };
+  const auto mine = encode_or_recall(prompt, max_sequence_length, keep_warning);
+  for (const auto& sentence : warnings)
+    if (warn) warn(sentence);
   mesh_.world.await();
   Condition all{.text_BTC = mesh_.world.broadcast(mine.text_BTC, 0), .pooled_BC = {}};
   if (family_->shape().pooled_width > 0) all.pooled_BC = mesh_.world.broadcast(mine.pooled_BC, 0);

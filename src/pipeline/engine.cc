@@ -275,7 +275,7 @@ ModelInfo info_of(const Description& description) {
 
 Generated Engine::generate(const Request& request, const Hooks& hooks,
                            const RunOptions& options) const {
-  const std::scoped_lock lock(one_request_at_a_time_);
+  const auto turn = turns_.take(hooks.stop);
   std::vector<std::string> warnings;
   const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
   const auto settings = settle(request, {.warning = keep});
@@ -293,6 +293,8 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
     const c10::DeviceGuard on(device);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
+    require(!is_first || hooks.preview_interval >= 0,
+            "preview_interval should be at least 0 seconds, it is ", hooks.preview_interval);
     auto& model = *models_[std::size_t(world.rank())];
     check_same_request(world, deployment_, request, settings, adapters);
     model.adapt(adapters, is_first ? hooks.warning : Warn());

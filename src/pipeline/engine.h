@@ -1,8 +1,6 @@
 // A loaded model that answers requests; the public Pipeline wraps it and the program uses it.
 #pragma once
 
-#include <mutex>
-
 #include "braid/braid.h"
 #include "comm/world.h"
 #include "pipeline/deployment.h"
@@ -10,6 +8,7 @@
 #include "pipeline/memory/peaks.h"
 #include "pipeline/model.h"
 #include "pipeline/run_facts.h"
+#include "pipeline/turns.h"
 #include "weights/adapters/adapter_shelf.h"
 
 namespace braid {
@@ -38,6 +37,7 @@ class Engine {
   ModelInfo info() const;
   const Deployment& deployment() const { return deployment_; }
   const LoadFacts& loaded() const { return loaded_; }
+  bool is_here() const { return turns_.is_here(); }  // false in a child of fork()
 
  private:
   void load_rank(const Group& world, const Hooks& hooks);
@@ -53,8 +53,8 @@ class Engine {
   LoadFacts loaded_;
   std::optional<LinkSpec> link_speed_;  // the first rank's process has it, if it was measured
   std::unique_ptr<PeakMeter> meter_;
-  mutable std::mutex one_request_at_a_time_;
-  mutable bool has_judged_link_ = false;  // under that lock
+  const Turns turns_{"pipeline"};
+  mutable bool has_judged_link_ = false;  // in a turn
 };
 
 // What may be asked of a model, from its config files alone.

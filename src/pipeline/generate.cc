@@ -72,6 +72,7 @@ void Run::report(const Progress& progress) {
   model_.mesh().world.await();  // a step takes longer with more pictures
   begin(progress.phase);
   if (hooks_.progress) hooks_.progress(progress);
+  model_.mesh().world.await();  // a callback takes as long as it likes
 }
 
 // Ranks agree on something in every phase, so none falls a phase behind.
@@ -281,7 +282,7 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
     modulate_controls(job, evaluations, model_.denoisers().controls());
   }
   const auto before = traffic_of(model_.mesh());
-  StepPace pace(model_.device());
+  StepPace pace(model_.device(), model_.mesh().world);
   Previews previews(model_, hooks_, settings_.size(), my_share(round).first);
   auto next = job.latents_BNC;  // for ranks without pictures, which take no steps
   const auto on_step = [&](const StepTaken& taken) {
@@ -295,8 +296,9 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
     end_step(taken.done, schedule.timesteps[std::size_t(taken.done - 1)], round, next);
   };
   if (has_pictures)
-    return denoise(std::bind_front(&OncePerPicture::predict, &*once),
-                   model_.family().description().schedule, schedule, std::move(job), on_step);
+    return pace.finished(denoise(std::bind_front(&OncePerPicture::predict, &*once),
+                                 model_.family().description().schedule, schedule, std::move(job),
+                                 on_step));
   for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }

@@ -4,10 +4,23 @@
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 
 namespace braid {
+namespace {
+
+// How many values a shape has; unset for one that no tensor can have. Sizes of 0 count as 1 in
+// strides.
+std::optional<std::int64_t> count_of(at::IntArrayRef shape) {
+  std::int64_t stride = 1;
+  for (const auto n : shape)
+    if (n < 0 || __builtin_mul_overflow(stride, std::max<std::int64_t>(n, 1), &stride)) return {};
+  return std::ranges::find(shape, 0) == shape.end() ? stride : 0;
+}
+
+}  // namespace
 
 Latents latents_of(const at::Tensor& x) {
   const auto copy = x.to(at::kCPU, at::kFloat).contiguous();
@@ -19,9 +32,8 @@ at::Tensor tensor_in(const char* name, const Latents& latents, std::int64_t dims
   const at::IntArrayRef shape = latents.shape;
   require(std::int64_t(shape.size()) == dims, name, " should have ", dims,
           " dimensions, they have ", shape.size());
-  const bool has_sizes = std::ranges::all_of(shape, [](std::int64_t n) { return n >= 0; });
-  require(has_sizes && c10::multiply_integers(shape) == std::int64_t(latents.values.size()), name,
-          " of shape ", shape, " have ", latents.values.size(), " values");
+  require(count_of(shape) == std::int64_t(latents.values.size()), name, " of shape ", shape,
+          " have ", latents.values.size(), " values");
   return at::tensor(latents.values).view(shape);
 }
 

@@ -5,8 +5,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
-#include <mutex>
-
 #include "base/error.h"
 #include "models/vae/model.h"
 #include "pipeline/devices.h"
@@ -14,6 +12,7 @@
 #include "pipeline/latents.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/rank_threads.h"
+#include "pipeline/turns.h"
 
 namespace braid {
 namespace {
@@ -81,9 +80,11 @@ class PictureAutoencoder::State {
     });
   }
 
+  bool is_here() const { return turns_.is_here(); }
+
  private:
   void on_device(const Hooks& hooks, const std::function<void(const Group&)>& body) const {
-    const std::scoped_lock lock(one_at_a_time_);
+    const auto turn = turns_.take(hooks.stop);
     const auto run = [&](const Group& world) {
       const c10::InferenceMode guard;
       const c10::DeviceGuard on(device_);
@@ -113,23 +114,23 @@ class PictureAutoencoder::State {
   at::Device device_;
   at::TensorOptions like_;  // dtype and device to compute in
   std::optional<Vae> vae_;
-  mutable std::mutex one_at_a_time_;
+  const Turns turns_{"autoencoder"};
 };
 
 PictureAutoencoder::PictureAutoencoder(const PipelineOptions& options, const Hooks& hooks)
     : state_(std::make_unique<State>(options, hooks)) {}
 PictureAutoencoder::PictureAutoencoder(PictureAutoencoder&&) noexcept = default;
 PictureAutoencoder& PictureAutoencoder::operator=(PictureAutoencoder&&) noexcept = default;
-PictureAutoencoder::~PictureAutoencoder() = default;
+PictureAutoencoder::~PictureAutoencoder() { end_where_made(state_); }
 
 Latents PictureAutoencoder::decode(const Latents& latents, VaeTiling tiling,
                                    const Hooks& hooks) const {
-  return state_->decode(latents, tiling, hooks);
+  return held(state_, "autoencoder").decode(latents, tiling, hooks);
 }
 
 Latents PictureAutoencoder::encode(const Latents& pictures, VaeTiling tiling,
                                    const Hooks& hooks) const {
-  return state_->encode(pictures, tiling, hooks);
+  return held(state_, "autoencoder").encode(pictures, tiling, hooks);
 }
 
 }  // namespace braid

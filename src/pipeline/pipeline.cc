@@ -8,6 +8,8 @@ class Pipeline::State {
  public:
   State(const PipelineOptions& options, const Hooks& hooks) : engine(options, hooks) {}
 
+  bool is_here() const { return engine.is_here(); }
+
   Engine engine;
 };
 
@@ -15,18 +17,18 @@ Pipeline::Pipeline(const PipelineOptions& options, const Hooks& hooks)
     : state_(std::make_unique<State>(options, hooks)) {}
 Pipeline::Pipeline(Pipeline&&) noexcept = default;
 Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
-Pipeline::~Pipeline() = default;
+Pipeline::~Pipeline() { end_where_made(state_); }
 
 std::vector<Picture> Pipeline::generate(const Request& request, const Hooks& hooks) const {
-  const auto& engine = state_->engine;
+  const auto& engine = held(state_, "pipeline").engine;
   return engine.generate(engine.deployment().tiled(request), hooks).pictures;
 }
 
 Request Pipeline::complete(const Request& request, const Hooks& hooks) const {
-  return state_->engine.complete(request, hooks);
+  return held(state_, "pipeline").engine.complete(request, hooks);
 }
 
-ModelInfo Pipeline::info() const { return state_->engine.info(); }
+ModelInfo Pipeline::info() const { return held(state_, "pipeline").engine.info(); }
 
 std::string version() { return BRAID_VERSION; }
 

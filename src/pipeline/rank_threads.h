@@ -5,8 +5,8 @@
 
 namespace braid {
 
-// options.threads, or one per core, shared evenly by `num_ranks` ranks; at least one. Throws
-// InputError.
+// options.threads, or else LibTorch's number for the process (OMP_NUM_THREADS, one per core),
+// shared evenly by `num_ranks` ranks; at least one. Throws InputError.
 int threads_per_rank(const PipelineOptions& options, int num_ranks);
 
 // While it lives, the calling thread computes with `threads` threads.

@@ -5,13 +5,12 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
-#include <mutex>
-
 #include "base/error.h"
 #include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/engine.h"
 #include "pipeline/latents.h"
 #include "pipeline/rank_threads.h"
+#include "pipeline/turns.h"
 
 namespace braid {
 
@@ -39,6 +38,13 @@ Tensor per_picture(const char* name, const std::vector<float>& values, std::int6
 void check_width(const char* name, const Tensor& x, std::int64_t width) {
   require(x.size(-1) == width, name, " should be ", width, " wide, they are ", x.size(-1));
 }
+
+void check_num_pictures(const char* name, const Tensor& x, std::int64_t pictures) {
+  require(x.size(0) == pictures, "there are latents of ", pictures, " pictures, but ", name, " of ",
+          x.size(0));
+}
+
+bool is_given(const Latents& x) { return !x.shape.empty() || !x.values.empty(); }
 
 bool takes_residuals(const Deployment& deployment) {
   return deployment.files && deployment.files->family->takes_controlnets;
@@ -82,6 +88,24 @@ void check_reference_places(const TransformerInput& e, const Family& family) {
           " tokens of references, but ", e.num_references, " such tokens");
 }
 
+// The positions of all tokens: the caller's, or those of a picture of the given size.
+void place_tokens(InputTensors& c, const TransformerInput& e, const Family& family) {
+  const auto num_tokens = c.latents_BNC.size(1);
+  if (is_given(e.latent_ids) || is_given(e.text_ids)) {
+    c.latent_ids_NA = tensor_in("positions of latents", e.latent_ids, 2);
+    c.text_ids_TA = tensor_in("positions of text", e.text_ids, 2);
+    require(c.latent_ids_NA.size(0) == num_tokens && c.text_ids_TA.size(0) == c.text_BTC.size(1),
+            "there should be a position for each token");
+    return;
+  }
+  require(e.num_references == 0, "there are ", e.num_references,
+          " tokens of references: they need positions");
+  require(e.width > 0 && e.height > 0, "a picture's width and height should be above 0, they are ",
+          e.width, " and ", e.height);
+  require(family.num_tokens(c.size) == num_tokens, "a picture of ", e.width, "x", e.height, " has ",
+          family.num_tokens(c.size), " tokens, not ", num_tokens);
+}
+
 InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deployment) {
   const auto& family = *deployment.family;
   const auto& shape = family.shape();
@@ -89,15 +113,16 @@ InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deplo
                  .size = {.width = e.width, .height = e.height}};
   const auto latents = tensor_in("latents", e.latents, 3);
   const auto pictures = latents.size(0);
+  require(latents.numel() > 0, "latents of shape ", latents.sizes(), " have 0 values");
   check_width("latents", latents, shape.in_width + shape.extra_width);
   check_width("text embeddings", c.text_BTC, shape.text_width);
-  require(c.text_BTC.size(0) == pictures, "there are latents of ", pictures,
-          " pictures, but text embeddings of ", c.text_BTC.size(0));
+  check_num_pictures("text embeddings", c.text_BTC, pictures);
   c.latents_BNC = latents.narrow(2, 0, shape.in_width);
   if (shape.extra_width > 0) c.beside_BNC = latents.narrow(2, shape.in_width, shape.extra_width);
   if (shape.pooled_width > 0) {
     c.pooled_BC = tensor_in("pooled embeddings", e.pooled, 2);
     check_width("pooled embeddings", c.pooled_BC, shape.pooled_width);
+    check_num_pictures("pooled embeddings", c.pooled_BC, pictures);
   }
   require(e.num_references >= 0 && e.num_references < latents.size(1), "there are ",
           latents.size(1), " tokens, of which ", e.num_references, " should be references");
@@ -112,18 +137,7 @@ InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deplo
                                          deployment),
                  .singles = residuals_in("residuals of single blocks", e.single_residuals, latents,
                                          deployment)};
-  if (!e.latent_ids.values.empty()) {
-    c.latent_ids_NA = tensor_in("positions of latents", e.latent_ids, 2);
-    c.text_ids_TA = tensor_in("positions of text", e.text_ids, 2);
-    require(
-        c.latent_ids_NA.size(0) == latents.size(1) && c.text_ids_TA.size(0) == c.text_BTC.size(1),
-        "there should be a position for each token");
-  } else {
-    require(e.num_references == 0, "there are ", e.num_references,
-            " tokens of references: they need positions");
-    require(family.num_tokens(c.size) == latents.size(1), "a picture of ", e.width, "x", e.height,
-            " has ", family.num_tokens(c.size), " tokens, not ", latents.size(1));
-  }
+  place_tokens(c, e, family);
   return c;
 }
 
@@ -233,7 +247,7 @@ class Transformer::State {
   }
 
   Latents velocity(const TransformerInput& evaluation, const Hooks& hooks) const {
-    const std::scoped_lock lock(one_at_a_time_);
+    const auto turn = turns_.take(hooks.stop);
     const auto& family = *deployment_.family;
     const c10::InferenceMode guard;
     const auto tensors = tensors_of_input(evaluation, deployment_);
@@ -245,6 +259,8 @@ class Transformer::State {
     });
     return velocity;
   }
+
+  bool is_here() const { return turns_.is_here(); }
 
  private:
   void on_ranks(const Hooks& hooks,
@@ -270,17 +286,17 @@ class Transformer::State {
   std::unique_ptr<World> world_;
   int threads_;
   std::vector<std::unique_ptr<const Denoisers>> denoisers_;  // by rank; those in this process
-  mutable std::mutex one_at_a_time_;
+  const Turns turns_{"transformer"};
 };
 
 Transformer::Transformer(const PipelineOptions& options, const Hooks& hooks)
     : state_(std::make_unique<State>(options, hooks)) {}
 Transformer::Transformer(Transformer&&) noexcept = default;
 Transformer& Transformer::operator=(Transformer&&) noexcept = default;
-Transformer::~Transformer() = default;
+Transformer::~Transformer() { end_where_made(state_); }
 
 Latents Transformer::velocity(const TransformerInput& evaluation, const Hooks& hooks) const {
-  return state_->velocity(evaluation, hooks);
+  return held(state_, "transformer").velocity(evaluation, hooks);
 }
 
 }  // namespace braid

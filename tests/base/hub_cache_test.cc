@@ -3,10 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <map>
 
+#include "base/cache_folder.h"
 #include "base/file.h"
 #include "message_of.h"
 #include "temporary_folder.h"
@@ -87,6 +90,15 @@ TEST_F(HubCache, NamesTheRevisionsThatItHas) {
   EXPECT_EQ(found("org/A-1.dev"), snapshot(kSecond)) << "the only one";
 }
 
+// The command that a refusal names loads what was asked for.
+TEST_F(HubCache, SaysHowWhatIsMissingIsLoaded) {
+  for (const std::string name :
+       {"org/A-1.dev@v2", "org/A-1.dev/a.gguf@v2", "org/A-1.dev/b.gguf", "org/A-1.dev/b.gguf@pr/7"})
+    EXPECT_THAT(refusal(name), HasSubstr("'braid pull " + name + "' loads it")) << name;
+  fs::remove_all(snapshot(kSecond));
+  EXPECT_THAT(refusal("org/A-1.dev@pr/7"), HasSubstr("'braid pull org/A-1.dev@pr/7' loads them"));
+}
+
 TEST_F(HubCache, ListsItsRevisions) {
   const fs::path only = folder_ / "models--org--B" / "snapshots" / kSecond;
   fs::create_directories(only);
@@ -134,6 +146,21 @@ TEST_F(HubCache, IsWhereTheEnvironmentSays) {
   expect("/old");
   set["HF_HUB_CACHE"] = "/new";
   expect("/new");
+}
+
+// A service has no HOME: the library asks the password file then.
+TEST_F(HubCache, IsInTheHomeOfThePasswordFileWithoutAnotherOne) {
+  const auto* const entry = ::getpwuid(::getuid());
+  if (!entry) GTEST_SKIP() << "this user has no entry in the password file";
+  const auto home = fs::path(entry->pw_dir);
+  const Variables variables({});
+  EXPECT_EQ(home_folder(), entry->pw_dir);
+  EXPECT_EQ(hub_cache(), home / ".cache/huggingface/hub");
+  EXPECT_EQ(expanded_path("~/a"), home / "a");
+  EXPECT_EQ(cache_folder("speeds"), home / ".cache/braid/speeds");
+  ::setenv("HOME", "", 1);  // is a home
+  EXPECT_EQ(expanded_path("~/a"), "/a");
+  EXPECT_EQ(cache_folder("speeds"), "");
 }
 
 // Expected values are those of os.path.expandvars(os.path.expanduser(path)).

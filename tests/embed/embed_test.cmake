@@ -10,6 +10,15 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
+# Runs what should fail with output that matches `pattern`.
+function(refuse what pattern)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output
+    ERROR_VARIABLE output)
+  if(status EQUAL 0 OR NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "${what} should fail for '${pattern}' (${status}):\n${output}")
+  endif()
+endfunction()
+
 # Installed under one name and used under another: the tree can be moved.
 set(work ${build}/embed)
 file(REMOVE_RECURSE ${work})
@@ -32,6 +41,21 @@ endif()
 
 # The installed program finds the installed model by itself.
 run("braid" ${work}/moved/bin/braid generate -q --steps 1 -o ${work}/braid.png "a red circle")
+
+# A program that lays out the standard library in another way would crash: it does not compile.
+foreach(other _GLIBCXX_DEBUG _GLIBCXX_USE_CXX11_ABI=0)
+  refuse("compilation with ${other}" "libbraid.so is compiled with" ${compiler} -std=c++20
+    -fsyntax-only -D${other} -I${work}/moved/include ${source}/examples/embed/main.cc)
+endforeach()
+
+# The package is found only with the LibTorch that the library loads.
+file(COPY ${work}/moved/lib/cmake/Braid DESTINATION ${work}/alone)
+file(READ ${work}/alone/Braid/BraidConfig.cmake config)
+string(REGEX REPLACE "(Braid_LIBTORCH )\"[^\"]+\"" "\\1\"/nowhere/torch\"" config "${config}")
+file(WRITE ${work}/alone/Braid/BraidConfig.cmake "${config}")
+refuse("find_package without LibTorch" "from[ \n]+/nowhere/torch" ${CMAKE_COMMAND}
+  -S ${source}/examples/embed -B ${work}/without -G Ninja -DBraid_DIR=${work}/alone/Braid
+  -DCMAKE_CXX_COMPILER=${compiler})
 
 # The library exports nothing but its interface.
 run("nm" nm --dynamic --defined-only --demangle ${work}/moved/lib/libbraid.so)

@@ -6,7 +6,9 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <functional>
 #include <map>
+#include <regex>
 
 #include "message_of.h"
 #include "pipeline/devices.h"
@@ -229,6 +231,29 @@ TEST(Deployment, RefusesARequestThatTheModelCannotTake) {
   EXPECT_THAT(refusal, HasSubstr("looks at no references"));
 }
 
+TEST(Deployment, RefusesToRunNoModel) {
+  EXPECT_THAT(message_of([] { (void)deploy(PipelineOptions()); }),
+              HasSubstr("no model is named: `model` should be a folder, a file or a name"));
+}
+
+// None of them stands for no limit.
+TEST(Deployment, RefusesNegativeLimits) {
+  const auto refusal = [](const std::function<void(PipelineOptions&)>& change) {
+    PipelineOptions options{.model = kDemo};
+    change(options);
+    return message_of([&] { (void)deploy(options); });
+  };
+  EXPECT_THAT(refusal([](auto& o) { o.memory.budget.device = -1; }),
+              HasSubstr("memory.budget.device should be at least 0 bytes, it is -1"));
+  EXPECT_THAT(refusal([](auto& o) { o.memory.budget.host = -5; }),
+              HasSubstr("memory.budget.host should be at least 0 bytes, it is -5"));
+  EXPECT_THAT(refusal([](auto& o) { o.memory.offload.resident = -2; }),
+              HasSubstr("memory.offload.resident should be"));
+  EXPECT_THAT(refusal([](auto& o) { o.condition_cache = -1; }),
+              HasSubstr("condition_cache should be at least 0 bytes, it is -1"));
+  EXPECT_EQ(refusal([](auto& o) { o.memory.offload.resident = -1; }), "") << "all";
+}
+
 // For one request decoding in tiles is what makes it fit.
 TEST(Deployment, DecodesInTilesIfThePlanDoes) {
   auto asked = flux_on_gpu();
@@ -306,6 +331,24 @@ TEST(Pipeline, FitsABudgetAsADeploymentDoes) {
             Pipeline({.model = kDemo, .dtype = Dtype::kFloat32}).generate(request).front().rgb);
   options.memory.fit = Fit::kAsAsked;
   EXPECT_THAT(message_of([&] { (void)Pipeline(options); }), HasSubstr("does not fit 180 MB"));
+}
+
+// Files are taken without being asked for, so the least that a refusal names is with them.
+TEST(Deployment, FitsTheLeastThatItsRefusalNames) {
+  for (const auto which : {&Budget::device, &Budget::host}) {
+    const auto within = [&](double megabytes) {
+      PipelineOptions options{.model = kDemo, .dtype = Dtype::kFloat32};
+      options.memory.fit = Fit::kAuto;
+      options.memory.budget.*which = std::int64_t(megabytes * 1e6);
+      return deploy(options);
+    };
+    const auto refusal = message_of([&] { (void)within(50); });
+    std::smatch least;
+    ASSERT_TRUE(std::regex_search(refusal, least, std::regex("at least ([0-9.]+) MB"))) << refusal;
+    const auto megabytes = std::stod(least[1]);  // of three digits
+    EXPECT_TRUE(within(megabytes + 1).pages) << refusal;
+    EXPECT_THAT(message_of([&] { (void)within(megabytes - 1); }), HasSubstr("does not fit"));
+  }
 }
 
 TEST(Deployment, RemovesItsFilesWithItsLastCopy) {

@@ -109,6 +109,11 @@ TEST(PictureAutoencoder, RefusesWhatDoesNotFitByName) {
   EXPECT_THAT(refusal(waves({16, 4, 4}, 1)), HasSubstr("should have 4 dimensions, they have 3"));
   EXPECT_THAT(refusal({.shape = {1, 16, 4, 4}, .values = {1, 2}}), HasSubstr("have 2 values"));
   EXPECT_THAT(refusal({.shape = {1, 16, 0, 4}, .values = {}}), HasSubstr("have 0 values"));
+  EXPECT_THAT(refusal(waves({-1, 16, -4, 4}, 1)), HasSubstr("latents of shape [-1, 16, -4, 4]"));
+  // These products are more than 64 bits hold: 0 in them, and 0 after a size of 0.
+  constexpr auto kHuge = std::int64_t(1) << 32;
+  EXPECT_THAT(refusal({.shape = {kHuge, 16, kHuge, 1}, .values = {}}), HasSubstr("have 0 values"));
+  EXPECT_THAT(refusal({.shape = {0, 16, kHuge, kHuge}, .values = {}}), HasSubstr("have 0 values"));
   EXPECT_THAT(message_of([&] {
                 (void)autoencoder.encode(waves({1, 3, 12, 16}, 1));
               }),

@@ -1,8 +1,12 @@
 // Previews resemble the final pictures and change no bit of them; a completed request runs as
 // given.
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "message_of.h"
 #include "pipeline/engine.h"
 #include "pipeline/sampling/latent_colors.h"
 
@@ -49,6 +53,15 @@ TEST(Previews, LookLikeThePictureAndChangeNoBit) {
   // 0.97 with diffusers' decoder and latents of this model: the map cannot be exact
   EXPECT_GT(likeness(previews.back(), alone.front()), 0.95);
   EXPECT_GT(likeness(previews[2], alone.front()), 0.8) << "the first steps show it already";
+}
+
+TEST(Previews, ComeAtIntervalsThatAreNumbers) {
+  const Engine engine({.model = kModel}, {});
+  const Request request{.prompts = {"a"}, .width = 32, .height = 32, .steps = 1};
+  for (const double interval : {-1.0, std::nan("")})
+    EXPECT_THAT(message_of([&] { (void)engine.generate(request, {.preview_interval = interval}); }),
+                testing::HasSubstr("preview_interval should be at least 0 seconds"));
+  EXPECT_EQ(engine.generate(request, {.preview_interval = 0.5}).pictures.size(), 1u);
 }
 
 // Those of the lowest layer, and of a picture with alpha: these models' are nearly clear.

@@ -109,4 +109,36 @@ TEST(Transformer, RefusesWhatDoesNotFitByName) {
               HasSubstr("one branch of guidance at a time"));
 }
 
+TEST(Transformer, RefusesShapesThatNoPicturesHave) {
+  const Transformer transformer(options_with());
+  auto input = input_of(0.37);
+  input.latents = waves({1, -12, -64}, 0.37);
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("latents of shape [1, -12, -64] have 768"));
+  input = input_of(0.37);
+  input.latents = {.shape = {0, 12, 64}, .values = {}};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("latents of shape [0, 12, 64] have 0 values"));
+  input = input_of(0.37);
+  input.text.shape = {std::int64_t(1) << 32, std::int64_t(1) << 32, 1};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("text embeddings of shape [4294967296, "));
+  input = input_of(0.37);
+  input.pooled = waves({2, 128}, 0.37);
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("1 pictures, but pooled embeddings of 2"));
+  input = input_of(0.37);
+  input.width = -64, input.height = -48;  // of as many tokens
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("should be above 0, they are -64 and -48"));
+}
+
+TEST(Transformer, TakesPositionsOfBothOrNone) {
+  const Transformer transformer(options_with());
+  auto input = input_of(0.37);
+  input.text_ids = waves({9, 3}, 0.37);
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("positions of latents should have 2 dim"));
+  input.latent_ids.shape = {12, 3};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("positions of latents of shape [12, 3] have"));
+  input.latent_ids = waves({12, 3}, 0.37);
+  EXPECT_EQ(refusal(transformer, input), "");
+  input.text_ids = {};
+  EXPECT_THAT(refusal(transformer, input), HasSubstr("positions of text should have 2 dim"));
+}
+
 }  // namespace braid::transformer_test

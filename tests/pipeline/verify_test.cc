@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "message_of.h"
 
 namespace braid::verify_test {
 
@@ -195,6 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"skip-reduce", {.tp = 2, .pp = 2}, "single_blocks.0 image"},
                     Case{"rank-noise", {.ulysses = 2}, "img_in"},
                     Case{"rank-noise", {.cfg = 2}, "img_in of branch 2"},
+                    Case{"rank-noise", {.ulysses = 2, .pp = 2}, "img_in"},
                     Case{"zero-timestep", {.dp = 3}, "double_blocks.0 image of picture 2"},
                     Case{"stale-kv", {.ring = 2, .cfg = 2}, "double_blocks.0 image"}),
     [](const auto& info) {
@@ -203,6 +205,36 @@ INSTANTIATE_TEST_SUITE_P(
       return name + "_pp" + std::to_string(info.param.layout.pp) + "_cfg" +
              std::to_string(info.param.layout.cfg) + "_dp" + std::to_string(info.param.layout.dp);
     });
+
+// A verdict on a fault that was never there would be taken for one on the proof.
+TEST(Verify, RefusesAFaultThatTheLayoutLeavesWithoutEffect) {
+  const auto refusal = [](const char* fault, const Layout& layout) {
+    return message_of([&] { (void)verdict_of(layout, fault_named(fault)); });
+  };
+  for (const auto* const fault : {"contiguous-slice", "skip-reduce"})
+    EXPECT_THAT(refusal(fault, {.ring = 2}),
+                testing::HasSubstr(std::string(fault) + " changes nothing in this layout: it needs "
+                                                        "tp above 1"));
+  for (const auto* const fault : {"drop-lse", "stale-kv"})
+    for (const auto& layout : {Layout{.tp = 2}, Layout{.ulysses = 2}})
+      EXPECT_THAT(refusal(fault, layout), testing::HasSubstr("it needs ring above 1"));
+  for (const auto* const fault : {"rank-noise", "zero-timestep"})
+    EXPECT_THAT(refusal(fault, {.pp = 2}), testing::HasSubstr("several ranks beside those of pp"));
+  for (const auto& [name, fault] : fault_names())
+    EXPECT_THAT(refusal(name.c_str(), {}), testing::HasSubstr(name + " changes nothing"));
+}
+
+// The layers of Krea 2 have inputs of one part each.
+TEST(Verify, RefusesAFaultThatTheModelLeavesWithoutEffect) {
+  const PipelineOptions model{
+      .model = kFixtures / "krea2/model", .dtype = Dtype::kFloat32, .layout = {.tp = 2}};
+  VerifyOptions options{.probe = {.width = 80, .height = 64, .max_sequence_length = 21}};
+  options.fault = Fault::kSkipReduce;
+  EXPECT_NE(verify(deploy(model), options).first_divergent(), nullptr);
+  options.fault = Fault::kContiguousSlice;
+  EXPECT_THAT(message_of([&] { (void)verify(deploy(model), options); }),
+              testing::HasSubstr("changes nothing in this model"));
+}
 
 TEST(Verify, NamesTheRankThatDiffers) {
   const auto verdict = verdict_of({.ulysses = 3}, Fault::kRankNoise);

@@ -158,6 +158,7 @@ void GenerateRun::tell_plans() {
     display_.say(text_of("layout ", layout_name(d.layout_plan->grid), ": predicted ",
                          readable_seconds(d.layout_plan->seconds_per_picture), " per picture"));
   if (!d.measured_flops.empty()) tell_shares();
+  if (const auto idle = idle_ranks_here(d, request_)) warn(*idle);
   if (const auto slower = slower_split_here(d, request_)) warn(*slower);
   if (const auto slower = slower_codes_here(d, request_)) display_.say(*slower);
   if (d.preset) display_.say(text_of("preset ", d.preset->name, ": ", d.preset->why));

@@ -7,6 +7,7 @@
 #include "app/print/readable.h"
 #include "base/error.h"
 #include "pipeline/planner/fastest.h"
+#include "pipeline/planner/planner.h"
 #include "pipeline/planner/slower_codes.h"
 
 namespace braid {
@@ -45,18 +46,20 @@ FitHere plan_here(Deployment deployment, const Budget& budget) {
     const auto plan = plan_memory(deployment, {});
     const auto flags = flags_of(plan.memory);
     return {.fits = true, .sentence = taken(plan) + (flags.empty() ? "" : ", with " + flags)};
-  } catch (const DoesNotFit& refusal) {
-    if (!files_would_help(refusal))
-      return {.sentence = std::string("does not fit: ") + refusal.what() +
-                          help_sentence(refusal, "generate")};
+  } catch (const DoesNotFit&) {
+    asked.offload.folder = "pages";  // generate makes temporary files then
   }
-  asked.offload.folder = "pages";
-  const auto plan = plan_memory(deployment, {});
-  auto memory = plan.memory;
-  memory.budget = budget;
-  return {.fits = true,
-          .sentence = taken(plan) + ", with " + readable_bytes(double(plan.files)) +
-                      " of temporary files and" + flags_of_budget(memory)};
+  try {
+    const auto plan = plan_memory(deployment, {});
+    auto memory = plan.memory;
+    memory.budget = budget;
+    return {.fits = true,
+            .sentence = taken(plan) + ", with " + readable_bytes(double(plan.files)) +
+                        " of temporary files and" + flags_of_budget(memory)};
+  } catch (const DoesNotFit& refusal) {
+    return {.sentence = std::string("does not fit: ") + refusal.what() +
+                        help_sentence(refusal, "generate")};
+  }
 }
 
 std::optional<std::string> shortage_here(const Deployment& deployment, const Request& request,
@@ -97,6 +100,12 @@ std::optional<std::string> slower_split_here(const Deployment& d, const Request&
                  readable_seconds(slower->split), " a picture, ", slower->device, " alone ",
                  readable_seconds(slower->alone), ": --device ", slower->device,
                  " without degrees is faster");
+}
+
+std::optional<std::string> idle_ranks_here(const Deployment& d, const Request& request) {
+  const auto refused = refused_layout(job_of(d, request), d.degrees());
+  if (!refused || refused->obstacle != Obstacle::kPictures) return {};
+  return refused->reason + ": such ranks only wait; a larger --num-images gives them work";
 }
 
 std::optional<std::string> slower_codes_here(const Deployment& d, const Request& request,

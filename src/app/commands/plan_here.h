@@ -32,6 +32,9 @@ std::optional<std::string> shortage_here(const Deployment& deployment, const Req
 std::optional<std::string> slower_split_here(const Deployment& deployment, const Request& request,
                                              const Host& host = this_host());
 
+// If the request has fewer pictures than data-parallel ranks: a sentence on those that only wait.
+std::optional<std::string> idle_ranks_here(const Deployment& deployment, const Request& request);
+
 // If the transformer's weights are in codes that one of the devices must widen before each product:
 // a sentence that says so.
 std::optional<std::string> slower_codes_here(const Deployment& deployment, const Request& request,

@@ -50,18 +50,31 @@ class PullRun {
                       .text = [&](const std::string& path) { return pull_->text_of_file(path); }},
                      name_.inside.string());
     const auto files = pull_->describe(paths);
-    const auto missing = pull_->bytes_missing(files);
-    if (flags_.dry_run) return list(files, missing);
+    auto missing = pull_->bytes_missing(files);
+    if (flags_.dry_run) {
+      if (flags_.verify) missing += bytes_damaged(files);
+      return list(files, missing);
+    }
     pull_->check_space(files);
     pull_->fetch(files);
     pull_->publish(files);
     display_.finish();
     if (flags_.json) {
-      print(json_text(json_of(files, missing)));
+      print(indented_json(json_of(files, missing)));
     } else {
       print((pull_->snapshot() / name_.inside).string() + "\n");
     }
     return kSuccess;
+  }
+
+  // They would be loaded again.
+  std::uint64_t bytes_damaged(const std::vector<net::HubFile>& files) {
+    std::uint64_t bytes = 0;
+    for (const auto& file : pull_->damaged(files)) {
+      display_.say(one_line(file.path) + " is damaged");
+      bytes += file.size;
+    }
+    return bytes;
   }
 
   net::PullHooks hooks() {
@@ -88,7 +101,7 @@ class PullRun {
 
   int list(const std::vector<net::HubFile>& files, std::uint64_t missing) const {
     if (flags_.json) {
-      print(json_text(json_of(files, missing)));
+      print(indented_json(json_of(files, missing)));
       return kSuccess;
     }
     std::string text;

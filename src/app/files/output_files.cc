@@ -182,6 +182,8 @@ fs::path OutputFiles::write(int number, std::string_view bytes) {
 }
 
 void require_writable(const std::string& flag, const fs::path& path) {
+  require(path != "-", flag, " - is no file: standard output is for what is printed; a file of ",
+          "this name is ./-");
   const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code unreachable;  // below a file, say: then it does not exist
   require(fs::exists(folder, unreachable), flag, " ", path.string(), ": there is no folder ",

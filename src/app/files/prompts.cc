@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "comm/launch.h"
+#include "pipeline/limits.h"
 
 namespace braid {
 namespace {
@@ -65,7 +66,8 @@ Request with_prompts(const GenerateFlags& flags) {
   }
   if (request.negative_prompt) check_text("--negative-prompt", *request.negative_prompt);
   const auto pictures = request.prompts.size() * std::size_t(request.num_images);
-  require(pictures <= 1'000'000, "at most 1000000 pictures can be made at once, ", pictures,
+  require(pictures <= std::size_t(kMostPictures), "at most ", kMostPictures,
+          " pictures can be made at once, ", pictures,
           " were asked for: lower --num-images or give fewer prompts");
   return request;
 }

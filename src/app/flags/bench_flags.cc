@@ -60,7 +60,12 @@ void check_together(const BenchFlags& f, const std::set<std::string>& given) {
 // What no configuration uses.
 std::vector<std::string> unused_flags(const std::vector<BenchConfiguration>& configurations) {
   const auto unused_by = [](const BenchConfiguration& c) {
-    return unused_memory_flags(c.denoiser.pipeline, c.denoiser.stated, Fit::kAsAsked);
+    const auto& options = c.denoiser.pipeline;
+    auto all = unused_memory_flags(options, c.denoiser.stated, Fit::kAsAsked);
+    for (auto& sentence : unused_layout_flags(options)) all.push_back(std::move(sentence));
+    for (auto& sentence : unused_request_flags(options, c.pictures))
+      all.push_back(std::move(sentence));
+    return all;
   };
   auto unused = unused_by(configurations.front());
   for (const auto& configuration : configurations) {

@@ -1,6 +1,7 @@
 #include "app/flags/flag_groups.h"
 
 #include "app/flags/option_names.h"
+#include "weights/files/folder_files.h"
 
 namespace braid {
 
@@ -43,7 +44,12 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
 
 void check_together(const ConvertFlags& f) {
   require(!f.options.model.empty(), "there is no model to convert: give --model PATH");
-  require(!f.options.out.empty(), "there is no path for the new model: give --output PATH");
+  const auto& out = f.options.out;
+  require(!out.empty(), "there is no path for the new model: give --output PATH");
+  require(out != "-", "--output - is no path: standard output takes no model");
+  const bool is_directory = f.options.form != ConvertOptions::Form::kSingleFile;
+  require(!is_directory || !is_weights_name(out), out.string(),
+          " is named as a file, a directory is written: give --single-file or another name");
 }
 
 }  // namespace braid

@@ -43,12 +43,41 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// " (did you mean --steps?)" if the command has a flag similar to `flag`.
+// " (did you mean --steps?)" if the command has a flag similar to `flag`, but not the same.
 std::string suggestion(const CLI::App& command, std::string_view flag) {
+  flag = flag.substr(0, flag.find('='));
   for (const auto* const option : command.get_options())
-    for (const auto& name : option->get_lnames())
-      if (edit_distance(flag, "--" + name) <= 2) return " (did you mean --" + name + "?)";
+    for (const auto& name : option->get_lnames()) {
+      const auto distance = edit_distance(flag, "--" + name);
+      if (distance > 0 && distance <= 2) return " (did you mean --" + name + "?)";
+    }
   return "";
+}
+
+bool has_flag(const CLI::App& command, const std::string& argument) {
+  return argument.starts_with('-') &&
+         command.get_option_no_throw(argument.substr(0, argument.find('='))) != nullptr;
+}
+
+// What to do with several words where a command takes one or none.
+std::string advice_on_words(const std::string& command) {
+  if (command == "generate") return "a prompt of several words goes in quotes";
+  if (command == "pull") return "pull takes one name: give each its own command";
+  if (command == "info") return "info takes one file: give each its own command";
+  return "braid " + command + " takes flags alone: braid " + command + " --help lists them";
+}
+
+enum class StandsAfterMark { kNo, kYes };  // after "--", where nothing is a flag
+
+[[noreturn]] void refuse_argument(const CLI::App& command, const std::string& argument,
+                                  StandsAfterMark place) {
+  const bool is_flag = argument.starts_with('-');
+  const bool is_late = place == StandsAfterMark::kYes || has_flag(command, argument);
+  require(!is_flag || is_late, "unknown flag ", in_quotes(argument), suggestion(command, argument),
+          ": braid ", command.get_name(), " --help lists them");
+  throw InputError(
+      text_of("unexpected argument ", in_quotes(argument), ": ",
+              is_flag ? "flags stand before --" : advice_on_words(command.get_name())));
 }
 
 // "help" is "--help", "help COMMAND" is "COMMAND --help".
@@ -175,12 +204,10 @@ void FlagReader::positional(const std::string& name, const std::string& help, st
 }
 
 void FlagReader::finish() {
+  auto place = StandsAfterMark::kNo;
   for (const auto& extra : command_.remaining()) {
-    if (extra == "--") continue;
-    require(!extra.starts_with('-'), "unknown flag ", in_quotes(extra), suggestion(command_, extra),
-            ": braid ", command_.get_name(), " --help lists them");
-    throw InputError(text_of("unexpected argument ", in_quotes(extra),
-                             ": a prompt or a name of several words goes in quotes"));
+    if (extra != "--") refuse_argument(command_, extra, place);
+    place = StandsAfterMark::kYes;
   }
   for (const auto& read : reads_) read();
 }
@@ -213,10 +240,15 @@ std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* a
   } catch (const CLI::ParseError& error) {
     throw InputError(one_line(error.what()));
   }
-  if (!app.get_subcommands().empty()) return {};
-  const auto unknown = app.remaining();
-  if (!unknown.empty()) refuse_command(app, unknown.front());
-  return ShowText{.text = app.help(), .was_asked_for = false};
+  const auto extras = app.remaining();
+  const auto commands = app.get_subcommands();
+  const bool is_command_first = !commands.empty() && commands.front()->get_name() == argv[1];
+  if (extras.empty() && commands.empty())
+    return ShowText{.text = app.help(), .was_asked_for = false};
+  if (extras.empty()) return {};
+  if (!is_command_first) refuse_command(app, extras.front());
+  // CLI11 leaves to the program what follows "--" and its command has no place for.
+  refuse_argument(*commands.front(), extras.front(), StandsAfterMark::kYes);
 }
 
 }  // namespace braid

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "app/machine/launched.h"
+#include "pipeline/engine.h"
+
 namespace braid {
 namespace {
 
@@ -22,6 +25,12 @@ bool may_offload(const PipelineOptions& o, const StatedMemory& stated, Fit fit) 
   if (offloads(m.offload)) return true;
   if (stated.transformer && stated.text && stated.vae) return false;
   return has_preset(m) || m.budget.is_set() || implies_budget(o, stated, fit);
+}
+
+bool is_one_rank(const PipelineOptions& o) {
+  const auto& layout = o.layout;
+  const bool may_be_several = layout.fit == Fit::kAuto || has_degrees(layout) || !o.devices.empty();
+  return !may_be_several && layout.layer_split == 1 && !is_launched();
 }
 
 }  // namespace
@@ -73,6 +82,45 @@ std::vector<std::string> unused_cache_flags(const CacheOptions& cache,
   if (cache.mode != CacheMode::kAccumulated && given.contains("--cache-polynomial"))
     unused.push_back(std::string("--cache-polynomial is not used: ") +
                      (is_off ? "--cache is off" : "only --cache accumulated applies it"));
+  return unused;
+}
+
+// Degrees that nobody gave are of cfg and ulysses.
+std::vector<std::string> unused_layout_flags(const PipelineOptions& options) {
+  const auto& layout = options.layout;
+  const Layout usual;
+  std::vector<std::string> unused;
+  const auto add = [&](bool is_given, const char* flag, const char* why) {
+    if (is_given) unused.push_back(std::string(flag) + " is not used: " + why);
+  };
+  const bool is_chosen = layout.fit == Fit::kAuto;
+  if (layout.tp == 1 && !is_chosen) {
+    add(layout.modulation != usual.modulation, "--tp-modulation", "there is no --tp");
+    add(layout.text != usual.text, "--text-encoder", "there is no --tp");
+  }
+  if (layout.ring == 1 && !is_chosen)
+    add(layout.ring_form != usual.ring_form, "--ring-form", "there is no --ring");
+  const bool waits = layout.deadline != usual.deadline;
+  const bool decodes_alone = layout.decode != usual.decode;
+  const bool sums_natively = layout.collectives != usual.collectives;
+  if ((!waits && !decodes_alone && !sums_natively) || !is_one_rank(options)) return unused;
+  add(decodes_alone, "--vae", "there is one rank");
+  add(sums_natively, "--collectives", "there is one rank");
+  add(waits, "--deadline", "there is one rank");
+  return unused;
+}
+
+std::vector<std::string> unused_request_flags(const PipelineOptions& options,
+                                              const PictureFlags& pictures) {
+  std::vector<std::string> unused;
+  if (options.adapters.empty() && options.adapter_mode != AdapterMode::kAuto)
+    unused.emplace_back("--lora-mode is not used: there is no --lora");
+  if (pictures.references.empty() && pictures.reference_cache != ReferenceCache::kAuto)
+    unused.emplace_back("--reference-cache is not used: there is no --reference");
+  const bool has_pictures = !pictures.init.empty() || !pictures.mask.empty() ||
+                            !pictures.references.empty() || !pictures.controls.empty();
+  if (!has_pictures && pictures.max_pixels != PictureFlags().max_pixels)
+    unused.emplace_back("--max-pixels is not used: there is no input picture");
   return unused;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/flags/picture_flags.h"
 #include "braid/braid.h"
 #include "pipeline/memory/stated.h"
 
@@ -24,5 +25,12 @@ std::vector<std::string> unused_quantize_flags(const Memory& memory, const State
 // "--cache-limit is not used: --cache is off". `given`: flags of the line.
 std::vector<std::string> unused_cache_flags(const CacheOptions& cache,
                                             const std::set<std::string>& given);
+
+// "--ring-form is not used: there is no --ring", for values other than the default.
+std::vector<std::string> unused_layout_flags(const PipelineOptions& options);
+
+// "--lora-mode is not used: there is no --lora", where the line alone brings LoRAs and pictures.
+std::vector<std::string> unused_request_flags(const PipelineOptions& options,
+                                              const PictureFlags& pictures);
 
 }  // namespace braid

@@ -42,6 +42,8 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
             "Default: 1e-4 in float32, 0.05 in 16-bit types",
             [&](const std::string& flag, const std::string& text) {
               f.options.tolerance = finite_number(flag, text);
+              require(f.options.tolerance >= 0, flag, " should be at least 0, it is ",
+                      in_quotes(text));
             });
   read.text(
       "--inject", "FAULT", "Comparison",

@@ -94,6 +94,19 @@ std::uint64_t Pull::bytes_missing(const std::vector<HubFile>& files) const {
   return missing;
 }
 
+std::vector<HubFile> Pull::damaged(const std::vector<HubFile>& files) {
+  const auto each = without_copies(files);
+  std::vector<char> is_damaged(each.size());  // not bool: workers write bytes of their own
+  in_parallel(each.size(), [&](HubReader&, std::size_t i) {
+    const auto here = repository_.contents(each[i], listing_.commit);
+    is_damaged[i] = !here.empty() && hash_of_file(here, each[i]) != each[i].etag;
+  });
+  std::vector<HubFile> found;
+  for (std::size_t i = 0; i < each.size(); ++i)
+    if (is_damaged[i]) found.push_back(each[i]);
+  return found;
+}
+
 void Pull::check_space(const std::vector<HubFile>& files) const {
   const auto missing = bytes_missing(files), free = repository_.free_bytes();
   check(missing <= free, options_.access.cache.string(), " has ", readable_bytes(double(free)),

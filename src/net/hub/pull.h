@@ -44,6 +44,9 @@ class Pull {
   // Sizes and hashes of these files, as the hub has them.
   std::vector<HubFile> describe(const std::vector<std::string>& paths);
   std::uint64_t bytes_missing(const std::vector<HubFile>& files) const;
+  // Those of them that are here with another hash; files of the same contents are named once. Reads
+  // all that is here.
+  std::vector<HubFile> damaged(const std::vector<HubFile>& files);
   // Throws Error if the disk has too little space for what is missing.
   void check_space(const std::vector<HubFile>& files) const;
   // Returns once all are here; writes nothing if they were. On an exception what has arrived is

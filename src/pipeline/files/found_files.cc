@@ -65,7 +65,9 @@ fs::path model_in(const fs::path& path) {
 }
 
 fs::path located_model(const fs::path& name, const fs::path& comfy) {
-  if (name.empty()) return comfy.empty() ? name : only_comfy_model(comfy);
+  require(!name.empty() || !comfy.empty(), "no model is named: `model` should be a folder, a file ",
+          "or a name in Hugging Face's cache");
+  if (name.empty()) return only_comfy_model(comfy);
   const bool is_directory_there =
       !comfy.empty() && !is_there(name) && is_model_directory(comfy / "diffusers" / name);
   if (is_directory_there) return comfy / "diffusers" / name;
@@ -203,6 +205,18 @@ void tell_custom_class(const PipelineOptions& options, const Warn& say) {
   if (const auto note = custom_class_note(folder); !note.empty()) say(note);
 }
 
+// The other parts of a single file; a directory has its own.
+fs::path settled_components(const PipelineOptions& options, const Warn& say) {
+  const auto& given = options.components;
+  if (is_lone_transformer(options.model))
+    return given.empty() ? chosen_components(options, say)
+                         : located_components(given, options.published);
+  if (!given.empty() && is_there(options.model) && say)
+    say(text_of("`components` ", given.string(), " is not read: ", options.model.string(),
+                " is no single file, but has parts of its own"));
+  return {};
+}
+
 void locate_parts(PipelineOptions& options, const fs::path& comfy) {
   const Folders nets = {"controlnet"};
   for (auto& adapter : options.adapters)
@@ -236,14 +250,8 @@ PipelineOptions with_paths(PipelineOptions options, const Warn& say) {
   const auto comfy = options.comfy.empty() ? fs::path() : comfy_models(options.comfy);
   options.model = located_model(options.model, comfy);
   locate_parts(options, comfy);
-  options.components = located_components(options.components, options.published);
+  options.components = settled_components(options, say);
   tell_custom_class(options, say);
-  const bool is_single_file = is_lone_transformer(options.model);
-  if (is_single_file && options.components.empty())
-    options.components = chosen_components(options, say);
-  if (!is_single_file && !options.components.empty() && say)
-    say(text_of("`components` ", options.components.string(), " is not read: ",
-                options.model.string(), " is no single file, but has parts of its own"));
   options.comfy = comfy;
   return options;
 }

@@ -271,11 +271,10 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
   // The class that model_index.json names is the one that diffusers makes of any scheduler's
   // config.
   const auto named = class_of_part(files.folder, "scheduler");
-  const auto own = json.is_object() ? json.value("_class_name", Json()) : Json();
+  const std::string usual = "Scheduler";
   const bool is_scheduler =
-      own.is_null() || (own.is_string() && own.get<std::string>().ends_with("Scheduler"));
-  if (named.find("Scheduler") != named.npos && json.is_object() && is_scheduler)
-    json["_class_name"] = named;
+      json.is_object() && JsonObject(json, path.string()).class_name_or(usual).ends_with(usual);
+  if (named.find(usual) != named.npos && is_scheduler) json["_class_name"] = named;
   return read_schedule_config(json, path.string());
 }
 

@@ -146,6 +146,7 @@ std::string advice_for(const fs::path& folder) {
 template <class IsNeeded>
 const FamilyEntry& family_with(const fs::path& folder, IsNeeded is_needed) {
   require(is_there(folder), "there is no model at ", folder.string(), advice_for(folder));
+  require(!fs::is_fifo(folder), folder.string(), " is a pipe: models are read from files");
   require(is_folder(folder), folder.string(), " should be a model directory");
   if (!is_model_directory(folder)) refuse_folder(folder);
   const auto index = read_json_object(index_of(folder));

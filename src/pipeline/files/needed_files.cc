@@ -72,6 +72,15 @@ class NeededFiles {
     return has_name("config.json") && add_folder(folder);
   }
 
+  // What a trainer saves: a denoiser in its folder, without the other parts. False if it is not.
+  bool add_trained_denoiser(const std::string& root) {
+    for (const char* const other : {"vae", "scheduler"})
+      if (!names_in(joined(root, other)).empty()) return false;
+    for (const auto& part : denoiser_folders())
+      if (has(joined(joined(root, part), "config.json"))) return add_folder(joined(root, part));
+    return false;
+  }
+
   void add_only_weights() {
     std::vector<std::string> weights;
     std::copy_if(all_.begin(), all_.end(), std::back_inserter(weights),
@@ -88,7 +97,8 @@ class NeededFiles {
       if (inside.ends_with(".json")) add_shards(inside);
       return;
     }
-    if (!add_model(inside) && !add_part(inside)) add_only_weights_of(inside);
+    if (!add_model(inside) && !add_part(inside) && !add_trained_denoiser(inside))
+      add_only_weights_of(inside);
   }
 
  private:
@@ -225,7 +235,7 @@ std::vector<std::string> needed_files(const RepositoryFiles& repository,
   NeededFiles needed(repository);
   if (!inside.empty()) {
     needed.add_inside(inside);
-  } else if (!needed.add_model("") && !needed.add_part("")) {
+  } else if (!needed.add_model("") && !needed.add_part("") && !needed.add_trained_denoiser("")) {
     needed.add_only_weights();
   }
   return needed.found();

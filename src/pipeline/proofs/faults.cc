@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/mesh.h"
 #include "parallel/ring.h"
 #include "parallel/ulysses.h"
 
@@ -36,23 +37,32 @@ Attend attend_to_own(Group ranks) {
 }
 
 // A prefix that is causal by blocks attends as it should.
-Attend with_prefix_of(const Attend& whole, Attend faulty) {
-  return [=](const AttentionInput& in) { return in.span_L2.defined() ? whole(in) : faulty(in); };
+Attend with_prefix_of(const Attend& whole, const Attend& faulty, std::atomic<bool>& is_injected) {
+  return [=, &is_injected](const AttentionInput& in) {
+    if (in.span_L2.defined()) return whole(in);
+    is_injected = true;
+    return faulty(in);
+  };
 }
 
 bool are_summed(const std::pair<std::string, Sharding>& row) {
   return row.second.outputs == Outputs::Are::kSummed;
 }
 
-ShardingTable in_one_part(ShardingTable shardings) {
-  for (auto& row : shardings)
-    if (are_summed(row)) row.second.parts.clear();
+ShardingTable in_one_part(ShardingTable shardings, std::atomic<bool>& is_injected) {
+  for (auto& row : shardings) {
+    if (!are_summed(row) || row.second.parts.size() < 2) continue;
+    row.second.parts.clear();
+    is_injected = true;
+  }
   return shardings;
 }
 
-ShardingTable without_last_sum(ShardingTable shardings) {
+ShardingTable without_last_sum(ShardingTable shardings, std::atomic<bool>& is_injected) {
   const auto last = std::find_if(shardings.rbegin(), shardings.rend(), are_summed);
-  if (last != shardings.rend()) last->second.outputs = Outputs::Are::kWhole;
+  if (last == shardings.rend()) return shardings;
+  last->second.outputs = Outputs::Are::kWhole;
+  is_injected = true;
   return shardings;
 }
 
@@ -68,6 +78,13 @@ DenoiserPart with_changed_input(const std::function<void(DenoiserInput&)>& chang
   if (part.condition) part.condition = changed(part.condition);
   if (part.refine) part.refine = changed(part.refine);
   return part;
+}
+
+// Later stages receive what the first one makes of latents.
+bool is_last_of_first_stage(const Mesh& mesh) {
+  const auto is_last = [](const Group& group) { return group.rank() == group.size() - 1; };
+  return mesh.pp.rank() == 0 && is_last(mesh.dp) && is_last(mesh.cfg) && is_last(mesh.context) &&
+         is_last(mesh.tp);
 }
 
 }  // namespace
@@ -92,36 +109,61 @@ Fault fault_named(const std::string& name) {
   throw InputError(text_of("there is no fault '", name, "'; the faults are ", list));
 }
 
-Interposed with_fault(const Mesh& mesh, Fault fault) {
-  Interposed interposed;
+void check_fault(Fault fault, const Degrees& degrees) {
+  const auto is_it = [&](const auto& named) { return named.second == fault; };
+  const auto& name = std::ranges::find_if(fault_names(), is_it)->first;
+  const auto needs = [&](bool has, const char* what) {
+    require(has, "the fault ", name, " changes nothing in this layout: it needs ", what);
+  };
   switch (fault) {
     case Fault::kContiguousSlice:
-      interposed.shardings = in_one_part;
+    case Fault::kSkipReduce:
+      return needs(degrees.tp > 1, "tp above 1");
+    case Fault::kDropLse:
+    case Fault::kStaleKv:
+      return needs(degrees.ring > 1, "ring above 1");
+    case Fault::kZeroTimestep:
+    case Fault::kRankNoise:
+      return needs(degrees.product() > degrees.pp, "several ranks beside those of pp");
+  }
+}
+
+Interposed with_fault(const Mesh& mesh, Fault fault, std::atomic<bool>& is_injected) {
+  Interposed interposed;
+  const auto attend_faultily = [&](const Attend& faulty) {
+    interposed.attend = [=, &is_injected,
+                         faulty = ulysses(mesh.ulysses, faulty)](const Attend& whole) {
+      return with_prefix_of(whole, faulty, is_injected);
+    };
+  };
+  const auto change_input = [&](const std::function<void(DenoiserInput&)>& change) {
+    interposed.part = std::bind_front(with_changed_input, change);
+    is_injected = true;
+  };
+  switch (fault) {
+    case Fault::kContiguousSlice:
+      interposed.shardings = [&](ShardingTable table) {
+        return in_one_part(std::move(table), is_injected);
+      };
       break;
     case Fault::kSkipReduce:
-      interposed.shardings = without_last_sum;
+      interposed.shardings = [&](ShardingTable table) {
+        return without_last_sum(std::move(table), is_injected);
+      };
       break;
     case Fault::kDropLse:
-      interposed.attend = [=](const Attend& whole) {
-        return with_prefix_of(whole, ulysses(mesh.ulysses, average_over(mesh.ring)));
-      };
+      attend_faultily(average_over(mesh.ring));
       break;
     case Fault::kStaleKv:
-      interposed.attend = [=](const Attend& whole) {
-        return with_prefix_of(whole, ulysses(mesh.ulysses, attend_to_own(mesh.ring)));
-      };
+      attend_faultily(attend_to_own(mesh.ring));
       break;
     case Fault::kZeroTimestep:
       if (mesh.world.rank() != 0)
-        interposed.part = std::bind_front(with_changed_input, [](DenoiserInput& in) {
-          in.timestep_B = at::zeros_like(in.timestep_B);
-        });
+        change_input([](DenoiserInput& in) { in.timestep_B = at::zeros_like(in.timestep_B); });
       break;
     case Fault::kRankNoise:
-      if (mesh.world.rank() == mesh.world.size() - 1)
-        interposed.part = std::bind_front(with_changed_input, [](DenoiserInput& in) {
-          in.noise.x_BLC = at::flip(in.noise.x_BLC, {2});
-        });
+      if (is_last_of_first_stage(mesh))
+        change_input([](DenoiserInput& in) { in.noise.x_BLC = at::flip(in.noise.x_BLC, {2}); });
       break;
   }
   return interposed;

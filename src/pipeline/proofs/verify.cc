@@ -66,8 +66,7 @@ DenoiserPart with_watched_residuals(DenoiserPart part) {
   return part;
 }
 
-Interposed interposed_for(const Mesh& mesh, std::optional<Fault> fault) {
-  auto interposed = fault ? with_fault(mesh, *fault) : Interposed();
+Interposed with_watch(Interposed interposed) {
   interposed.part = [faulty = std::move(interposed.part)](DenoiserPart part) {
     if (faulty) part = faulty(std::move(part));
     return with_watched_residuals(std::move(part));
@@ -118,10 +117,10 @@ std::vector<Tensor> predict_picture(const Proof& proof, int picture, const Denoi
 
 // Traces as many branches of each picture as the layout to prove has ranks for branches.
 Trace trace_of(const Proof& proof, const Mesh& mesh, const Deployment& deployment,
-               std::optional<Fault> fault) {
+               Interposed interposed) {
   const auto device = deployment.devices[std::size_t(mesh.world.rank())];
   const c10::DeviceGuard on(device);
-  const auto denoisers = denoisers_of(mesh, deployment, interposed_for(mesh, fault));
+  const auto denoisers = denoisers_of(mesh, deployment, with_watch(std::move(interposed)));
   mesh.world.await();  // ranks load for unequal times
   const auto& probe = proof.probe;
   if (probe.are_seen_once())
@@ -233,6 +232,20 @@ int fewest_pictures(const Degrees& degrees) {
   return count;
 }
 
+// The trace of this rank under the layout, with the fault. Throws InputError on all ranks if none
+// had anything to change: the verdict would be on a layout without it. Collective.
+Trace trace_with_fault(const Proof& proof, const Mesh& mesh, const Deployment& deployment) {
+  const auto fault = proof.options.fault;
+  if (!fault) return trace_of(proof, mesh, deployment, {});
+  std::atomic<bool> is_injected = false;
+  auto trace = trace_of(proof, mesh, deployment, with_fault(mesh, *fault, is_injected));
+  mesh.world.await();
+  const auto injected = mesh.world.all_gather(at::tensor({is_injected ? 1.0 : 0.0}), 0);
+  require(injected.max().item<double>() > 0,
+          "the fault changes nothing in this model, which has no such layers");
+  return trace;
+}
+
 }  // namespace
 
 const VerifiedBlock* Verdict::first_divergent() const {
@@ -245,6 +258,7 @@ Verdict verify(Deployment deployment, const VerifyOptions& options) {
   deployment.options.cache = {};  // which would leave evaluations out
   const auto ranks = make_world(deployment);
   const auto degrees = deployment.degrees();
+  if (options.fault) ranks->run([&](const Group&) { check_fault(*options.fault, degrees); });
   const auto& family = *deployment.family;
   const Proof proof{.options = options,
                     .probe = probe_of(options.probe, deployment),
@@ -267,7 +281,7 @@ Verdict verify(Deployment deployment, const VerifyOptions& options) {
   ranks->run([&](const Group& world) {
     world.await();  // each process has evaluated the whole denoisers by itself
     const auto mesh = make_mesh(world, degrees);
-    const auto mine = trace_of(proof, mesh, deployment, options.fault);
+    const auto mine = trace_with_fault(proof, mesh, deployment);
     auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole.places);
     const std::scoped_lock lock(mutex);
     verdict.blocks = std::move(blocks);  // the same on every rank

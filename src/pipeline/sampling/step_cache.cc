@@ -34,6 +34,13 @@ std::int64_t batch_of(const DenoiserInput& in) {
   return batch;
 }
 
+void check_polynomial(const std::vector<double>& coefficients) {
+  require(!coefficients.empty(), "the cache's polynomial should have coefficients, it has none");
+  for (const double coefficient : coefficients)
+    require(std::isfinite(coefficient), "the cache's polynomial should have finite coefficients, ",
+            "one is ", coefficient);
+}
+
 }  // namespace
 
 PredictPart one_after_another(CachedParts parts) {
@@ -66,6 +73,7 @@ StepCache::StepCache(const CacheOptions& options, const Mesh& mesh)
           "the threshold of the cache should be 0 or more, it is ", options.threshold);
   require(options.most_in_a_row >= 1,
           "the cache should leave out at least 1 evaluation in a row, not ", options.most_in_a_row);
+  if (options.mode == CacheMode::kAccumulated) check_polynomial(options.polynomial);
 }
 
 PredictPart StepCache::over(CachedParts parts) {

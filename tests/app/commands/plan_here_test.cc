@@ -5,11 +5,13 @@
 
 #include <filesystem>
 
+#include "message_of.h"
 #include "pipeline/deployment.h"
 
 namespace braid::plan_here_test {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 PipelineOptions demo() {
@@ -30,7 +32,11 @@ TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
   EXPECT_THAT(said, StartsWith("takes "));
   EXPECT_THAT(said, HasSubstr(" of temporary files and --memory "));
   budget.device = 1'000'000;
-  EXPECT_THAT(plan_here(deployment, budget).sentence, StartsWith("does not fit: "));
+  const auto refusal = plan_here(deployment, budget).sentence;
+  EXPECT_THAT(refusal, StartsWith("does not fit: "));
+  options.memory.budget = budget;
+  const auto without_files = message_of([&] { (void)deploy(options); });
+  EXPECT_THAT(refusal, Not(HasSubstr(without_files))) << "files take less";
 }
 
 // A container, say, would kill the run without a word.
@@ -71,6 +77,22 @@ TEST(SlowerSplitHere, IsToldForALayoutThatWasAskedFor) {
   asked.pipeline.layout = {.fit = Fit::kAuto};
   EXPECT_FALSE(slower_split_here(deploy(asked, host), {.prompts = {"a"}}, host)) << "was chosen";
   EXPECT_FALSE(slower_split_here(deploy(demo()), {.prompts = {"a"}}));
+}
+
+TEST(IdleRanksHere, AreToldWhereTheyHaveNoPicture) {
+  auto options = demo();
+  options.layout = {.dp = 2};
+  const auto deployment = deploy(options);
+  Request request{.prompts = {"a"}, .width = 64, .height = 64};
+  const auto idle = idle_ranks_here(deployment, request);
+  ASSERT_TRUE(idle);
+  EXPECT_THAT(*idle, StartsWith("dp 2 leaves a rank without a picture, there is 1: such ranks "));
+  request.num_images = 2;
+  EXPECT_FALSE(idle_ranks_here(deployment, request));
+  request.num_images = 1;
+  request.prompts.emplace_back("b");
+  EXPECT_FALSE(idle_ranks_here(deployment, request));
+  EXPECT_FALSE(idle_ranks_here(deploy(demo()), {.prompts = {"a"}}));
 }
 
 }  // namespace braid::plan_here_test

@@ -9,7 +9,9 @@
 
 namespace braid::flags_test {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 CommandLine parse(std::vector<std::string> arguments) {
   std::vector<const char*> argv = {"braid"};
@@ -30,6 +32,10 @@ void expect_refused(std::vector<std::string> arguments, const std::string& words
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr(words));
   }
+}
+
+std::string refusal_of(const std::vector<std::string>& line) {
+  return message_of([&] { (void)parse(line); });
 }
 
 TEST(Flags, FillARequest) {
@@ -190,6 +196,31 @@ TEST(Flags, AreNamedWhenUnknownOrWithoutAValue) {
   EXPECT_THROW(parse({"--steps", "3"}), InputError);
 }
 
+TEST(Flags, StandBeforeTheMarkThatEndsThem) {
+  const auto* const late = "unexpected argument '--size': flags stand before --";
+  EXPECT_EQ(refusal_of({"generate", "a", "--", "--size", "64x64"}), late);
+  EXPECT_EQ(refusal_of({"generate", "--", "a", "--size", "64x64"}), late);
+  EXPECT_EQ(refusal_of({"plan", "--", "--nonsense"}),
+            "unexpected argument '--nonsense': flags stand before --");
+  EXPECT_THAT(refusal_of({"generate", "a", "--", "b"}), HasSubstr("goes in quotes"));
+  EXPECT_THAT(refusal_of({"--nonsense", "generate", "a"}), HasSubstr("a command comes first"));
+}
+
+TEST(Flags, AreNoneOfSeveralWords) {
+  EXPECT_EQ(refusal_of({"generate", "a", "cat"}),
+            "unexpected argument 'cat': a prompt of several words goes in quotes");
+  EXPECT_EQ(refusal_of({"pull", "org/a", "org/b"}),
+            "unexpected argument 'org/b': pull takes one name: give each its own command");
+  EXPECT_THAT(refusal_of({"info", "a.png", "b.png"}), HasSubstr("info takes one file"));
+  EXPECT_THAT(refusal_of({"serve", "model"}), HasSubstr("braid serve takes flags alone"));
+}
+
+// A flag without a value has no place in --sweep, and is not what was meant.
+TEST(Flags, AreNotSuggestedToThoseWhoTypedThem) {
+  const auto refusal = refusal_of({"bench", "--sweep", "check-order=a,b"});
+  EXPECT_THAT(refusal, AllOf(HasSubstr("'--check-order'"), Not(HasSubstr("did you mean"))));
+}
+
 TEST(Flags, RefuseSizesThatAreNone) {
   for (const auto* const size :
        {"0x0", "0x64", "64x0", "-64x64", "64x-64", "64", "x", "64x", "axb", "64x64x64", "1e3x64",
@@ -278,6 +309,23 @@ TEST(Flags, SayWhatToConvert) {
   EXPECT_THROW(parse({"convert", "-o", "b"}), InputError);
 }
 
+TEST(Flags, RefuseAFilesNameForAConvertedDirectory) {
+  for (const auto* const name : {"b.gguf", "b.safetensors", "dir/b.GGUF"})
+    EXPECT_EQ(refusal_of({"convert", "-m", "a", "-o", name}),
+              std::string(name) +
+                  " is named as a file, a directory is written: give "
+                  "--single-file or another name");
+  EXPECT_THAT(refusal_of({"convert", "-m", "a", "-o", "-"}), HasSubstr("standard output"));
+  EXPECT_EQ(refusal_of({"convert", "-m", "a", "-o", "b.safetensors", "--single-file"}), "");
+  EXPECT_EQ(refusal_of({"convert", "-m", "a", "-o", "FLUX.1-dev"}), "");
+}
+
+TEST(Flags, RefuseAToleranceThatNothingPasses) {
+  for (const auto* const tolerance : {"-1", "-1e-9", "nan", "inf"})
+    EXPECT_THAT(refusal_of({"verify", "--tolerance", tolerance}), HasSubstr("--tolerance should"));
+  EXPECT_EQ(refusal_of({"verify", "--tolerance", "0"}), "");
+}
+
 TEST(Flags, RefuseDegreesNextToAnAutomaticLayout) {
   EXPECT_EQ(generate_flags({"a", "--layout", "auto"}).options.layout.fit, Fit::kAuto);
   expect_refused({"--layout", "fast"}, "--layout should be one of auto, it is 'fast'");
@@ -322,6 +370,21 @@ TEST(Flags, TakeThisMachineByEachOfItsNames) {
     EXPECT_EQ(message_of([&] { parse({"serve", "--host", host}); }), "") << host;
   for (const auto* const host : {"0.0.0.0", "::", "[::]"})
     expect_serve_refused({"--host", host}, "others can reach --host ");
+}
+
+TEST(Flags, RefuseTwoAddressesOfAServer) {
+  expect_serve_refused({"--unix-socket", "a", "--host", "::1"}, "both --host and --unix-socket");
+  expect_serve_refused({"--host", "unix:a", "--unix-socket", "a"}, "both --host and --unix-socket");
+  expect_serve_refused({"--unix-socket", "a", "--port", "1"},
+                       "--port should be left out with --unix-socket");
+  expect_serve_refused({"--port", "0", "--host", "unix:a"},
+                       "--port should be left out with --host unix:PATH");
+  for (const std::vector<std::string>& one :
+       {std::vector<std::string>{"--unix-socket", "a"}, {"--host", "unix:a"}}) {
+    auto arguments = one;
+    arguments.insert(arguments.begin(), "serve");
+    EXPECT_EQ(message_of([&] { parse(arguments); }), "") << one.front();
+  }
 }
 
 TEST(Flags, RefuseEmptyAddressesAndPaths) {

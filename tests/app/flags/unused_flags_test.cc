@@ -91,6 +91,63 @@ TEST(UnusedFlags, SayWhichCacheIsMissing) {
               IsEmpty());
 }
 
+TEST(UnusedFlags, SayWhichDegreeIsMissing) {
+  const std::vector<std::pair<Line, std::string>> of_axes = {
+      {{"--tp-modulation", "replicated"}, "--tp"},
+      {{"--text-encoder", "tp"}, "--tp"},
+      {{"--ring-form", "gather"}, "--ring"}};
+  for (auto [flags, degree] : of_axes) {
+    const auto sentence = std::string(flags[0]) + " is not used: there is no " + degree;
+    EXPECT_THAT(unused(flags), ElementsAre(sentence));
+    EXPECT_THAT(unused_in<ServeFlags>({"serve"}, flags), ElementsAre(sentence));
+    EXPECT_THAT(unused_in<VerifyFlags>({"verify"}, flags), ElementsAre(sentence));
+    EXPECT_THAT(unused_in<BenchFlags>({"bench"}, flags), ElementsAre(sentence));
+    EXPECT_THAT(unused_in<PlanFlags>({"plan"}, flags), IsEmpty()) << "it tries all layouts";
+    flags.insert(flags.end(), {"--ulysses", "2"});
+    EXPECT_THAT(unused(flags), ElementsAre(sentence));
+    flags.insert(flags.end(), {degree.c_str(), "2"});
+    EXPECT_THAT(unused(flags), IsEmpty());
+  }
+  EXPECT_THAT(unused({"--ring-form", "gather", "--layout", "auto"}), IsEmpty());
+  EXPECT_THAT(unused({"--ring-form", "shift", "--text-encoder", "rank0"}), IsEmpty());
+}
+
+TEST(UnusedFlags, SayThatThereIsOneRank) {
+  const std::vector<Line> of_ranks = {
+      {"--collectives", "native"}, {"--vae", "rank0"}, {"--deadline", "5"}};
+  for (const auto& flags : of_ranks) {
+    EXPECT_THAT(unused(flags),
+                ElementsAre(std::string(flags[0]) + " is not used: there is one rank"));
+    for (const Line& several : {Line{"--dp", "2"}, Line{"--layer-split", "2"},
+                                Line{"--devices", "cpu,cpu"}, Line{"--layout", "auto"}}) {
+      auto line = flags;
+      line.insert(line.end(), several.begin(), several.end());
+      EXPECT_THAT(unused(line), IsEmpty()) << testing::PrintToString(line);
+    }
+  }
+}
+
+// Requests to a server bring LoRAs and pictures of their own.
+TEST(UnusedFlags, SayWhatTheRequestDoesNotBring) {
+  const auto* const mode = "--lora-mode is not used: there is no --lora";
+  const auto* const cache = "--reference-cache is not used: there is no --reference";
+  EXPECT_THAT(unused({"--lora-mode", "fused"}), ElementsAre(mode));
+  EXPECT_THAT(unused({"--lora-mode", "fused", "--lora", "ink"}), IsEmpty());
+  EXPECT_THAT(unused({"--lora-mode", "auto", "--reference-cache", "auto"}), IsEmpty());
+  EXPECT_THAT(unused({"--reference-cache", "off", "--init", "a.png"}), ElementsAre(cache));
+  EXPECT_THAT(unused({"--reference-cache", "off", "--reference", "a.png"}), IsEmpty());
+  EXPECT_THAT(unused({"--max-pixels", "1000"}),
+              ElementsAre("--max-pixels is not used: there is no input picture"));
+  EXPECT_THAT(unused({"--max-pixels", "1000", "--init", "a.png"}), IsEmpty());
+  EXPECT_THAT(unused_in<ServeFlags>({"serve"}, {"--lora-mode", "unmerged"}), IsEmpty());
+  EXPECT_THAT(unused_in<VerifyFlags>({"verify"}, {"--reference-cache", "off"}), ElementsAre(cache));
+  EXPECT_THAT(unused_in<BenchFlags>({"bench"}, {"--lora-mode", "fused"}), ElementsAre(mode));
+  EXPECT_THAT(unused_in<BenchFlags>({"bench", "--sweep", "tp=1,2"}, {"--ring-form", "gather"}),
+              ElementsAre("--ring-form is not used: there is no --ring"));
+  EXPECT_THAT(unused_in<BenchFlags>({"bench", "--sweep", "ring=1,2"}, {"--ring-form", "gather"}),
+              IsEmpty());
+}
+
 TEST(UnusedFlags, AreFoundInEveryCommand) {
   const Line prefetch = {"--prefetch", "2"};
   EXPECT_EQ(unused_in<ServeFlags>({"serve"}, {"--prefetch", "2", "--cache-limit", "2"}).size(), 2u);

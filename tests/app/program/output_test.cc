@@ -140,6 +140,7 @@ TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
                  "the sides of a WebP should lie between 1 and 16383");
   expect_refusal(draw({"a", "--dump", "missing/a"}), 2, "there is no folder missing");
   expect_refusal(draw({"a", "--dump", "."}), 2, "should be a file, it is a folder");
+  expect_refusal(draw({"a", "--dump", "-"}), 2, "--dump - is no file: standard output is for what");
   EXPECT_THAT(files(), ElementsAre("file"));
 }
 

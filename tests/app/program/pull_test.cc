@@ -103,6 +103,25 @@ TEST_F(PullModel, EveryFileThatIsLeftOutIsNotMissed) {
   EXPECT_THAT(braid({"pull", "org/demo", "--dry-run"}).out, HasSubstr("together, 0 bytes of it"));
 }
 
+TEST_F(PullModel, MissesDamagedFilesWhenItVerifies) {
+  ASSERT_EQ(braid({"pull", "org/demo", "-q"}).exit_code, 0);
+  const auto missing = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"pull", "org/demo", "--dry-run", "--json"});
+    return nlohmann::json::parse(braid(std::move(flags)).out)["missing_bytes"];
+  };
+  EXPECT_EQ(missing({"--verify"}), 0);
+  const auto commit = read_file(folder_ / "home/hub/models--org--demo/refs/main");
+  const auto file = folder_ / "home/hub/models--org--demo/snapshots" / commit / kFlux;
+  auto bytes = read_file(file);
+  bytes.back() ^= 1;
+  write_file(fs::canonical(file), bytes);
+  EXPECT_EQ(missing({}), 0) << "its size is right";
+  EXPECT_EQ(missing({"--verify"}), bytes.size());
+  EXPECT_THAT(braid({"pull", "org/demo", "--dry-run", "--verify"}).err,
+              HasSubstr(std::string(kFlux) + " is damaged"));
+  EXPECT_EQ(read_file(file), bytes) << "a dry run changes nothing";
+}
+
 TEST_F(PullModel, SendsTheTokenOfTheFileToTheHubAlone) {
   hub_.have_faults({{"gated", true}});
   const auto gated = braid({"pull", "org/demo"});

@@ -75,6 +75,36 @@ TEST_F(ServeEdits, GiveTheSameThroughJobsAndTheWebUisClients) {
   EXPECT_EQ(serve::bytes_of_base64(answer.at("images")[0].get<std::string>(), ""), wanted);
 }
 
+// The engine's own sentences, as clients are told of their fields.
+TEST_F(ServeEdits, AreToldWhichFieldIsWrong) {
+  start();
+  const auto param_of = [&](const std::string& path, const nlohmann::json& more) {
+    nlohmann::json wish = {{"prompt", "a"}, {"size", "32x32"}};
+    wish.update(more);
+    const auto answer = nlohmann::json::parse(ask("POST " + path, wish.dump()));
+    return answer.value("error", nlohmann::json::object()).value("param", nlohmann::json());
+  };
+  const auto generated = [&](const nlohmann::json& more) {
+    return param_of("/v1/images/generations", more);
+  };
+  const std::vector<double> many(10'001, 0.5);
+  for (const auto* const levels : {"sigmas", "base_sigmas"}) {
+    EXPECT_EQ(generated({{levels, {2, 1}}}), levels);
+    EXPECT_EQ(generated({{levels, {0.5, 1}}}), levels);
+    EXPECT_EQ(generated({{levels, many}}), levels);
+  }
+  EXPECT_EQ(generated({{"guidance_rescale", 2}}), "guidance_rescale");
+  EXPECT_EQ(generated({{"cfg_norm_cap", -1}}), "cfg_norm_cap");
+  EXPECT_EQ(generated({{"cfg_until", 2}}), "cfg_until");
+  EXPECT_EQ(generated({{"boxes", "[]"}}), "boxes");
+  const auto init = base64(init_);
+  const auto edited_with = [&](const nlohmann::json& more) {
+    return param_of("/v1/images/edits", more);
+  };
+  EXPECT_EQ(edited_with({{"image", init}, {"mask", base64(made("m.png", 32, 32, 255))}}), "mask");
+  EXPECT_EQ(edited_with({{"image", {init, init}}}), "image");
+}
+
 TEST_F(ServeEdits, ReachRanksThatAreProcesses) {
   const std::vector<std::string> layout = {"--tp", "2", "--dtype", "float32"};
   const auto port = free_port();

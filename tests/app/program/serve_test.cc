@@ -204,7 +204,11 @@ TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_no_start({"--served-model-name", "a,,b"}, "--served-model-name should be a name");
   expect_no_start({"--served-model-name", "a", "--served-model-name", "a"}, "two are called a");
   expect_no_start({"--unix-socket", ""}, "--unix-socket should be a path, it is empty");
-  expect_no_start({"--unix-socket", write("file", "")}, "another kind of file");
+  expect_refusal(braid({"serve", "--unix-socket", write("file", "")}), 2, "another kind of file");
+  expect_no_start({"--unix-socket", "a"}, "a Unix socket has no port");
+  expect_no_start({"--max-pixels", "255"},
+                  "--max-pixels should be at least 256: the smallest picture of this model has "
+                  "16x16 pixels, it is 255");
   expect_no_start({"--host", "example.org", "--no-key"}, "the address to listen on");
   expect_no_start({"-m", "missing"}, "missing");
   expect_no_start({"--host-memory", "10MB"}, "a smaller --max-pixels or more devices would help");

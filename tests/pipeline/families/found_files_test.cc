@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -199,6 +200,20 @@ TEST_F(FoundFiles, ThatAreNotThereAreNamed) {
               AllOf(HasSubstr("no weights of the autoencoder"), HasSubstr("s.safetensors")));
   const auto vae = kModel / "vae/diffusion_pytorch_model.safetensors";
   EXPECT_THAT(refusal({.model = vae, .published = published()}), HasSubstr("`vae_file`"));
+}
+
+// A shell's <(...) is one.
+TEST(ModelFile, IsNoPipe) {
+  const TemporaryFolder folder;
+  const auto pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto refusal = [](const PipelineOptions& options) {
+    return message_of([&] { (void)find_model(options, WeightsNeeded::kAll, {}); });
+  };
+  EXPECT_THAT(refusal({.model = pipe}), HasSubstr("is a pipe: models are read from files"));
+  const auto transformer = kModel / "transformer/diffusion_pytorch_model.safetensors";
+  EXPECT_THAT(refusal({.model = transformer, .components = pipe}), HasSubstr("is a pipe"));
+  EXPECT_THAT(refusal({.model = kModel, .vae_file = pipe}), HasSubstr("is a pipe"));
 }
 
 }  // namespace braid::found_files_test

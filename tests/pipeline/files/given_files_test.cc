@@ -207,13 +207,22 @@ TEST_F(GivenFiles, AloneInAFolderAreThatFolder) {
 
 TEST_F(GivenFiles, SayWhichComponentsAreNotRead) {
   std::string told;
-  (void)with_paths({.model = kModel, .components = kModel},
-                   [&](const std::string& one) { told += one; });
-  EXPECT_THAT(told, AllOf(HasSubstr("`components`"), HasSubstr("is not read")));
-  told.clear();
-  (void)with_paths({.model = transformer(), .components = kModel},
-                   [&](const std::string& one) { told += one; });
+  const auto components_beside = [&](const fs::path& model, const fs::path& components) {
+    told.clear();
+    return with_paths({.model = model, .components = components},
+                      [&](const std::string& one) { told += one; })
+        .components;
+  };
+  for (const auto& components : {kModel, fs::path("/nowhere"), fs::path("no/where")}) {
+    EXPECT_EQ(components_beside(kModel, components), "");
+    EXPECT_THAT(told, HasSubstr("`components` " + components.string() + " is not read"));
+  }
+  EXPECT_EQ(components_beside(transformer(), kModel), kModel);
   EXPECT_EQ(told, "");
+  const auto missing = folder_ / "missing.safetensors";
+  (void)components_beside(missing, kModel);
+  EXPECT_EQ(told, "") << "nothing is known of its parts";
+  EXPECT_THAT(refusal({.model = missing, .components = kModel}), HasSubstr("there is no model at"));
 }
 
 // -------------------------------------------------------------------------- Hugging Face's cache
@@ -361,7 +370,7 @@ TEST_F(GivenFiles, MayNameAClassOfTheirOwn) {
 TEST_F(GivenFiles, NameTheirScheduler) {
   const auto model = folder_ / "copy";
   copy_model(kModel, model);
-  const auto refused = [&](const Json& in_index, const std::string& in_config) {
+  const auto refused = [&](const Json& in_index, const Json& in_config) {
     edit(model / "model_index.json", [&](Json& index) { index["scheduler"] = in_index; });
     edit(model / "scheduler/scheduler_config.json",
          [&](Json& config) { config["_class_name"] = in_config; });
@@ -371,6 +380,8 @@ TEST_F(GivenFiles, NameTheirScheduler) {
   EXPECT_EQ(refused({"diffusers", euler}, euler), "");
   EXPECT_EQ(refused({"diffusers", euler}, "DDIMScheduler"), "");
   EXPECT_EQ(refused({"scheduler_code", "My" + euler}, euler), "");
+  EXPECT_EQ(refused({"diffusers", euler}, Json{"scheduler_code", euler}), "");
+  EXPECT_THAT(refused({"diffusers", euler}, 7), HasSubstr("should name a class, it is 7"));
   EXPECT_THAT(refused({"diffusers", "FlowMatchHeunDiscreteScheduler"}, euler),
               HasSubstr("FlowMatchHeunDiscreteScheduler"));
 }

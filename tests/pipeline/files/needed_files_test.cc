@@ -218,6 +218,26 @@ TEST(NeededFiles, OfAModelDirectoryInAFolderAreThoseOfTheModel) {
               HasSubstr("org/name has no folder models/schnell/vae"));
 }
 
+// `-m` takes such a folder, too: a trainer's checkpoint.
+TEST(NeededFiles, OfATrainedTransformerAreThoseOfItsFolder) {
+  const auto whole = flux();
+  Files files = {{"README.md", ""}, {"run/optimizer.bin", ""}, {"run/scaler.safetensors", ""}};
+  std::vector<std::string> expected, at_root;
+  for (const auto& [path, contents] : whole)
+    if (path.starts_with("transformer/")) {
+      files["run/" + path] = contents;
+      expected.push_back("run/" + path);
+      at_root.push_back(path);
+    }
+  EXPECT_THAT(needed(files, "run"), ElementsAreArray(expected));
+  Files bare = {{"README.md", ""}};
+  for (const auto& path : at_root) bare[path] = whole.at(path);
+  EXPECT_THAT(needed(bare), ElementsAreArray(at_root));
+  files["run/vae/config.json"] = "";
+  EXPECT_THAT(needed(files, "run"), ElementsAreArray({"run/scaler.safetensors"}))
+      << "a model without its index";
+}
+
 TEST(NeededFiles, AreRefusedWhereBraidRunsNoSuchModel) {
   auto files = flux();
   files.erase("vae/diffusion_pytorch_model.safetensors");

@@ -213,6 +213,22 @@ TEST(ScheduleConfig, ReadsTheModelsFile) {
   EXPECT_TRUE(read_schedule_config(read_json(path), path).use_dynamic_shifting);
 }
 
+// What diffusers does not read may be any number that Python writes.
+TEST(ScheduleConfig, MayHoldNumbersThatAreNotFinite) {
+  const auto read = [](const std::string& text) {
+    return read_schedule_config(parse_python_json(text, "s.json"), "s.json");
+  };
+  EXPECT_EQ(read(R"({"lambda_min_clipped": -Infinity, "shift": 3.0})").shift, 3);
+  EXPECT_THAT(message_of([&] { (void)read(R"({"shift_terminal": Infinity})"); }),
+              HasSubstr("'shift_terminal' should be a number, it is Infinity"));
+}
+
+TEST(ScheduleConfig, NamesItsClassAloneOrInAList) {
+  EXPECT_NO_THROW(config_of(R"({"_class_name": ["code", "FlowMatchEulerDiscreteScheduler"]})"));
+  EXPECT_THAT(message_of([] { (void)config_of(R"({"_class_name": ["code", "DDIMScheduler"]})"); }),
+              HasSubstr("asks for the scheduler DDIMScheduler"));
+}
+
 TEST(ScheduleConfig, SaysWhichOptionIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({"_class_name": "DDIMScheduler"})", "s.json asks for the scheduler DDIMScheduler"},

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "pipeline/engine.h"
 
@@ -107,6 +109,12 @@ TEST(StepCache, RefusesOptionsOutOfRange) {
   EXPECT_THROW(StepCache({.threshold = -1}, Mesh{}), InputError);
   EXPECT_THROW(StepCache({.threshold = std::nan("")}, Mesh{}), InputError);
   EXPECT_THROW(StepCache({.most_in_a_row = 0}, Mesh{}), InputError);
+  for (const auto& polynomial :
+       std::vector<std::vector<double>>{{}, {1, std::nan("")}, {HUGE_VAL}}) {
+    EXPECT_THROW(StepCache({.mode = CacheMode::kAccumulated, .polynomial = polynomial}, Mesh{}),
+                 InputError);
+    EXPECT_NO_THROW(StepCache({.mode = CacheMode::kFirstBlock, .polynomial = polynomial}, Mesh{}));
+  }
 }
 
 // Three pictures if the layout handles several differently; sizes that no degree divides.

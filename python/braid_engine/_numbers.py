@@ -1,0 +1,43 @@
+"""Numbers that are given as arguments: what does not fit is refused by the argument's name."""
+
+import contextlib
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+INT_BITS = 32  # of the engine's whole numbers
+
+
+def whole(name: str, value: Any) -> int:
+    """An int, also of a float such as 64.0."""
+    is_whole = isinstance(value, numbers.Real) and float(value).is_integer()
+    try:
+        found = operator.index(int(value) if is_whole else value)
+    except TypeError:
+        raise TypeError(f"{name} should be a whole number, it is {value!r}") from None
+    if not -(1 << (INT_BITS - 1)) <= found < 1 << (INT_BITS - 1):
+        raise ValueError(f"{name} should be a whole number of {INT_BITS} bits, it is {value!r}")
+    return found
+
+
+def whole_if_given(name: str, value: Any) -> int | None:
+    return None if value is None else whole(name, value)
+
+
+def number(name: str, value: Any) -> float:
+    """A float, also of an array or a tensor that holds one number."""
+    if not isinstance(value, str | bytes):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return float(value)
+    raise TypeError(f"{name} should be a number, it is {value!r}")
+
+
+def number_if_given(name: str, value: Any) -> float | None:
+    return None if value is None else number(name, value)
+
+
+def numbers_in(name: str, values: Any) -> list[float]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} should be a list of numbers, it is {values!r}")
+    return [number(f"each of {name}", value) for value in values]
