@@ -346,7 +346,7 @@ TEST(Deployment, FitsTheLeastThatItsRefusalNames) {
     std::smatch least;
     ASSERT_TRUE(std::regex_search(refusal, least, std::regex("at least ([0-9.]+) MB"))) << refusal;
     const auto megabytes = std::stod(least[1]);  // of three digits
-    EXPECT_TRUE(within(megabytes + 1).pages) << refusal;
+    EXPECT_TRUE(within(megabytes).pages) << refusal;
     EXPECT_THAT(message_of([&] { (void)within(megabytes - 1); }), HasSubstr("does not fit"));
   }
 }

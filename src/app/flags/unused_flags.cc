@@ -115,8 +115,6 @@ std::vector<std::string> unused_request_flags(const PipelineOptions& options,
   std::vector<std::string> unused;
   if (options.adapters.empty() && options.adapter_mode != AdapterMode::kAuto)
     unused.emplace_back("--lora-mode is not used: there is no --lora");
-  if (pictures.references.empty() && pictures.reference_cache != ReferenceCache::kAuto)
-    unused.emplace_back("--reference-cache is not used: there is no --reference");
   const bool has_pictures = !pictures.init.empty() || !pictures.mask.empty() ||
                             !pictures.references.empty() || !pictures.controls.empty();
   if (!has_pictures && pictures.max_pixels != PictureFlags().max_pixels)

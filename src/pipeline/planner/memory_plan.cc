@@ -1,6 +1,7 @@
 #include "pipeline/planner/memory_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -271,6 +272,12 @@ std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const RankPlac
   return help;
 }
 
+// A need that is rounded down would be refused when it is given. Readable bytes have three digits.
+std::string at_least(std::int64_t bytes) {
+  const auto unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(double(bytes))) - 2));
+  return readable_bytes(std::ceil(double(bytes) / unit) * unit);
+}
+
 std::string refusal(const PlanJob& job, const MemoryPlan& least) {
   const auto& budget = job.memory.budget;
   const bool lacks_device = budget.device > 0 && least.device_peak > budget.device;
@@ -278,8 +285,7 @@ std::string refusal(const PlanJob& job, const MemoryPlan& least) {
   const auto needs = lacks_device ? least.device_peak : least.host_peak;
   return text_of("a picture of ", job.width, "x", job.height, " does not fit ",
                  readable_bytes(double(has)), lacks_device ? "" : " of host memory",
-                 ": it needs at least ", readable_bytes(double(needs)), ", ",
-                 readable_bytes(double(needs - has)), " more");
+                 ": it needs at least ", at_least(needs), ", ", at_least(needs - has), " more");
 }
 
 }  // namespace
