@@ -150,10 +150,6 @@ bool is_within(const Json& integer, std::int64_t low, std::int64_t high) {
   return value >= low && value <= high;
 }
 
-}  // namespace
-
-namespace {
-
 // To nlohmann's reader a zero byte is the end.
 Json parsed(std::string_view text, const std::string& source, const NotFinite* marks) {
   require(text.find('\0') == text.npos, source, " is not valid JSON: it has a byte of value zero");
