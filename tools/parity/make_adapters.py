@@ -3,8 +3,9 @@ fixtures, and what diffusers computes with their merged weights.
 
 usage: python make_adapters.py [--only flux ...] [--out tests/data/parity/adapters] [--measure]
 
---measure builds nothing. It writes into manifest.json how far the reference deviates from the existing
-velocities on each instruction set that this processor has (spread.py).
+--measure builds nothing in the folder. It raises the figures of manifest.json, how far the reference
+deviates from the existing velocities, to the largest on any instruction set that this processor has
+(spread.py). For a base whose weights are new, delete its manifest first.
 
 One folder per base: NAME.safetensors, an adapter, and expected.safetensors with each one's float32
 velocity. peft writes its own files and computes what is expected of them. All others are written and
@@ -24,7 +25,7 @@ from make_denoisers import left_out
 from peft import (LoHaConfig, LoKrConfig, LoraConfig, get_peft_model_state_dict,
                   inject_adapter_in_model)
 from safetensors.torch import load_file, save_file
-from spread import instruction_sets, largest
+from spread import all_settings, larger, largest
 
 ROOT = Path(__file__).resolve().parents[2]
 PARITY = ROOT / "tests/data/parity"
@@ -609,7 +610,7 @@ def make(name, out):
 # peft draws new DoRA magnitudes each time, so their spread is unknown.
 def measure(names, out):
     spread = {name: {} for name in names}
-    for settings in instruction_sets().values():
+    for settings in all_settings().values():
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, __file__, "--only", *names, "--out", folder], check=True,
                            env=os.environ | settings, stdout=subprocess.DEVNULL)
@@ -619,8 +620,11 @@ def measure(names, out):
                 for file in expected.keys() - {"peft-dora"}:
                     spread[name][file] = max(spread[name].get(file, 0), largest(made[file], expected[file]))
     for name in names:
-        rounded = {file: float(f"{value:.3e}") for file, value in sorted(spread[name].items())}
-        (out / name / "manifest.json").write_text(json.dumps({"float32_spread": rounded}, indent=2) + "\n")
+        path = out / name / "manifest.json"
+        known = json.loads(path.read_text())["float32_spread"] if path.exists() else {}
+        rounded = {file: float(f"{value:.3e}") for file, value in spread[name].items()}
+        figures = dict(sorted(larger(known, rounded).items()))
+        path.write_text(json.dumps({"float32_spread": figures}, indent=2) + "\n")
 
 
 def main():

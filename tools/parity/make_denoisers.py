@@ -1,13 +1,13 @@
 """Make tests/data/parity/denoisers: tiny random parts of the newer families, and what diffusers
 computes with them.
 
-usage: python make_denoisers.py [--only klein ...] [--out tests/data/parity/denoisers]
+usage: python make_denoisers.py [--only klein ...] [--out tests/data/parity/denoisers] [--measure]
 
 Each case is a folder: config.json and diffusion_pytorch_model.safetensors, the part; and
 components.safetensors, its inputs and float32 outputs. manifest.json holds the relative L2 error of
 diffusers' own bfloat16 and the largest difference of its own float32. Both are maxima over the
-instruction sets available here (spread.py), because a bound must hold on every processor. --measure
-updates only these.
+instruction sets of processors (spread.py), because a bound must hold on every one. --measure only
+raises these figures where they are larger on this processor.
 """
 import argparse
 import dataclasses
@@ -37,7 +37,7 @@ from random_krea2 import Krea2TransformerShape
 from random_qwen21 import Qwen21TransformerShape, Qwen21VaeShape
 from random_qwen_image import QwenImageTransformerShape
 from safetensors.torch import load_file, save_file
-from spread import instruction_sets, largest
+from spread import all_settings, larger, largest
 
 # Times 1000 they are exact in bfloat16; others move the output by more than all later rounding.
 TIMES, GUIDANCE = (0.5, 0.125, 0.25), (4.0, 2.0, 1.0)
@@ -486,19 +486,33 @@ def outputs(folder, case, given, dtype):
     return OUTPUTS[type(case)](load(folder, dtype), case, given)
 
 
-def measure(name, folder, expected):
-    """For each output, the largest bfloat16 error and float32 difference over instruction sets."""
-    names = [n for n in expected if not n.endswith("_tiled")]
-    errors, differences = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-    for variables in instruction_sets().values():
-        with tempfile.TemporaryDirectory() as out:
-            subprocess.run([sys.executable, __file__, "--child", name, folder, out],
+def run_all(cases, out, made):
+    """Each case's outputs in this process, in files NAME.DTYPE of the folder `made`."""
+    for name in cases:
+        given = INPUTS[type(CASES[name])](CASES[name])
+        for dtype in ("bfloat16", "float32"):
+            found = outputs(out / name, CASES[name], given, getattr(torch, dtype))
+            save_file({n: t.contiguous() for n, t in found.items()}, made / f"{name}.{dtype}")
+
+
+def measure(cases, out):
+    """By case, the largest bfloat16 errors and float32 differences of its outputs over instruction
+    sets."""
+    expected = {name: stored(name, out) for name in cases}
+    figures = {name: {} for name in cases}
+    for variables in all_settings().values():
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, __file__, "--only", *cases, "--out", out, "--child", folder],
                            env=os.environ | variables, check=True)
-            rounded, again = (load_file(Path(out, dtype)) for dtype in ("bfloat16", "float32"))
-        for n in names:
-            errors[n] = max(errors[n], dump.relative_error(rounded[n].float(), expected[n]))
-            differences[n] = max(differences[n], largest(again[n], expected[n]))
-    return errors, {n: round(d, 8) for n, d in differences.items()}
+            for name, known in expected.items():
+                rounded, again = (load_file(Path(folder, f"{name}.{dtype}"))
+                                  for dtype in ("bfloat16", "float32"))
+                names = [n for n in known if not n.endswith("_tiled")]
+                figures[name] = larger(figures[name], {
+                    "bfloat16_errors": {n: dump.relative_error(rounded[n].float(), known[n])
+                                        for n in names},
+                    "float32_spread": {n: round(largest(again[n], known[n]), 8) for n in names}})
+    return figures
 
 
 def is_unseen(name, case):
@@ -537,7 +551,7 @@ def check_alive(folder, case, given, expected):
 
 
 def make(name, out):
-    """Build all but the manifest. Returns the float32 outputs."""
+    """Build all but the manifest."""
     case, folder = CASES[name], out / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -553,7 +567,6 @@ def make(name, out):
         single_file.write(folder, folder / SINGLE_FILE, case.single_file)
     for path in folder.glob("*.safetensors"):
         path.chmod(0o644)
-    return expected
 
 
 def stored(name, out):
@@ -562,16 +575,19 @@ def stored(name, out):
     return {n: t for n, t in tensors.items() if n not in given}
 
 
-def describe(name, folder, expected):
-    """Write and print the manifest."""
-    errors, differences = measure(name, folder, expected)
-    manifest = {"bfloat16_errors": errors, "float32_spread": differences,
-                "made_with": versions()}
-    if (folder / SINGLE_FILE).exists():
-        manifest["single_file"] = SINGLE_FILE
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+def describe(name, folder, figures):
+    """Write and print the manifest. Figures that it has already are raised only."""
+    path = folder / "manifest.json"
+    if path.exists():
+        manifest = json.loads(path.read_text())
+        manifest |= larger({key: manifest[key] for key in figures}, figures)
+    else:
+        manifest = figures | {"made_with": versions()}
+        if (folder / SINGLE_FILE).exists():
+            manifest["single_file"] = SINGLE_FILE
+    path.write_text(json.dumps(manifest, indent=2) + "\n")
     sizes = {path.name: path.stat().st_size // 1000 for path in folder.glob("*.safetensors")}
-    print(f"{name}: {sizes} kB, bfloat16 errors {errors}, float32 {differences}")
+    print(f"{name}: {sizes} kB, " + ", ".join(f"{key} {manifest[key]}" for key in figures))
 
 
 def main():
@@ -580,19 +596,17 @@ def main():
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--measure", action="store_true", help="only the manifests")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)  # of measure()
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)  # of measure()
     args = parser.parse_args()
     torch.set_num_threads(1)
-    if args.child:
-        name, folder, out = args.child
-        given = INPUTS[type(CASES[name])](CASES[name])
-        for dtype in ("bfloat16", "float32"):
-            made = outputs(Path(folder), CASES[name], given, getattr(torch, dtype))
-            save_file({n: t.contiguous() for n, t in made.items()}, Path(out, dtype))
-        return
     out = args.out.resolve()
-    for name in args.only:
-        describe(name, out / name, stored(name, out) if args.measure else make(name, out))
+    if args.child:
+        return run_all(args.only, out, args.child)
+    if not args.measure:
+        for name in args.only:
+            make(name, out)
+    for name, figures in measure(args.only, out).items():
+        describe(name, out / name, figures)
 
 
 if __name__ == "__main__":

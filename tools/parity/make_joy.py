@@ -6,7 +6,8 @@ model/; components.safetensors, one part at a time on small inputs, in float32, 
 diffusers' own bfloat16 in manifest.json; edit.safetensors, a request with one reference;
 plus.safetensors, a request to Edit-Plus, whose pipeline has the same parts under other class names,
 with two; stochastic.safetensors, what both draw with stochastic steps; reference0.png, reference1.png. manifest.json says how far the parts' float32 outputs move
-between the instruction sets that this processor has (spread.py); --measure updates only that.
+between the instruction sets that processors have (spread.py); --measure only raises these figures where
+they are larger on this one.
 Pictures have a megapixel, so large tensors are kept in part.
 """
 import argparse
@@ -28,7 +29,7 @@ from diffusers.pipelines.joyimage.image_processor import find_best_bucket
 from dump import Request
 from parts import PROMPTS, normal
 from safetensors.torch import load_file, save_file
-from spread import four_digits, instruction_sets, largest
+from spread import all_settings, four_digits, larger, largest
 
 ROOT = Path(__file__).resolve().parents[2]
 EDIT = Request(PROMPTS[:1], width=60, height=44, steps=3, max_sequence_length=4096, seed=5,
@@ -168,14 +169,14 @@ def differences(out):
 
 
 def measure(out):
-    """Adds float32_spread to the manifest: the largest differences() on any instruction set."""
+    """Merges the largest differences() on any instruction set into the manifest's float32_spread."""
     found = [json.loads(subprocess.run(
         [sys.executable, __file__, "--out", out, "--differences"], check=True, text=True,
         stdout=subprocess.PIPE, env=os.environ | settings).stdout)
-        for settings in instruction_sets().values()]
+        for settings in all_settings().values()]
     manifest = json.loads((out / "manifest.json").read_text())
-    manifest["float32_spread"] = {
-        name: four_digits(max(one[name] for one in found)) for name in found[0]}
+    manifest["float32_spread"] = larger(manifest.get("float32_spread", {}), {
+        name: four_digits(max(one[name] for one in found)) for name in found[0]})
     (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
 

@@ -228,7 +228,9 @@ TEST_F(Generate, SaysWhichLayoutWasChosen) {
   const auto finished = draw({"a", "--layout", "auto"});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("layout one rank: predicted"));
-  const auto two = draw({"a", "--layout", "auto", "--devices", "cpu,cpu", "-n", "2", "--json"});
+  // large enough that products take the most time of a step on any processor
+  const auto two = draw(
+      {"a", "--layout", "auto", "--devices", "cpu,cpu", "-n", "2", "--size", "256x256", "--json"});
   EXPECT_EQ(two.exit_code, 0) << two.err;
   EXPECT_THAT(two.err, HasSubstr("layout dp 2: predicted"));
   EXPECT_THAT(Json::parse(two.out)["layout"].get<std::string>(), HasSubstr("dp 2"));
