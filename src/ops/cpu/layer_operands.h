@@ -46,12 +46,17 @@ WordRows<Word> stored_words(const RowsOf<Number>& x, std::int64_t inputs, int nu
   return {reinterpret_cast<const Word*>(x.data), x.stride / kInWord};
 }
 
-// Rows of x in the products' word format.
+// Rows of x or of a weight in the products' word format. Processors fetch a run of memory ahead,
+// but not the next row of a wide matrix.
 template <class Number, class Word>
 auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*)) {
-  return [=](Range tokens, Range c, Word* to, std::int64_t stride) {
-    for (std::int64_t m = 0; m < tokens.count; ++m)
-      take(x.row(tokens.begin + m, c.begin), c.count, to + m * stride);
+  return [=](Range rows, Range c, Word* to, std::int64_t stride) {
+    constexpr std::int64_t kAhead = 4, kInLine = 64 / sizeof(Number);
+    for (std::int64_t m = 0; m < rows.count; ++m) {
+      const auto* const soon = x.row(rows.begin + m + kAhead, c.begin);
+      for (std::int64_t i = 0; i < c.count; i += kInLine) __builtin_prefetch(soon + i);
+      take(x.row(rows.begin + m, c.begin), c.count, to + m * stride);
+    }
   };
 }
 

@@ -95,6 +95,17 @@ struct GatheredPanel {
   void go_on(int64, int64) const {}
 };
 
+// The next strip's sums, a part at each step: all are loaded at once, and would be awaited.
+template <class Number>
+inline void fetch_sums(const Number* sums, int64 stride, int64 c) {
+  const auto* const row = sums + c / kTile % (kStripRows / 2) * 2 * stride;
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    __builtin_prefetch(row + i * stride, 1);
+    __builtin_prefetch(row + i * stride + kTile, 1);
+  }
+}
+
 // The intrinsics are macros taking literal tile numbers; some compilers' lack parentheses.
 #define BRAID_ADD_PRODUCT(sum, x, panel) \
   if constexpr (kIsFloat)                \
@@ -129,6 +140,7 @@ void multiply_strip(const Strip<Number>& s, const Panel& panel) {
       BRAID_ADD_PRODUCT(3, 5, 7);
     }
     panel.go_on(s.row, c);
+    fetch_sums(s.sums + kStripRows * s.sums_stride, s.sums_stride, c);
   }
   _tile_stored(0, left, sums_bytes);
   _tile_stored(1, right, sums_bytes);

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include "ops/kernels/vectors/powers.h"
 #include "ops/kernels/vectors/tiles.h"
 
 namespace braid::ops::BRAID_ISA {
@@ -12,6 +13,14 @@ namespace {
 // the unmasked intrinsic leaves undefined.
 inline Sixteen larger(Sixteen a, Sixteen b) {
   return (Sixteen)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+}
+
+// softmax.h's 2^x, by instructions that round to an integer and add to an exponent.
+inline Sixteen power_of_2(Sixteen x) {
+  x = (Sixteen)_mm512_maskz_min_ps(0xffff, (__m512)(Sixteen{} + 1),
+                                   (__m512)larger(Sixteen{} - 126, x));
+  const Sixteen n = (Sixteen)_mm512_maskz_roundscale_ps(0xffff, (__m512)x, 0);
+  return (Sixteen)_mm512_maskz_scalef_ps(0xffff, (__m512)power_of_fraction(x - n), (__m512)n);
 }
 
 // Rounds to bfloat16, to nearest, ties to even, two per word: `low` first.

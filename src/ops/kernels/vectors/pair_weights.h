@@ -1,5 +1,5 @@
 // Attention weights as pairs of bfloat16 numbers, and the values they multiply. For files that
-// define to_halves() and plus_pairs().
+// define to_halves().
 #pragma once
 
 #include <stdint.h>
@@ -61,13 +61,12 @@ __attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& pa
   part.factors[m] = lift(largest, top * b.scale, totals);
 
   const Sixteen scale = Sixteen{} + b.scale, offset = Sixteen{} - finite(*largest);
-  const SixteenWords ones = SixteenWords{} + 0x3f803f80u;
   for (int64 i = 0; i < whole / kPanel; ++i) {
     const Sixteen low = power_of_2(from[2 * i] * scale + offset);
     const Sixteen high = power_of_2(from[2 * i + 1] * scale + offset);
     const auto halves = to_halves(low, high);
     totals[0] += low + high;
-    totals[1] = plus_pairs(totals[1], halves, ones);
+    totals[1] += (Sixteen)(halves << 16) + (Sixteen)(halves & 0xffff0000u);
     to[i] = halves;
   }
   kept[0] = totals[0];

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "ops/kernels/vectors/powers.h"
+
 namespace braid::ops::BRAID_ISA {
 namespace {
 
@@ -15,21 +17,14 @@ template <class Vector>
 using IntsOf = decltype(Vector{} < Vector{});
 
 // 2^x, clamped to between 2^-126 and 2; for huge scores, rounding of the largest may leave x above
-// 0. Computed as 2^n 2^f with |f| <= 1/2, where 2^f is the polynomial of least relative error
-// (Remez): 9e-8, or 1.6e-7 in float32. Adding kMagic puts n + 127 into a number's last bits.
+// 0. Computed as 2^n 2^f with |f| <= 1/2. Adding kMagic puts n + 127 into a number's last bits.
 template <class Vector>
 inline Vector power_of_2(Vector x) {
   constexpr float kMagic = 3 * (1 << 22) + 127;
   x = -larger(Vector{} - 1, -larger(Vector{} - 126, x));
   const Vector shifted = x + kMagic;
   const Vector f = x - (shifted - kMagic);
-  Vector e = Vector{} + 0.001326472731f;
-  e = e * f + 0.009671512991f;
-  e = e * f + 0.055507335812f;
-  e = e * f + 0.240222424269f;
-  e = e * f + 0.693147003651f;
-  e = e * f + 1;
-  return e * (Vector)((IntsOf<Vector>)shifted << 23);
+  return power_of_fraction(f) * (Vector)((IntsOf<Vector>)shifted << 23);
 }
 
 // Lane i takes the value of lane i + by.
