@@ -29,6 +29,7 @@ class Adapters:
 
     def remove(self, names: Sequence[str]) -> None:
         """Where no active one is left, the first name of those that remain becomes active, as peft has it."""
+        names = list(dict.fromkeys(names))
         self.check(names)
         for name in names:
             del self.files[name]

@@ -6,18 +6,30 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 INT_BITS = 32  # of the engine's whole numbers
+
+
+def shown(value: object) -> str:
+    """repr(), which refuses ints of some thousand digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "one of thousands of digits"
 
 
 def whole(name: str, value: Any) -> int:
     """An int, also of a float such as 64.0."""
-    is_whole = isinstance(value, numbers.Real) and float(value).is_integer()
     try:
+        is_whole = isinstance(value, numbers.Real) and float(value).is_integer()
         found = operator.index(int(value) if is_whole else value)
     except TypeError:
         raise TypeError(f"{name} should be a whole number, it is {value!r}") from None
+    except OverflowError:  # no float holds it
+        found = 1 << INT_BITS
     if not -(1 << (INT_BITS - 1)) <= found < 1 << (INT_BITS - 1):
-        raise ValueError(f"{name} should be a whole number of {INT_BITS} bits, it is {value!r}")
+        raise ValueError(f"{name} should be a whole number of {INT_BITS} bits, it is {shown(value)}")
     return found
 
 
@@ -30,11 +42,20 @@ def number(name: str, value: Any) -> float:
     if not isinstance(value, str | bytes):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             return float(value)
-    raise TypeError(f"{name} should be a number, it is {value!r}")
+    raise TypeError(f"{name} should be a number, it is {shown(value)}")
 
 
 def number_if_given(name: str, value: Any) -> float | None:
     return None if value is None else number(name, value)
+
+
+def flag_if_given(name: str, value: Any) -> bool | None:
+    """A bool, also of 0 and 1; of texts such as "off", bool() would make True."""
+    if value is None:
+        return None
+    if not isinstance(value, bool | np.bool_ | numbers.Integral) or value not in (0, 1):
+        raise TypeError(f"{name} should be True or False, it is {shown(value)}")
+    return bool(value)
 
 
 def numbers_in(name: str, values: Any) -> list[float]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from . import _core
+from ._numbers import shown
 
 MODELS = Path(__file__).resolve().parent / "share" / "braid" / "models"
 DEGREES = {
@@ -141,10 +142,10 @@ def layout_of(layout: object, num_devices: int, shares: object = None) -> _core.
     return result
 
 
-def check_bytes(name: str, count: int, given: object) -> int:
+def check_bytes(name: str, count: float, given: object) -> int:
     if count >= MOST_BYTES:
-        raise ValueError(f"{name} should be less than 2^63 bytes, it is {given!r}")
-    return count
+        raise ValueError(f"{name} should be less than 2^63 bytes, it is {shown(given)}")
+    return int(count)
 
 
 def bytes_of(name: str, value: object) -> int:
@@ -155,7 +156,7 @@ def bytes_of(name: str, value: object) -> int:
     if not found:
         raise ValueError(f"{name} should be bytes or a string such as '6GB', it is {value!r}")
     power = " KMGT".index(found[2].upper() or " ")
-    return check_bytes(name, int(float(found[1]) * (1024 if found[3] else 1000) ** power), value)
+    return check_bytes(name, float(found[1]) * (1024 if found[3] else 1000) ** power, value)
 
 
 def memory_of(

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _core
 from ._images import images_in, latents_array, mask_of, meaning_of, output_of, pixels_of, reference_of
-from ._numbers import number, number_if_given, numbers_in, whole, whole_if_given
+from ._numbers import flag_if_given, number, number_if_given, numbers_in, shown, whole, whole_if_given
 
 # Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
 REFUSED = {
@@ -111,7 +111,7 @@ def seed_of(generator: Any) -> int:
             f"generator should be a seed, a torch.Generator or a list of these, it is {generator!r}"
         ) from None
     if not 0 <= seed < 1 << 64:
-        raise ValueError(f"a seed should lie between 0 and 2^64 - 1, it is {seed}")
+        raise ValueError(f"a seed should lie between 0 and 2^64 - 1, it is {shown(seed)}")
     return seed
 
 
@@ -251,7 +251,7 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
         request.true_cfg = number("true_cfg_scale", call.true_cfg_scale)
     request.guidance_rescale = number("guidance_rescale", call.guidance_rescale)
     request.cfg_norm_cap = number("cfg_norm_cap", call.cfg_norm_cap)
-    request.cfg_normalize = None if call.cfg_normalize is None else bool(call.cfg_normalize)
+    request.cfg_normalize = flag_if_given("cfg_normalize", call.cfg_normalize)
     request.layers = whole_if_given("layers", call.layers)
     request.cfg_until = number("cfg_until", call.cfg_until)
     request.width = whole_if_given("width", call.width)

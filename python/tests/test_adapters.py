@@ -105,6 +105,12 @@ class Loras(unittest.TestCase):
             self.pipe.delete_adapters("a")  # the last
         self.assertEqual(self.pipe.get_active_adapters(), [])
 
+    def test_may_be_deleted_by_names_that_stand_twice(self) -> None:
+        for name in "abc":
+            self.pipe.load_lora_weights(self.files[0], adapter_name=name)
+        self.pipe.delete_adapters(["a", "b", "a"])
+        self.assertEqual(self.pipe.get_list_adapters(), {"transformer": ["c"]})
+
     def test_are_found_after_the_folder_is_changed(self) -> None:
         self.addCleanup(os.chdir, Path.cwd())
         os.chdir(self.folder.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from braid_engine import InputError, Pipeline
+from braid_engine._numbers import flag_if_given
 from braid_engine._program import PROGRAM
 from PIL import Image
 from shared import PROMPT, RUN, pipeline
@@ -130,6 +131,7 @@ class Refusals(unittest.TestCase):
         two = {"num_images_per_prompt": 2}
         self.assertIn("2^64 - 1, it is -1", self.refusal(ValueError, generator=[3, -1], **two))
         self.assertIn(f"2^64 - 1, it is {1 << 64}", self.refusal(ValueError, generator=[1 << 64, 3], **two))
+        self.assertIn("2^64 - 1, it is one of thousands", self.refusal(ValueError, generator=10**5000))
         self.assertIn("it is 1.5", self.refusal(TypeError, generator=[3, 1.5], **two))
         self.assertIn("it has 'bogus'", self.refusal(TypeError, joint_attention_kwargs={"scale": 1, "bogus": 1}))
         for height in (48.5, float("nan"), "48"):
@@ -144,7 +146,8 @@ class Refusals(unittest.TestCase):
                 self.assertIn(f"{name} should be a number, it is {wrong!r}", self.refusal(TypeError, **{name: wrong}))
         for name in ("width", "num_inference_steps", "num_images_per_prompt", "padding_mask_crop", "layers"):
             self.assertIn(f"{name} should be a whole number, it is 'a'", self.refusal(TypeError, **{name: "a"}))
-            self.assertIn(f"{name} should be a whole number of 32 bits", self.refusal(ValueError, **{name: 1 << 40}))
+            for large in (1 << 40, 10**400, 10**5000):
+                self.assertIn(f"{name} should be a whole number of 32 bits", self.refusal(ValueError, **{name: large}))
         for name in ("sigmas", "reference_scales"):
             self.assertIn(f"{name} should be a list of numbers, it is 3", self.refusal(TypeError, **{name: 3}))
             self.assertIn(f"each of {name} should be a number, it is 'a'", self.refusal(TypeError, **{name: ["a"]}))
@@ -155,6 +158,13 @@ class Refusals(unittest.TestCase):
         self.assertIn("latents should be an array or a tensor of numbers", self.refusal(TypeError, latents="x"))
         for name in ("callback_on_step_end", "preview"):
             self.assertIn(f"{name} should be a function, it is 3", self.refusal(TypeError, **{name: 3}))
+
+    def test_name_switches_that_are_none(self) -> None:
+        for wrong in ("off", "", 2, 0.5, [], np.zeros(2)):
+            self.assertIn("cfg_normalize should be True or False, it is", self.refusal(TypeError, cfg_normalize=wrong))
+        for switch in (True, False, 1, np.int64(0), np.True_, np.False_):
+            self.assertIs(flag_if_given("cfg_normalize", switch), bool(switch))
+        self.assertIsNone(flag_if_given("cfg_normalize", None))
 
     def test_name_texts_that_are_none(self) -> None:
         half = "\ud800"
@@ -199,6 +209,8 @@ class Refusals(unittest.TestCase):
         for match, arguments in {
             "threads should be a whole number of 32 bits, it is 1099511627776": {"threads": 1 << 40},
             r"memory should be less than 2\^63 bytes": {"memory": 1 << 63},
+            r"memory should be less than 2\^63 bytes, it is '999": {"memory": "9" * 400 + "GB"},
+            r"host_memory should be less than 2\^63 bytes, it is one of": {"host_memory": 10**5000},
             "cache should have a number as its threshold, it is 'x'": {"cache": "accumulated:x"},
         }.items():
             with self.subTest(match), self.assertRaisesRegex(ValueError, match):

@@ -5,5 +5,6 @@ namespace braid {
 
 constexpr int kMostSteps = 10'000, kMostFrames = 10'000;
 constexpr int kMostPictures = 1'000'000;
+constexpr int kMaxSide = 1 << 14;  // pixels
 
 }  // namespace braid

@@ -120,7 +120,13 @@ class PictureAutoencoder::State {
 PictureAutoencoder::PictureAutoencoder(const PipelineOptions& options, const Hooks& hooks)
     : state_(std::make_unique<State>(options, hooks)) {}
 PictureAutoencoder::PictureAutoencoder(PictureAutoencoder&&) noexcept = default;
-PictureAutoencoder& PictureAutoencoder::operator=(PictureAutoencoder&&) noexcept = default;
+PictureAutoencoder& PictureAutoencoder::operator=(PictureAutoencoder&& other) noexcept {
+  if (this != &other) {
+    end_where_made(state_);
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
 PictureAutoencoder::~PictureAutoencoder() { end_where_made(state_); }
 
 Latents PictureAutoencoder::decode(const Latents& latents, VaeTiling tiling,

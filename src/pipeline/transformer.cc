@@ -292,7 +292,13 @@ class Transformer::State {
 Transformer::Transformer(const PipelineOptions& options, const Hooks& hooks)
     : state_(std::make_unique<State>(options, hooks)) {}
 Transformer::Transformer(Transformer&&) noexcept = default;
-Transformer& Transformer::operator=(Transformer&&) noexcept = default;
+Transformer& Transformer::operator=(Transformer&& other) noexcept {
+  if (this != &other) {
+    end_where_made(state_);
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
 Transformer::~Transformer() { end_where_made(state_); }
 
 Latents Transformer::velocity(const TransformerInput& evaluation, const Hooks& hooks) const {

@@ -55,11 +55,14 @@ void read_target(std::string_view target, HttpRequest& request) {
     target = take_authority(target, request);
   else if (target.empty() || target.front() != '/')
     throw ApiError(400, "the address should begin with / or http://");
-  const auto mark = target.find('?');
-  request.path = percent_decoded(target.substr(0, mark), Plus::kIsPlus);
+  request.path = percent_decoded(target.substr(0, target.find('?')), Plus::kIsPlus);
   if (request.path.empty()) request.path = "/";
   if (request.path.find('\0') != request.path.npos)
     throw ApiError(400, "the address has a NUL character");
+}
+
+void read_query(std::string_view target, HttpRequest& request) {
+  const auto mark = target.find('?');
   auto rest = mark == target.npos ? "" : target.substr(mark + 1);
   while (!rest.empty()) {
     const auto end = std::min(rest.find('&'), rest.size());

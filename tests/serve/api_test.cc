@@ -239,37 +239,6 @@ TEST(Api, CountsWhatItDoes) {
   EXPECT_EQ(text.back(), '\n');
 }
 
-TEST(Api, CountsRefusedRequestsForPicturesAlone) {
-  FakeEngine engine;
-  const Server server(engine, {}, {.max_body_bytes = 1000});
-  const auto invalid = [&] {
-    std::smatch found;
-    const auto text = server.ask("GET /metrics");
-    const std::regex line(R"(braid_requests_total\{outcome="invalid"\} (\d+))");
-    return std::regex_search(text, found, line) ? std::stoi(found[1]) : 0;
-  };
-  for (const auto& [line, body] : std::vector<std::pair<std::string, std::string>>{
-           {"POST /v1/tokens", "{"},
-           {"GET /v1/jobs/a/events?after=x", ""},
-           {"POST /sdapi/v1/png-info", R"({"image": "?"})"},
-           {"POST /v1/nothing", kSmall},
-           {"GET /v1/images/generations", ""}})
-    EXPECT_GE(status_of(server.ask(line, "", body)), 400) << line;
-  EXPECT_EQ(invalid(), 0);
-  int refused = 0;
-  for (const auto* const path : {"/v1/images/generations", "/v1/images/edits", "/v1/jobs",
-                                 "/sdapi/v1/txt2img", "/sdapi/v1/img2img"}) {
-    const auto line = std::string("POST ") + path;
-    EXPECT_EQ(status_of(server.ask(line, "", "{")), 400) << path;
-    EXPECT_EQ(status_of(server.ask(line, "", std::string(1001, ' '))), 413) << path;
-    EXPECT_EQ(status_of(server.ask(line, "content-type: text/plain\r\n", kSmall)), 415) << path;
-    EXPECT_EQ(invalid(), refused += 3) << path;
-  }
-  const auto unknown = R"({"prompt": "a", "model": "unknown"})";
-  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", unknown)), 404);
-  EXPECT_EQ(invalid(), refused + 1);
-}
-
 TEST(Api, NamesTheFieldThatTheEngineComplainsOf) {
   FakeEngine engine([](Backend& backend) {
     backend.complete = [](const Request& request, const Hooks&) -> Request {

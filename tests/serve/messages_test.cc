@@ -13,7 +13,9 @@ namespace braid::serve::messages_test {
 
 TEST(Target, HasAPathAndParameters) {
   HttpRequest request;
-  read_target("/v1/a+b%20x?user=a+b%26c&empty&=d&user2=%e2%98%85", request);
+  const auto* const target = "/v1/a+b%20x?user=a+b%26c&empty&=d&user2=%e2%98%85";
+  read_target(target, request);
+  read_query(target, request);
   EXPECT_EQ(request.path, "/v1/a+b x") << "a plus is a space in parameters alone";
   EXPECT_EQ(request.parameter("user"), "a b&c");
   EXPECT_EQ(request.parameter("empty"), "");
@@ -22,12 +24,19 @@ TEST(Target, HasAPathAndParameters) {
 
 TEST(Target, IsRefusedWhereItIsNone) {
   HttpRequest request;
-  for (const auto* const target : {"", "v1", "https://localhost/", "http:/localhost/", "*", "/%",
-                                   "/%4", "/%4g", "/a?b=%", "/a%00b"})
+  for (const auto* const target :
+       {"", "v1", "https://localhost/", "http:/localhost/", "*", "/%", "/%4", "/%4g", "/a%00b"})
     EXPECT_THROW(read_target(target, request), ApiError) << target;
+}
+
+TEST(Target, HasItsQueryReadAlone) {
+  HttpRequest request;
+  read_target("/a?b=%", request);
+  EXPECT_EQ(request.path, "/a");
+  EXPECT_THROW(read_query("/a?b=%", request), ApiError);
   std::string many = "/?";
   for (int i = 0; i < 100; ++i) many += std::to_string(i) + "=1&";
-  EXPECT_THROW(read_target(many, request), ApiError);
+  EXPECT_THROW(read_query(many, request), ApiError);
 }
 
 // RFC 9112, section 3.2.2: as clients send it that take the server for a proxy.
@@ -39,6 +48,7 @@ TEST(Target, MayBeAbsolute) {
     HttpRequest request;
     request.headers["host"] = "localhost";
     read_target(target, request);
+    read_query(target, request);
     EXPECT_EQ(request.header("host"), host) << "the header does not count";
     EXPECT_EQ(request.path, path);
     EXPECT_EQ(request.parameter("a"), parameter);

@@ -1,6 +1,11 @@
+// What operators read at /metrics.
 #include "serve/metrics.h"
 
 #include <gmock/gmock.h>
+
+#include <regex>
+
+#include "test_server.h"
 
 namespace braid::serve::metrics_test {
 
@@ -12,6 +17,125 @@ TEST(Histogram, TellsSumsOfMonthsToTheMillisecond) {
   steps.add(1'234'567.25);
   steps.add(0.001);
   EXPECT_THAT(steps.samples("step_seconds", ""), HasSubstr("step_seconds_sum 1234567.251\n"));
+}
+
+const std::string kSmall = R"({"prompt": "a", "size": "16x16", "seed": 5})";
+const std::string kLong(1001, ' ');  // more than the servers here take
+const std::string kBearer = "authorization: Bearer secret\r\n";
+const std::string kDraw = "POST /v1/images/generations";
+
+// Requests with an outcome, as a server has counted them.
+int num_requests(const Server& server, const std::string& outcome) {
+  std::smatch found;
+  const auto text = server.ask("GET /metrics", kBearer);
+  const std::regex line("braid_requests_total\\{outcome=\"" + outcome + "\"\\} (\\d+)");
+  return std::regex_search(text, found, line) ? std::stoi(found[1]) : 0;
+}
+
+TEST(RefusedRequests, AreCountedForPicturesAlone) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.max_body_bytes = 1000});
+  for (const auto& [line, body] : std::vector<std::pair<std::string, std::string>>{
+           {"POST /v1/tokens", "{"},
+           {"POST /v1/tokens", kLong},
+           {"GET /v1/jobs/a/events?after=x", ""},
+           {"GET /v1/jobs?a=%zz", ""},
+           {"POST /sdapi/v1/png-info", R"({"image": "?"})"},
+           {"POST /v1/nothing", kSmall},
+           {"GET /v1/images/generations", ""}})
+    EXPECT_GE(status_of(server.ask(line, "", body)), 400) << line;
+  EXPECT_EQ(num_requests(server, "invalid"), 0);
+  int refused = 0;
+  for (const auto* const path : {"/v1/images/generations", "/v1/images/edits", "/v1/jobs",
+                                 "/sdapi/v1/txt2img", "/sdapi/v1/img2img"}) {
+    const auto line = std::string("POST ") + path;
+    EXPECT_EQ(status_of(server.ask(line, "", "{")), 400) << path;
+    EXPECT_EQ(status_of(server.ask(line + "?a=%zz", "", kSmall)), 400) << path;
+    EXPECT_EQ(status_of(server.ask(line, "", kLong)), 413) << path;
+    EXPECT_EQ(status_of(server.ask(line, "content-type: text/plain\r\n", kSmall)), 415) << path;
+    EXPECT_EQ(num_requests(server, "invalid"), refused += 4) << path;
+  }
+  const auto unknown = R"({"prompt": "a", "model": "unknown"})";
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", unknown)), 404);
+  EXPECT_EQ(num_requests(server, "invalid"), refused + 1);
+}
+
+TEST(RefusedRequests, AreCountedBelowAPathToo) {
+  FakeEngine engine;
+  const Server server(engine, {.base_path = "/pictures"}, {.max_body_bytes = 1000});
+  int refused = 0;
+  for (const std::string prefix : {"/pictures", "/forwarded"}) {
+    const auto line = "POST " + prefix + "/v1/images/generations";
+    const auto forwarded = "x-forwarded-prefix: " + prefix + "\r\n";
+    EXPECT_EQ(status_of(server.ask(line, forwarded, "{")), 400);
+    EXPECT_EQ(status_of(server.ask(line, forwarded, kLong)), 413);
+    EXPECT_EQ(status_of(server.ask(line + "?a=%zz", forwarded, kSmall)), 400);
+    EXPECT_EQ(num_requests(server, "invalid"), refused += 3) << prefix;
+  }
+  EXPECT_EQ(status_of(server.ask("POST /pictures/v1/jobs", "", kLong)), 413);
+  EXPECT_EQ(num_requests(server, "invalid"), refused + 1) << "with --base-path alone";
+}
+
+// Who may not ask is told so, whatever else is wrong.
+TEST(RefusedRequests, AreNotCountedForStrangers) {
+  FakeEngine engine;
+  const Server locked(engine, {.key = "secret"}, {.max_body_bytes = 1000});
+  const Server open(engine, {}, {.max_body_bytes = 1000});
+  const std::string evil_host = "host: evil.example\r\n", evil_page = "origin: http://evil\r\n";
+  std::string many = kDraw + "?";
+  for (int i = 0; i < 65; ++i) many += std::to_string(i) + "=1&";
+  const auto no_host = kDraw + " HTTP/1.1\r\nconnection: close\r\n";
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {kDraw, kLong}, {kDraw + "?a=%zz", kSmall}, {many, kSmall}};
+  for (const auto& [line, body] : wrong) {
+    EXPECT_EQ(status_of(locked.ask(line, "", body)), 401) << line;
+    EXPECT_EQ(status_of(locked.ask(line, evil_page + kBearer, body)), 403) << line;
+    EXPECT_EQ(status_of(open.ask(line, evil_host, body)), 403) << line;
+    EXPECT_EQ(status_of(open.ask(line, evil_page, body)), 403) << line;
+  }
+  EXPECT_EQ(status_of(RawClient(locked.port()).asked(no_host + "\r\n")), 401);
+  EXPECT_EQ(num_requests(locked, "invalid"), 0);
+  EXPECT_EQ(num_requests(open, "invalid"), 0);
+  for (const auto& [line, body] : wrong)
+    EXPECT_EQ(status_of(locked.ask(line, kBearer, body)), body == kLong ? 413 : 400) << line;
+  EXPECT_EQ(status_of(RawClient(locked.port()).asked(no_host + kBearer + "\r\n")), 400);
+  EXPECT_EQ(num_requests(locked, "invalid"), 4) << "with the key";
+}
+
+TEST(FailedRequests, AreCountedOnceWhereverTheyFail) {
+  const auto adapt = [](Backend& backend) {
+    backend.complete = [complete = backend.complete](const Request& request, const Hooks& hooks) {
+      check(request.prompts.front() != "too much", "out of memory");
+      return complete(request, hooks);
+    };
+  };
+  FakeEngine engine(adapt);
+  const auto enhance = [](const auto&, const auto&, const auto&) -> braid::net::EnhancedPrompt {
+    throw Error("the enhancer broke");
+  };
+  const Server server(engine, {}, {}, {}, [&](ApiContext& context) { context.enhance = enhance; });
+  int failed = 0;
+  for (const auto& [body, words] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"prompt": "too much"})", "internal_error"},
+           {R"({"prompt": "a", "enhance": true})", "internal_error"},
+           {R"({"prompt": "fails"})", "generation_failed"}}) {
+    const auto answer = server.ask(kDraw, "", body);
+    EXPECT_EQ(status_of(answer), 500) << body;
+    EXPECT_THAT(answer, HasSubstr(words)) << body;
+    EXPECT_EQ(num_requests(server, "failed"), ++failed) << body;
+  }
+}
+
+// The web UI's answer repeats a picture's text, which is too long to be read back here.
+TEST(FailedRequests, AreNotThoseWhosePicturesWereDrawn) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto answer = server.ask("POST /sdapi/v1/txt2img", "",
+                                 R"({"prompt": "large", "width": 16, "height": 16, "steps": 1})");
+  EXPECT_EQ(status_of(answer), 500);
+  EXPECT_THAT(answer, HasSubstr("internal_error"));
+  EXPECT_EQ(num_requests(server, "done"), 1);
+  EXPECT_EQ(num_requests(server, "failed"), 0) << "counted as done";
 }
 
 }  // namespace braid::serve::metrics_test

@@ -14,6 +14,7 @@
 #include "nn/denoiser_shape.h"
 #include "nn/predict.h"
 #include "pipeline/families/pictures_taken.h"
+#include "pipeline/limits.h"
 #include "pipeline/picture_size.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/guidance.h"
@@ -66,7 +67,6 @@ struct Part {
 // Limits used to validate a request, and its defaults.
 constexpr int kMaxTextTokens = 512;    // the longest max_sequence_length of most families
 constexpr int kMostTextTokens = 8192;  // the longest of any
-constexpr int kMaxSide = 1 << 14;      // pixels
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28, frames = 1;
   double guidance = 3.5;

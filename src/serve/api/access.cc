@@ -108,15 +108,10 @@ bool Access::trusts_forwarded_host(const HttpRequest& head) const {
   return !host.empty() && (!key.empty() || is_name_of(head, host));
 }
 
-// Browsers always send a name, so what comes without one is no page's. HAProxy's health checks ask
-// for OPTIONS.
+// HAProxy's health checks ask for OPTIONS.
 void Access::check_host(const HttpRequest& head) const {
-  if (is_health_check(head.path)) return;
   const auto host = head.header("host");
-  if (host.empty()) {
-    if (head.version == 10) return;
-    throw ApiError(400, "there is no Host header");
-  }
+  if (is_health_check(head.path) || host.empty()) return;
   const bool tells_nothing = head.method == "OPTIONS" && head.header("origin").empty();
   if (!key.empty() || tells_nothing || is_name_of(head, host)) return;
   throw ApiError(403,
@@ -147,11 +142,18 @@ void Access::check_key(const HttpRequest& head) const {
   throw ApiError(401, "this server asks for its API key", "invalid_api_key");
 }
 
+// Browsers always send a name, so what comes without one is no page's.
+void Access::require_host(const HttpRequest& head) const {
+  const bool may_lack_host = head.version == 10 || is_health_check(head.path);
+  if (head.header("host").empty() && !may_lack_host) throw ApiError(400, "there is no Host header");
+}
+
 void Access::admit(HttpRequest& head) const {
   take_prefix(head, base_path);
   check_host(head);
   check_origin(head);
   if (head.method != "OPTIONS") check_key(head);
+  require_host(head);
   const auto host = trusts_forwarded_host(head) ? forwarded_host(head) : head.header("host");
   if (!host.empty()) head.site = client_scheme(head) + "://" + host;
 }

@@ -31,6 +31,7 @@ struct Access {
   void check_host(const HttpRequest& head) const;
   void check_origin(const HttpRequest& head) const;
   void check_key(const HttpRequest& head) const;
+  void require_host(const HttpRequest& head) const;
 };
 
 // Throws ApiError 415 for a body type that any page may send without a preflight, and for

@@ -46,11 +46,28 @@ std::string outcome_of(int status) {
       return "invalid";
     case 409:
       return "cancelled";
+    case 500:
     case 502:
     case 504:
       return "failed";
     default:
       return "";
+  }
+}
+
+// Failures become answers, once `failed` has heard of them.
+Answer answer_to(const std::function<Answer()>& work,
+                 const std::function<void(const ApiError&)>& failed) {
+  const auto told = [&](const ApiError& error) {
+    failed(error);
+    return Answer{.now = error_response(error)};
+  };
+  try {
+    return work();
+  } catch (const ApiError& error) {
+    return told(error);
+  } catch (const std::exception& error) {
+    return told({500, error.what(), "internal_error"});
   }
 }
 
@@ -69,14 +86,11 @@ Answer Api::handle(const HttpRequest& request) const {
 }
 
 Answer Api::finish(const HttpRequest& request, const std::function<Answer()>& rest) const {
-  try {
-    return rest();
-  } catch (const ApiError& error) {
-    count(request, error);
-    return {.now = error_response(error)};
-  } catch (const std::exception& error) {
-    return {.now = error_response(ApiError(500, error.what(), "internal_error"))};
-  }
+  return answer_to(rest, [&](const ApiError& error) { count(request, error); });
+}
+
+Answer answer_of_end(const Job& ended, const std::function<HttpResponse(const Job&)>& write) {
+  return answer_to([&] { return Answer{.now = write(ended)}; }, [](const ApiError&) {});
 }
 
 bool Api::asks_for_pictures(const HttpRequest& request) const {

@@ -78,6 +78,10 @@ class Api {
   std::vector<Route> routes_;
 };
 
+// What `write` makes of a job's end. A failure becomes an answer, too, and is not counted: the
+// service has counted the job.
+Answer answer_of_end(const Job& ended, const std::function<HttpResponse(const Job&)>& write);
+
 // The fields of a JSON body or form, according to its head. Throws ApiError.
 Fields fields_of(const HttpRequest& request, const ApiContext& context);
 

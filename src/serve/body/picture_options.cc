@@ -13,6 +13,7 @@
 namespace braid::serve {
 namespace {
 
+// The engine has the same bound (pipeline/limits.h), but no header of it is seen here.
 constexpr int kLargestSide = 1 << 14;  // pixels
 constexpr int kMostModes = 10'000;
 constexpr int kMostCovering = 16;  // times the pixels kept

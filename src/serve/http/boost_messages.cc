@@ -43,6 +43,11 @@ void read_request_head(const http::request_header<>& head, HttpRequest& request)
   read_target({target.data(), target.size()}, request);
 }
 
+void read_request_query(const http::request_header<>& head, HttpRequest& request) {
+  const auto target = head.target();
+  read_query({target.data(), target.size()}, request);
+}
+
 http::response<http::string_body> boost_response(HttpResponse response, const HttpRequest& request,
                                                  const Headers& more) {
   http::response<http::string_body> out(http::status(response.status), unsigned(request.version));

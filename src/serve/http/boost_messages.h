@@ -19,9 +19,12 @@ using boost::beast::error_code;
 bool is_malformed(error_code error);
 ApiError not_http(error_code error);
 
-// Fills in method, path, query and headers. Throws ApiError 400 for a head that a proxy in front
-// may read otherwise.
+// Fills in method, path and headers. Throws ApiError 400 for a head that a proxy in front may read
+// otherwise.
 void read_request_head(const http::request_header<>& head, HttpRequest& request);
+// Fills in the query. Throws ApiError 400 if it is malformed. Call once the head is admitted: what
+// strangers send is not counted.
+void read_request_query(const http::request_header<>& head, HttpRequest& request);
 
 // The answer to `request`, with `more` headers besides its own.
 http::response<http::string_body> boost_response(HttpResponse response, const HttpRequest& request,

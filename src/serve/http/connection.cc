@@ -62,12 +62,13 @@ void Connection::on_head(error_code error) {
   } catch (const ApiError& refusal) {
     return fail(refusal);
   }
-  if (is_too_long) return fail(shared_.api.body_too_large(shared_.options.max_body_bytes));
   try {
     shared_.api.admit(request_);
+    read_request_query(parser_->get(), request_);
   } catch (const ApiError& refusal) {
     return refuse(refusal);
   }
+  if (is_too_long) return refuse(shared_.api.body_too_large(shared_.options.max_body_bytes));
   if (!claim_places())
     return fail(
         busy_for(2, "there are too many large requests at once", "too_many_large_requests"));
@@ -301,8 +302,8 @@ void Connection::answer_end() {
   is_writing_ = true;
   subscription_.reset();
   answer_aside(shared_.aside.threads.get_executor(),
-               [this, job = answer_.job, write = std::move(answer_.when_ended)] {
-                 return shared_.api.finish(request_, [&] { return Answer{.now = write(*job)}; });
+               [job = answer_.job, write = std::move(answer_.when_ended)] {
+                 return answer_of_end(*job, write);
                });
 }
 
