@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -24,58 +25,69 @@ void refuse_json(const std::string& source, const std::exception& found) {
 
 namespace {
 
-// Python's words for numbers that JSON does not have. The wrapped reader sees numbers in their
-// place that are written nowhere else in the text.
-class NotFinite {
- public:
-  explicit NotFinite(std::string_view text) {
-    while (text.find(nan_) != text.npos || text.find(infinity_) != text.npos) {
-      nan_ += '0';
-      infinity_ += '0';
-    }
-  }
-
-  std::string marked(std::string_view text) const;
-
-  std::optional<double> value_of(std::string_view written) const {
-    if (written == nan_) return std::numeric_limits<double>::quiet_NaN();
-    const bool is_negative = written.starts_with('-');
-    if (written.substr(is_negative) != infinity_) return {};
-    return is_negative ? -std::numeric_limits<double>::infinity()
-                       : std::numeric_limits<double>::infinity();
-  }
-
- private:
-  std::string nan_ = "1e+00", infinity_ = "2e+00";
-};
-
 bool is_of_word(char c) {
   const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return is_letter || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
 }
 
-std::string NotFinite::marked(std::string_view text) const {
-  std::string out;
+// Python's words for numbers that JSON does not have. The wrapped reader sees a mark in their
+// place, itself a number, and meets the marks in the order of their values.
+class NotFinite {
+ public:
+  explicit NotFinite(std::string_view text);
+
+  const std::string& marked() const { return marked_; }
+
+  // The reader asks for each number as it is written, in the order of the text. It asks for more
+  // than there are where it is about to refuse what follows a number: "1e+00x".
+  std::optional<double> next_value(std::string_view written) {
+    if (written != kMark || next_ == values_.size()) return {};
+    return values_[next_++];
+  }
+
+ private:
+  static constexpr std::string_view kMark = "1e+00";
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  struct Word {
+    std::string_view name;
+    double value;
+  };
+  // The text may have the mark as a number of its own.
+  static constexpr std::array kWords = {Word{"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                        Word{"Infinity", kInfinity}, Word{"-Infinity", -kInfinity},
+                                        Word{kMark, 1}};
+
+  static const Word* word_at(std::string_view text, std::size_t at);
+
+  std::string marked_;
+  std::vector<double> values_;  // of the marks
+  std::size_t next_ = 0;
+};
+
+const NotFinite::Word* NotFinite::word_at(std::string_view text, std::size_t at) {
+  if (at > 0 && is_of_word(text[at - 1])) return nullptr;
+  for (const auto& word : kWords) {
+    const auto end = at + word.name.size();
+    const bool is_whole = end >= text.size() || !is_of_word(text[end]);
+    if (is_whole && text.substr(at).starts_with(word.name)) return &word;
+  }
+  return nullptr;
+}
+
+NotFinite::NotFinite(std::string_view text) {
   bool is_in_string = false;
   for (std::size_t at = 0; at < text.size();) {
-    const auto word = [&](std::string_view name) {
-      const auto end = at + name.size();
-      return !is_in_string && text.substr(at).starts_with(name) &&
-             (at == 0 || !is_of_word(text[at - 1])) &&
-             (end == text.size() || !is_of_word(text[end]));
-    };
-    const auto taken = word("NaN") ? 3 : word("Infinity") ? 8 : word("-Infinity") ? 9 : 0;
-    if (taken > 0) {
-      out += taken == 3 ? nan_ : taken == 9 ? "-" + infinity_ : infinity_;
-      at += std::size_t(taken);
+    if (const auto* const word = is_in_string ? nullptr : word_at(text, at)) {
+      marked_ += kMark;
+      values_.push_back(word->value);
+      at += word->name.size();
       continue;
     }
     const bool is_escape = is_in_string && text[at] == '\\' && at + 1 < text.size();
     if (text[at] == '"') is_in_string = !is_in_string;
-    out += text.substr(at, is_escape ? 2 : 1);
+    marked_ += text.substr(at, is_escape ? 2 : 1);
     at += is_escape ? 2 : 1;
   }
-  return out;
 }
 
 // Builds the value that nlohmann's reader reports piece by piece, and rejects what its own parser
@@ -83,7 +95,7 @@ std::string NotFinite::marked(std::string_view text) const {
 // quadratic time in an object's keys: each end of a member looks through all members.)
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(const std::string& source, const NotFinite* marks) : source_(source), marks_(marks) {}
+  Builder(const std::string& source, NotFinite* marks) : source_(source), marks_(marks) {}
 
   Json built;
 
@@ -92,7 +104,7 @@ class Builder : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t& as_written) override {
-    const auto not_finite = marks_ ? marks_->value_of(as_written) : std::nullopt;
+    const auto not_finite = marks_ ? marks_->next_value(as_written) : std::nullopt;
     return add(not_finite.value_or(value));
   }
   bool string(string_t& value) override { return add(std::move(value)); }
@@ -138,7 +150,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   const std::string& source_;
-  const NotFinite* marks_;   // may be nullptr
+  NotFinite* marks_;         // may be nullptr
   std::vector<Json*> open_;  // outermost first; only the innermost grows, so none moves
   Json* member_ = nullptr;
 };
@@ -151,7 +163,7 @@ bool is_within(const Json& integer, std::int64_t low, std::int64_t high) {
 }
 
 // To nlohmann's reader a zero byte is the end.
-Json parsed(std::string_view text, const std::string& source, const NotFinite* marks) {
+Json parsed(std::string_view text, const std::string& source, NotFinite* marks) {
   require(text.find('\0') == text.npos, source, " is not valid JSON: it has a byte of value zero");
   Builder builder(source, marks);
   Json::sax_parse(text.begin(), text.end(), &builder);
@@ -173,8 +185,8 @@ Json parse_json(std::string_view text, const std::string& source) {
 Json parse_python_json(std::string_view text, const std::string& source) {
   if (text.find("NaN") == text.npos && text.find("Infinity") == text.npos)
     return parse_json(text, source);
-  const NotFinite marks(text);
-  return parsed(marks.marked(text), source, &marks);
+  NotFinite marks(text);
+  return parsed(marks.marked(), source, &marks);
 }
 
 // A page or message that was saved in place of the file says so itself.

@@ -52,6 +52,8 @@ TEST(Json, OfFilesMayHoldPythonsNumbersThatAreNotFinite) {
   EXPECT_EQ(json["b"][1].get<double>(), infinity);
   EXPECT_EQ(json["b"][2], 1.0) << "a number that is written like no other";
   EXPECT_EQ(json["b"][3], 2.0);
+  EXPECT_EQ(parse_python_json("[1e+00,-1e+00,-Infinity,1e+000,\"1e+00\"]", "f").dump(),
+            "[1.0,-1.0,null,1.0,\"1e+00\"]");
   EXPECT_EQ(json["s"], "NaN \" -Infinity");
   EXPECT_EQ(json["NaN"], 2.0);
   EXPECT_EQ(parse_python_json("-Infinity", "f").get<double>(), -infinity);
@@ -59,9 +61,9 @@ TEST(Json, OfFilesMayHoldPythonsNumbersThatAreNotFinite) {
 }
 
 TEST(Json, OfFilesMayHoldNoOtherWords) {
-  for (const char* text :
-       {"[-NaN]", "[1Infinity]", "[NaN1]", "[--Infinity]", "[+Infinity]", "[Infinity.5]", "[nan]",
-        "[\"\" NaN]", "{NaN:1}", "[NaN,]", "[NaNInfinity]", "[Infinit]"})
+  for (const char* text : {"[-NaN]", "[1Infinity]", "[NaN1]", "[--Infinity]", "[+Infinity]",
+                           "[Infinity.5]", "[nan]", "[\"\" NaN]", "{NaN:1}", "[NaN,]",
+                           "[NaNInfinity]", "[Infinit]", "[NaN,1e+00x]", "[NaN 1e+00]"})
     EXPECT_THROW(parse_python_json(text, "f"), InputError) << text;
 }
 
@@ -119,6 +121,18 @@ double seconds_to_parse(int members) {
 // Headers have a member per tensor. Ten times as many take ten times as long, not a hundred times.
 TEST(Json, TakesAsLongAsTheTextIs) {
   EXPECT_LT(seconds_to_parse(40000), 40 * std::max(0.001, seconds_to_parse(4000)));
+}
+
+// A number may have any number of zeros, and each word in a file with it stays short.
+TEST(Json, OfFilesTakesAsLongAsTheTextIs) {
+  const auto seconds = [](std::size_t zeros) {
+    std::string text = "[1e+" + std::string(zeros, '0');
+    for (std::size_t i = 0; i < zeros / 10; ++i) text += ",NaN";
+    const auto begin = std::clock();
+    EXPECT_EQ(parse_python_json(text + "]", "f").size(), 1 + zeros / 10);
+    return double(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  EXPECT_LT(seconds(100'000), 40 * std::max(0.001, seconds(10'000)));
 }
 
 TEST(Json, RefusesBottomlessNesting) {

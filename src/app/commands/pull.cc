@@ -50,17 +50,14 @@ class PullRun {
                       .text = [&](const std::string& path) { return pull_->text_of_file(path); }},
                      name_.inside.string());
     const auto files = pull_->describe(paths);
-    auto missing = pull_->bytes_missing(files);
-    if (flags_.dry_run) {
-      if (flags_.verify) missing += bytes_damaged(files);
-      return list(files, missing);
-    }
+    const auto missing = pull_->bytes_missing(files);
+    if (flags_.dry_run) return list(files, missing + (flags_.verify ? bytes_damaged(files) : 0));
     pull_->check_space(files);
     pull_->fetch(files);
     pull_->publish(files);
     display_.finish();
     if (flags_.json) {
-      print(indented_json(json_of(files, missing)));
+      print(indented_json(json_of(files, missing + pull_->bytes_loaded_again())));
     } else {
       print((pull_->snapshot() / name_.inside).string() + "\n");
     }

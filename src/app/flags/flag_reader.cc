@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "app/flags/flag_values.h"
 #include "app/print/readable.h"
@@ -130,6 +131,33 @@ std::string wrapped(std::string help) {
       "pull and models, as in braid generate \"a red circle\"; braid help COMMAND tells more"));
 }
 
+bool begins_with_command(const CLI::App& app, const char* const* argv) {
+  const auto commands = app.get_subcommands();
+  return !commands.empty() && commands.front()->get_name() == argv[1];
+}
+
+// The first argument after the mark; CLI11 also takes "++" for the end of a command.
+std::string first_after_mark(std::span<const char* const> arguments) {
+  const auto is_mark = [](std::string_view argument) {
+    return argument == "--" || argument == "++";
+  };
+  const auto mark = std::find_if(arguments.begin(), arguments.end(), is_mark);
+  return arguments.end() - mark > 1 ? *(mark + 1) : "";
+}
+
+// CLI11 hands the program what follows "--" where a command takes no more words, and the program
+// would take its own flags there. A line that begins with a command has them nowhere else.
+ShowText text_to_show(const CLI::App& app, std::span<const char* const> arguments,
+                      std::string text) {
+  const auto commands = app.get_subcommands();
+  if (!commands.empty() && commands.front()->get_help_ptr()->count() > 0) {
+    text = app.help();
+  } else if (begins_with_command(app, arguments.data())) {
+    refuse_argument(*commands.front(), first_after_mark(arguments), StandsAfterMark::kYes);
+  }
+  return {.text = std::move(text), .was_asked_for = true};
+}
+
 }  // namespace
 
 FlagReader::FlagReader(CLI::App& command) : command_(command) {
@@ -228,12 +256,13 @@ std::string FlagReader::usual_name(const std::string& flag) const {
 std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* argv) {
   app.allow_extras();
   app.require_subcommand(0, 1);  // otherwise a prompt could be taken for a second command
+  const std::span arguments(argv, std::size_t(argc));
   try {
     app.parse(with_empty_values(app, argc, argv));
   } catch (const CLI::CallForHelp&) {
-    return ShowText{.text = app.help(), .was_asked_for = true};
+    return text_to_show(app, arguments, app.help());
   } catch (const CLI::CallForVersion& version) {
-    return ShowText{.text = std::string(version.what()) + "\n", .was_asked_for = true};
+    return text_to_show(app, arguments, std::string(version.what()) + "\n");
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string what = error.what();
     throw InputError(what.substr(0, what.find(':')) + " needs a value");
@@ -242,11 +271,10 @@ std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* a
   }
   const auto extras = app.remaining();
   const auto commands = app.get_subcommands();
-  const bool is_command_first = !commands.empty() && commands.front()->get_name() == argv[1];
   if (extras.empty() && commands.empty())
     return ShowText{.text = app.help(), .was_asked_for = false};
   if (extras.empty()) return {};
-  if (!is_command_first) refuse_command(app, extras.front());
+  if (!begins_with_command(app, argv)) refuse_command(app, extras.front());
   // CLI11 leaves to the program what follows "--" and its command has no place for.
   refuse_argument(*commands.front(), extras.front(), StandsAfterMark::kYes);
 }

@@ -162,6 +162,7 @@ void Pull::fetch_locked(HubReader& reader, const HubFile& file) {
   if (const auto damaged = repository_.contents(file, listing_.commit); !damaged.empty()) {
     say(text_of(file.path, " is damaged, and is loaded again"));
     std::filesystem::remove(damaged);
+    bytes_loaded_again_ += file.size;
   }
   if (const auto text = texts_.find(file.etag); text != texts_.end()) {
     write_blob(file, text->second);

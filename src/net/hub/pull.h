@@ -3,6 +3,7 @@
 // asked for are here.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -52,6 +53,8 @@ class Pull {
   // Returns once all are here; writes nothing if they were. On an exception what has arrived is
   // kept for the next run.
   void fetch(const std::vector<HubFile>& files);
+  // What fetch() found damaged and loaded again; bytes_missing() counted it as here.
+  std::uint64_t bytes_loaded_again() const { return bytes_loaded_again_; }
   // The contents of a small file, which decide what is needed. Writes nothing: fetch() does, and
   // does not ask for them again.
   std::string text_of_file(const std::string& path);
@@ -76,6 +79,7 @@ class Pull {
   PullOptions options_;
   PullHooks hooks_;
   std::mutex mutex_;  // of what workers share: progress and hooks
+  std::atomic<std::uint64_t> bytes_loaded_again_ = 0;
   PullProgress progress_;
   HubListing listing_;
   CachedRepository repository_;

@@ -46,7 +46,7 @@ PeftScaling::Pattern read_pattern(const Json& fields, const std::string& usual,
   if (!says(fields, of_modules)) return pattern;
   const auto what = where + "'" + of_modules + "'";
   require(fields[of_modules].is_object(), what, " should be an object, it is ",
-          fields[of_modules].dump());
+          json_text(fields[of_modules]));
   for (const auto& [module, number] : fields[of_modules].items()) {
     check_pattern(module, what);
     pattern.of_modules[module] = finite_number(number, what + " of '" + module + "'");
@@ -76,7 +76,7 @@ PeftScaling scaling_of(const Json& fields, const std::string& where) {
   if (says(fields, "use_rslora")) {
     const auto& value = fields["use_rslora"];
     require(value.is_boolean(), where, "'use_rslora' should be true or false, it is ",
-            value.dump());
+            json_text(value));
     scaling.by_root_of_rank = value.get<bool>();
   }
   if (!says(fields, "peft_type") || fields["peft_type"] != "LOKR") return scaling;

@@ -196,16 +196,6 @@ TEST(Flags, AreNamedWhenUnknownOrWithoutAValue) {
   EXPECT_THROW(parse({"--steps", "3"}), InputError);
 }
 
-TEST(Flags, StandBeforeTheMarkThatEndsThem) {
-  const auto* const late = "unexpected argument '--size': flags stand before --";
-  EXPECT_EQ(refusal_of({"generate", "a", "--", "--size", "64x64"}), late);
-  EXPECT_EQ(refusal_of({"generate", "--", "a", "--size", "64x64"}), late);
-  EXPECT_EQ(refusal_of({"plan", "--", "--nonsense"}),
-            "unexpected argument '--nonsense': flags stand before --");
-  EXPECT_THAT(refusal_of({"generate", "a", "--", "b"}), HasSubstr("goes in quotes"));
-  EXPECT_THAT(refusal_of({"--nonsense", "generate", "a"}), HasSubstr("a command comes first"));
-}
-
 TEST(Flags, AreNoneOfSeveralWords) {
   EXPECT_EQ(refusal_of({"generate", "a", "cat"}),
             "unexpected argument 'cat': a prompt of several words goes in quotes");

@@ -101,6 +101,24 @@ TEST_F(Info, DescribesAModel) {
   EXPECT_TRUE(model["scheduler"].is_object());
 }
 
+// null would say that a field is unset.
+TEST_F(Info, TellsNumbersOfAModelThatAreNotFinite) {
+  namespace fs = std::filesystem;
+  fs::create_directories(folder_ / "model/scheduler");
+  for (const auto& entry : fs::directory_iterator(BRAID_SOURCE_DIR "/models/demo"))
+    if (entry.path().filename() != "scheduler")
+      fs::create_symlink(entry.path(), folder_ / "model" / entry.path().filename());
+  write("model/scheduler/scheduler_config.json",
+        R"({"_class_name":"FlowMatchEulerDiscreteScheduler","a":-Infinity,"b":[{"c":NaN}],)"
+        R"("d":Infinity,"e":null,"f":1.5})");
+  const auto scheduler = info({"-m", "model"})["model"]["scheduler"];
+  EXPECT_EQ(scheduler["a"], "-Infinity");
+  EXPECT_EQ(scheduler["b"][0]["c"], "NaN");
+  EXPECT_EQ(scheduler["d"], "Infinity");
+  EXPECT_EQ(scheduler["e"], nullptr);
+  EXPECT_EQ(scheduler["f"], 1.5);
+}
+
 TEST_F(Info, DescribesAFileOfWeights) {
   const auto file = info({BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux.gguf"});
   EXPECT_EQ(file["is"], "a FLUX.1 transformer");

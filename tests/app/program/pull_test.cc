@@ -120,6 +120,11 @@ TEST_F(PullModel, MissesDamagedFilesWhenItVerifies) {
   EXPECT_THAT(braid({"pull", "org/demo", "--dry-run", "--verify"}).err,
               HasSubstr(std::string(kFlux) + " is damaged"));
   EXPECT_EQ(read_file(file), bytes) << "a dry run changes nothing";
+  for (const auto size : {bytes.size(), std::size_t(0)}) {
+    const auto pulled = braid({"pull", "org/demo", "--verify", "--json"});
+    ASSERT_EQ(pulled.exit_code, 0) << pulled.err;
+    EXPECT_EQ(nlohmann::json::parse(pulled.out)["missing_bytes"], size) << "it is loaded again";
+  }
 }
 
 TEST_F(PullModel, SendsTheTokenOfTheFileToTheHubAlone) {

@@ -37,6 +37,16 @@ TEST_F(PeftScalings, TakeAlphasFromPeftsConfiguration) {
         << config;
 }
 
+TEST_F(PeftScalings, NameNumbersThatAreNotFinite) {
+  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", at::randn({4, 6})},
+                           {"transformer.x.0.to_q.lora_B.weight", at::randn({4, 4})}};
+  for (const std::string field : {"use_rslora", "alpha_pattern", "lora_alpha"}) {
+    const auto file = write_with(R"({\"transformer.)" + field + R"(\": -Infinity})", tensors);
+    EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }), HasSubstr("it is -Infinity"))
+        << field;
+  }
+}
+
 // As diffusers' save_lora_adapter() writes them.
 TEST_F(PeftScalings, MayHaveNeitherPrefixesNorPartsInTheirConfiguration) {
   const auto up = at::randn({4, 4}), down = at::randn({4, 6});

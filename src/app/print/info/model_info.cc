@@ -3,6 +3,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "app/print/readable.h"
@@ -14,7 +15,18 @@
 namespace braid {
 namespace {
 
-OrderedJson ordered(const Json& json) { return OrderedJson::parse(json.dump()); }
+// Numbers that JSON does not have become texts: null would say that they are unset.
+void name_not_finite(Json& json) {
+  const bool is_named = json.is_number_float() && !std::isfinite(json.get<double>());
+  if (is_named) json = json_text(json);
+  if (!json.is_structured()) return;
+  for (auto& item : json) name_not_finite(item);
+}
+
+OrderedJson ordered(Json json) {
+  name_not_finite(json);
+  return OrderedJson::parse(json.dump());
+}
 
 // A file's contents; null if there is no such file.
 OrderedJson contents(const std::filesystem::path& path) {
