@@ -121,10 +121,7 @@ PictureAutoencoder::PictureAutoencoder(const PipelineOptions& options, const Hoo
     : state_(std::make_unique<State>(options, hooks)) {}
 PictureAutoencoder::PictureAutoencoder(PictureAutoencoder&&) noexcept = default;
 PictureAutoencoder& PictureAutoencoder::operator=(PictureAutoencoder&& other) noexcept {
-  if (this != &other) {
-    end_where_made(state_);
-    state_ = std::move(other.state_);
-  }
+  replace_where_made(state_, other.state_);
   return *this;
 }
 PictureAutoencoder::~PictureAutoencoder() { end_where_made(state_); }

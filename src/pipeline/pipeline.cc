@@ -17,10 +17,7 @@ Pipeline::Pipeline(const PipelineOptions& options, const Hooks& hooks)
     : state_(std::make_unique<State>(options, hooks)) {}
 Pipeline::Pipeline(Pipeline&&) noexcept = default;
 Pipeline& Pipeline::operator=(Pipeline&& other) noexcept {
-  if (this != &other) {
-    end_where_made(state_);
-    state_ = std::move(other.state_);
-  }
+  replace_where_made(state_, other.state_);
   return *this;
 }
 Pipeline::~Pipeline() { end_where_made(state_); }

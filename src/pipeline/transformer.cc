@@ -293,10 +293,7 @@ Transformer::Transformer(const PipelineOptions& options, const Hooks& hooks)
     : state_(std::make_unique<State>(options, hooks)) {}
 Transformer::Transformer(Transformer&&) noexcept = default;
 Transformer& Transformer::operator=(Transformer&& other) noexcept {
-  if (this != &other) {
-    end_where_made(state_);
-    state_ = std::move(other.state_);
-  }
+  replace_where_made(state_, other.state_);
   return *this;
 }
 Transformer::~Transformer() { end_where_made(state_); }

@@ -60,4 +60,12 @@ void end_where_made(std::unique_ptr<State>& state) {
   if (state && !state->is_here()) static_cast<void>(state.release());
 }
 
+// Moves `other` to `state`, whose old one ends likewise.
+template <class State>
+void replace_where_made(std::unique_ptr<State>& state, std::unique_ptr<State>& other) {
+  if (&state == &other) return;
+  end_where_made(state);
+  state = std::move(other);
+}
+
 }  // namespace braid
