@@ -57,6 +57,8 @@ void Autoencoder::decode_together(const Tensor& latents, Tiles tiles,
     return vae.decode_tile(tile);
   });
   if (decoded.empty()) return;  // the first rank has them
+  check(decoded.size() == work.size(), "the ranks decode ", decoded.size(), " tiles, not ",
+        work.size());
   const auto each = std::int64_t(decoded.size()) / latents.size(0);
   for (std::int64_t i = 0; i < latents.size(0); ++i)
     on_picture(vae.join_tiles(latents.narrow(0, i, 1),

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "comm/texts.h"
 #include "pipeline/files/model_files.h"
 #include "pipeline/planner/grid.h"
@@ -31,6 +34,11 @@ std::string exact_list(const std::vector<double>& values) {
   std::string list;
   for (const auto value : values) list += exact(value, " ");
   return list;
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return digest(std::as_bytes(std::span(values)));
 }
 
 // A line for each fact: its name, then its value. All ranks have the same names in the same order.
@@ -91,6 +99,25 @@ void add_weights(const ModelFiles& files, const Family& family, Facts& facts) {
   }
 }
 
+// What two machines may write differently without meaning another model.
+constexpr const char* kNotes[] = {"_diffusers_version", "_name_or_path", "transformers_version"};
+
+std::string config_in(const std::filesystem::path& file) {
+  if (!is_file(file)) return "none";
+  auto json = read_json(file);
+  for (const auto* const note : kNotes)
+    if (json.is_object()) json.erase(note);
+  return json.dump();
+}
+
+void add_configs(const ModelFiles& files, const Family& family, Facts& facts) {
+  for (const auto& part : family.description().parts)
+    facts.add_coded("configuration of the " + part.folder, config_in(files.config_of(part.folder)));
+  facts.add_coded("configuration of the scheduler",
+                  config_in(files.folder / "scheduler" / "scheduler_config.json"));
+  facts.add_coded("model_index.json", config_in(files.folder / "model_index.json"));
+}
+
 void add_adapters(const std::vector<AppliedAdapter>& adapters, Facts& facts) {
   std::string samples;
   for (const auto& [file, scale] : adapters) {
@@ -101,11 +128,53 @@ void add_adapters(const std::vector<AppliedAdapter>& adapters, Facts& facts) {
   facts.add_coded("LoRAs", samples);
 }
 
-void add_prompts(const Settings& s, Facts& facts) {
+// In this function and those below, all members of a structure are named: one that is added later
+// does not compile before somebody has decided whether ranks may differ in it.
+void add_layout(const Layout& layout, Facts& facts) {
+  const auto& [fit, tp, ring, ulysses, cfg, dp, pp, layer_split, shares, shares_fit, modulation,
+               text, decode, ring_form, collectives, deadline, ranks] = layout;
+  facts.add_coded("modulation under tensor parallelism", text_of(int(modulation)));
+  facts.add_coded("ranks of the text encoders", text_of(int(text)));
+  facts.add_coded("ranks that decode", text_of(int(decode)));
+  facts.add_coded("form of the ring", text_of(int(ring_form)));
+  facts.add_coded("collectives", text_of(int(collectives)));
+}
+
+// Weights may lie elsewhere on each rank.
+void add_memory(const Memory& memory, Facts& facts) {
+  const auto& [quantize, quantize_text, keep_dense, offload, recorded_step, budget, preset, fit] =
+      memory;
+  std::string dense;
+  for (const auto& layer : keep_dense) dense += layer + '\0';
+  facts.add_coded("form of weights", text_of(int(quantize), " ", int(quantize_text)));
+  facts.add_coded("layers that stay dense", dense);
+}
+
+void add_cache(const CacheOptions& cache, Facts& facts) {
+  const auto& [mode, threshold, most_in_a_row, polynomial] = cache;
+  facts.add_coded(
+      "cache", exact(int(mode), " ", threshold, " ", most_in_a_row, " ", exact_list(polynomial)));
+}
+
+// Files are compared by what they hold, threads and streams change no picture.
+void add_options(const PipelineOptions& options, Facts& facts) {
+  const auto& [model, components, published, comfy, text_encoder_files, vae_file, controlnets,
+               redux, adapters, adapter_mode, dtype, device, devices, threads, graphs, text_stream,
+               layout, memory, cache, condition_cache] = options;
+  facts.add("a number of ControlNets of", controlnets.size());
+  facts.add("a number of Redux models of", redux.empty() ? 0 : 1);
+  facts.add_coded("way of adding LoRAs", text_of(int(adapter_mode)));
+  add_layout(layout, facts);
+  add_memory(memory, facts);
+  add_cache(cache, facts);
+}
+
+void add_prompts(const Request& request, const Settings& s, Facts& facts) {
   std::string prompts;
   for (const auto& prompt : s.prompts) prompts += prompt.text + '\0' + prompt.second + '\0';
-  facts.add_coded("prompts", prompts);
-  facts.add_coded("negative prompt", s.negative ? "one: " + s.negative->text : "none");
+  facts.add_coded("prompts", prompts + request.boxes);
+  facts.add_coded("negative prompt",
+                  s.negative ? "one: " + s.negative->text + '\0' + s.negative->second : "none");
   facts.add("max_sequence_length", s.max_sequence_length);
 }
 
@@ -120,67 +189,83 @@ void add_sampling(const Settings& s, Facts& facts) {
 }
 
 void add_guidance(const Settings& s, Facts& facts) {
-  const auto& t = s.true_guidance;
+  const auto& [from, scale, rescale, norm_cap, kept_channels, until, way_from] = s.true_guidance;
   facts.add("guidance", s.guidance);
-  facts.add("true guidance", t.scale);
-  facts.add("guidance rescale", t.rescale);
+  facts.add("true guidance", scale);
+  facts.add("guidance rescale", rescale);
   facts.add_coded("form of true guidance",
-                  exact(int(t.from), " ", t.norm_cap, " ", t.kept_channels, " ", t.way_from));
-  facts.add("true guidance until", t.until);
+                  exact(int(from), " ", norm_cap, " ", kept_channels, " ", way_from));
+  facts.add("true guidance until", until);
 }
 
 void add_pixels(const Pixels& pixels, std::string& text) {
-  text +=
-      text_of(pixels.width, "x", pixels.height, " ", digest(std::as_bytes(std::span(pixels.rgb))),
-              digest(std::as_bytes(std::span(pixels.alpha))), "\n");
+  const auto& [width, height, rgb, alpha] = pixels;
+  text += text_of(width, "x", height, " ", bytes_of(rgb), bytes_of(alpha), "\n");
 }
 
 void add_pictures(const PicturesIn& in, const Settings& s, Facts& facts) {
-  std::string start, references, controls;
-  for (const auto* const picture : {&in.init, &in.mask})
+  const auto& [init, strength, mask, mask_blur, padding_crop, references, reference_scales,
+               reference_cache, resolution, controls] = in;
+  std::string start, seen, followed;
+  for (const auto* const picture : {&init, &mask})
     if (*picture) add_pixels(**picture, start);
-  for (const auto& reference : in.references) add_pixels(reference, references);
-  for (const auto& control : in.controls) add_pixels(control.picture, controls);
+  for (const auto& reference : references) add_pixels(reference, seen);
+  for (const auto& control : controls) add_pixels(control.picture, followed);
   for (const auto& f : s.followed)
-    controls += exact(f.net, " ", f.scale, " ", f.from, " ", f.to, " ", f.mode.value_or(-1), "\n");
-  facts.add_coded("initial picture or mask", exact(start, s.mask_blur));
-  facts.add_coded("references",
-                  references + exact_list(s.reference_scales) + text_of(int(s.reference_cache)));
-  facts.add_coded("control pictures", controls);
+    followed += exact(f.net, " ", f.scale, " ", f.from, " ", f.to, " ", f.mode.value_or(-1), "\n");
+  facts.add_coded("initial picture or mask",
+                  exact(start, mask_blur, " ", padding_crop.value_or(-1)));
+  facts.add_coded("references", exact(seen, exact_list(s.reference_scales), int(reference_cache),
+                                      " ", resolution.value_or(0)));
+  facts.add_coded("control pictures", followed);
+}
+
+std::string initial(const std::optional<Latents>& latents) {
+  if (!latents) return "drawn";
+  return text_of(at::IntArrayRef(latents->shape), " ", bytes_of(latents->values));
+}
+
+void add_request(const Request& request, const Settings& s, Facts& facts) {
+  const auto& [prompts, prompts_2, negative, negative_2, boxes, true_cfg, guidance_rescale,
+               cfg_norm_cap, cfg_normalize, cfg_until, width, height, frames, layers, steps,
+               sampling, guidance, max_sequence_length, seed, num_images, batch_size, vae_tiling,
+               latents, output, pictures, adapters] = request;
+  facts.add("size", s.width, "x", s.height);
+  facts.add("frames", s.frames);
+  facts.add("pictures", s.num_pictures(), " in batches of ", batch_size);
+  facts.add("seed", seed);
+  add_prompts(request, s, facts);
+  add_sampling(s, facts);
+  add_guidance(s, facts);
+  add_pictures(pictures, s, facts);
+  facts.add_coded("initial latents", initial(latents));
+  facts.add_coded("tiling of the autoencoder", text_of(int(vae_tiling)));
+  facts.add_coded("form of the result", text_of(int(output)));
 }
 
 }  // namespace
 
 void check_same_model(const Group& world, const Deployment& d) {
   if (!are_processes(world, d)) return;
-  const auto& memory = d.options.memory;
-  const auto& cache = d.options.cache;
   Facts facts;
   facts.add("Braid", version());
   facts.add("the family", d.family->description().family);
   facts.add("the layout", layout_name(d.degrees()));
   facts.add("dtype", c10::getDtypeNames(d.dtype).first);
-  facts.add_coded("form of weights", text_of(int(memory.quantize), " ", int(memory.quantize_text)));
-  facts.add_coded("cache", exact(int(cache.mode), " ", cache.threshold, " ", cache.most_in_a_row,
-                                 " ", exact_list(cache.polynomial)));
-  facts.add("a number of ControlNets of", d.options.controlnets.size());
-  if (d.files) add_adapters(d.files->adapters, facts);
-  if (d.files) add_weights(*d.files, *d.family, facts);
+  add_options(d.options, facts);
+  if (d.files) {
+    add_adapters(d.files->adapters, facts);
+    add_configs(*d.files, *d.family, facts);
+    add_weights(*d.files, *d.family, facts);
+  }
   check_same(world, facts);
 }
 
 void check_same_request(const Group& world, const Deployment& d, const Request& request,
-                        const Settings& s, const std::vector<AppliedAdapter>& adapters) {
+                        const Settings& settings, const std::vector<AppliedAdapter>& adapters) {
   if (!are_processes(world, d)) return;
   Facts facts;
-  facts.add("size", s.width, "x", s.height);
-  facts.add("frames", s.frames);
-  facts.add("pictures", s.num_pictures(), " in batches of ", s.batch_size);
-  facts.add("seed", s.seed);
-  add_prompts(s, facts);
-  add_sampling(s, facts);
-  add_guidance(s, facts);
-  add_pictures(request.pictures, s, facts);
+  add_request(request, settings, facts);
   add_adapters(adapters, facts);
   check_same(world, facts);
 }

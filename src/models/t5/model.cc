@@ -14,9 +14,13 @@ at::ScalarType down_dtype(const Weights& w) {
   return w.dtype() == at::kHalf ? at::kFloat : w.dtype();
 }
 
+// As transformers does (modeling_t5.py, T5Block.forward): 1000 below float16's largest number, to
+// all values, if one of them is infinite.
 Tensor clamp_half(const Tensor& x) {
+  if (x.scalar_type() != at::kHalf) return x;
   constexpr double kLargest = 65504;
-  return x.scalar_type() == at::kHalf ? x.clamp(-kLargest, kLargest) : x;
+  const auto largest = at::where(x.isinf().any(), kLargest - 1000, kLargest);
+  return x.clamp(-largest, largest);
 }
 
 }  // namespace

@@ -49,6 +49,15 @@ Place strides_of(const Degrees& g) {
           .tp = along(&Degrees::tp)};
 }
 
+bool a_group_crosses(int ranks_per_host, const Degrees& grid, int stride, int ranks) {
+  for (int first = 0; first < grid.product(); ++first) {
+    const int last = first + stride * (ranks - 1);
+    const bool begins_group = first / stride % ranks == 0;
+    if (begins_group && first / ranks_per_host != last / ranks_per_host) return true;
+  }
+  return false;
+}
+
 Place place_of(const Degrees& g, int rank) {
   const auto stride = strides_of(g);
   return {.dp = rank / stride.dp,

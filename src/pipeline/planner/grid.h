@@ -24,4 +24,8 @@ Place place_of(const Degrees& grid, int rank);
 Place strides_of(const Degrees& grid);
 int stride_along(const Degrees& grid, const Axis& axis);  // one of kAxes
 
+// Whether one of the groups of `ranks` ranks `stride` apart has members on two hosts, where each
+// host has so many ranks: all groups then pass on at the pace of the network.
+bool a_group_crosses(int ranks_per_host, const Degrees& grid, int stride, int ranks);
+
 }  // namespace braid

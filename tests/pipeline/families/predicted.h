@@ -5,6 +5,7 @@
 
 #include "pipeline/planner/planner.h"
 #include "pipeline/planner/traffic_text.h"
+#include "pipeline/run_facts.h"
 
 namespace braid {
 

@@ -35,6 +35,21 @@ TEST(PlannedTimeEdges, AxesThatFillAHostStayWithinIt) {
   EXPECT_NEAR(seconds["ring"], 57, 1e-9);  // a shift per block
 }
 
+// Hosts of three devices hold the first of the pairs (0, 1) and (2, 3), but not the second.
+TEST(PlannedTimeEdges, PairsOnTwoHostsUseTheNetwork) {
+  const auto job = flux_dev_replicated();
+  auto hosts = machine(4, kBytes);
+  hosts.network = kLatency;
+  const auto seconds_of_hosts_with = [&](int devices) {
+    hosts.devices_per_host = devices;
+    return communication(job, hosts, {.ring = 2, .tp = 2})["tp"];
+  };
+  const double within = seconds_of_hosts_with(2), across = seconds_of_hosts_with(1);
+  EXPECT_NE(within, across);
+  EXPECT_EQ(seconds_of_hosts_with(3), across);
+  EXPECT_EQ(seconds_of_hosts_with(4), within);
+}
+
 // FLUX.2's state has its tokens, and the modulations of three kinds and a vector beside them.
 TEST(PlannedTimeEdges, StagesHandOverTokensAndVectors) {
   const auto job = surveyed(named_job("klein-9b-kv"));

@@ -243,9 +243,9 @@ double Step::following() const {
   return seconds;
 }
 
-// Groups of `ranks` ranks `stride` apart leave the host if they span more than its devices.
 const LinkSpec& Step::link_along(int stride, int ranks) const {
-  return stride * ranks > machine_.devices_per_host ? machine_.network : machine_.link;
+  const bool crosses = a_group_crosses(machine_.devices_per_host, grid_, stride, ranks);
+  return crosses ? machine_.network : machine_.link;
 }
 
 double Step::gather(const Traffic& t, int ranks, const LinkSpec& link) const {
