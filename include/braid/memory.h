@@ -69,10 +69,11 @@ struct Budget {
 enum class RecordedStep { kKept, kDropped };
 
 struct Memory {
-  Quantize quantize = Quantize::kNone;       // the transformer's dense layers
+  Quantize quantize = Quantize::kNone;       // the dense layers of transformer and ControlNets
   Quantize quantize_text = Quantize::kNone;  // the large text encoders'
-  // Transformer layers that are not quantized, in Black Forest Labs' names. `*` stands for one
-  // segment: "img_in", "double_blocks.*.img_mod.lin".
+  // Layers of the transformer, and of ControlNets that have one so named, that are not quantized,
+  // in Black Forest Labs' names. `*` stands for one segment: "img_in",
+  // "double_blocks.*.img_mod.lin".
   std::vector<std::string> keep_dense = {};
   Offload offload = {};
   RecordedStep recorded_step = RecordedStep::kKept;

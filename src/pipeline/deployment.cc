@@ -90,13 +90,15 @@ void check_request(const DeployOptions& asked, const RequestLimits& limits, bool
   if (!is_launched || has_pictures) (void)settle(*asked.request, limits, {});
 }
 
-// Says which layers are to stay dense that no transformer has. These are constructed without
-// weights.
+// Says which layers are to stay dense that no transformer or ControlNet has. These are constructed
+// without weights.
 void say_unknown_layers(const DeployOptions& asked, const Family& family, bool is_first) {
   const auto& named = asked.pipeline.memory.keep_dense;
   if (named.empty() || !asked.say || !is_first) return;
   std::vector<SurveyedTensor> tensors;
-  for (const auto* const part : family.denoisers())
+  auto parts = family.denoisers();
+  for (const auto* const net : family.parts(Part::Role::kControl)) parts.push_back(net);
+  for (const auto* const part : parts)
     part->make(Weights::synthetic({.dtype = at::kFloat}).surveyed(tensors));
   for (const auto& pattern : named) {
     const bool is_known = std::ranges::any_of(

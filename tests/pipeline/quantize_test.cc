@@ -2,11 +2,14 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "picture_requests.h"
 #include "pipeline/engine.h"
 
 namespace braid::quantize_test {
 
-const auto kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+const auto kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo",
+           kFixtures = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+const std::vector<std::string> kEveryLayer = {"*", "*.*", "*.*.*", "*.*.*.*", "*.*.*.*.*"};
 
 Recording run(PipelineOptions options) {
   options.dtype = Dtype::kFloat32;
@@ -51,11 +54,23 @@ TEST(Quantized, TextEncoderIsNearTheExactOne) {
 
 TEST(Quantized, LayersOnTheListStayExact) {
   const auto exact = run({.model = kModel}).at("velocity_first");
-  const std::vector<std::string> all = {"*", "*.*", "*.*.*", "*.*.*.*", "*.*.*.*.*"};
   const auto got =
-      run({.model = kModel, .memory = {.quantize = Quantize::kInt8, .keep_dense = all}})
+      run({.model = kModel, .memory = {.quantize = Quantize::kInt8, .keep_dense = kEveryLayer}})
           .at("velocity_first");
   EXPECT_TRUE(at::equal(got, exact));
+}
+
+TEST(Quantized, LayersOnTheListStayExactInControlNetsToo) {
+  const auto model = kFixtures / "controlnets/model";
+  const auto velocity = [&](Memory memory) {
+    const PipelineOptions options{
+        .model = model, .controlnets = {model / "controlnet_1"}, .memory = std::move(memory)};
+    const auto request = request_with({.controls = {{.picture = waves(64, 48), .mode = 1}}});
+    return recording_of(options, request).at("velocity_first");
+  };
+  const auto exact = velocity({});
+  EXPECT_TRUE(at::equal(velocity({.quantize = Quantize::kInt8, .keep_dense = kEveryLayer}), exact));
+  EXPECT_FALSE(at::equal(velocity({.quantize = Quantize::kInt8}), exact));
 }
 
 // A value between two codes becomes one or the other depending on a sum's last bit. A layout that

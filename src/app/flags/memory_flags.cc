@@ -174,8 +174,9 @@ void add_quantize_flags(FlagReader& read, Memory& m, StatedMemory& stated) {
               stated.quantize_text = true;
             });
   read.text("--quantize-skip", "LAYERS", "Memory",
-            "Layers of the transformer to leave as they are, separated by\n"
-            "commas; * matches one part: img_in,double_blocks.*.img_mod.lin",
+            "Layers of the transformer and ControlNets to leave as they are,\n"
+            "separated by commas; * matches one part:\n"
+            "img_in,double_blocks.*.img_mod.lin",
             [&](const std::string& flag, const std::string& text) {
               m.keep_dense = patterns(flag, text);
             });

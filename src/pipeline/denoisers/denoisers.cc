@@ -15,7 +15,9 @@ Controls load_controls(const Loading& loading) {
   auto load = loading.options;
   load.tensor_parallel = loading.mesh.tp;
   const auto weights = [&](const Part& part) {
-    load.quantize = part.form(loading.asked().memory);
+    const auto& memory = loading.asked().memory;
+    load.quantize = part.form(memory);
+    load.keep_dense = part.dense_layers(memory.keep_dense);
     load.paging = loading.offloaded->control();
     return loading.weights->of(part, load);
   };

@@ -16,7 +16,8 @@ Quantize Part::form(const Memory& memory) const {
 }
 
 std::vector<std::string> Part::dense_layers(const std::vector<std::string>& named) const {
-  return role == Role::kDenoiser ? named : std::vector<std::string>();
+  const bool is_reached = role == Role::kDenoiser || role == Role::kControl;
+  return is_reached ? named : std::vector<std::string>();
 }
 
 }  // namespace braid

@@ -57,7 +57,7 @@ struct ModelTensors {
 struct SurveyOptions {
   at::ScalarType dtype;
   SharedModulation modulation;
-  std::vector<std::string> keep_dense = {};        // of the transformer
+  std::vector<std::string> keep_dense = {};        // of transformer and ControlNets
   PackedWeights packed = PackedWeights::kWidened;  // as LoadOptions says
   AdapterMode adapters = AdapterMode::kAuto;
 };
