@@ -4,6 +4,8 @@ import base64
 import http.client
 import io
 import json
+import logging
+import math
 import os
 import queue
 import threading
@@ -23,18 +25,38 @@ TIMEOUT = 60     # seconds that the server may take to answer
 RETRIES = 5      # times that a lost stream of events is taken up again
 LOADING = 1.0    # seconds between two questions whether the model is loaded
 BUSY, NOT_READY, GONE = 429, 503, 404
+MOST_CHANNELS = 4  # of a picture
+
+
+def parts_of(address):
+    """What urlsplit() finds in it. Raises Refused for what no connection can be made to."""
+    try:
+        parts = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
+        parts.hostname.encode("idna")
+        http.client.HTTPConnection(parts.netloc.rpartition("@")[2], parts.port)  # which checks the name, and connects later
+        is_path = parts.path.isascii() and parts.path.isprintable() and " " not in parts.path
+    except (ValueError, AttributeError, http.client.InvalidURL):
+        is_path = False
+    if not is_path or parts.scheme not in ("http", "https"):
+        raise Refused(f"server should be an address such as http://127.0.0.1:8188, it is {address!r}")
+    return parts
+
+
+def key_headers():
+    """None without a key. What is refused of it is not shown."""
+    key = os.environ.get("BRAID_API_KEY", "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise Refused("BRAID_API_KEY should be ASCII without spaces or line breaks")
+    return {"authorization": f"Bearer {key}"} if key else {}
 
 
 class Server:
     def __init__(self, address):
-        parts = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Refused(f"server should be an address such as http://127.0.0.1:8188, it is {address!r}")
-        self.address = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        parts = parts_of(address)
         self.kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self.host, self.path = parts.netloc.rpartition("@")[2], parts.path.rstrip("/")
-        key = os.environ.get("BRAID_API_KEY", "")
-        self.headers = {"authorization": f"Bearer {key}"} if key else {}
+        self.address = f"{parts.scheme}://{self.host}{self.path}"
+        self.headers = key_headers()
 
     def open(self, method, path, body=None, headers=None):
         """(connection, response). Raises Failed naming the server if there is none."""
@@ -163,9 +185,12 @@ def loras_of(text):
     for one in filter(None, (part.strip() for part in text.split(","))):
         name, given, scale = one.partition("=")
         try:
-            loras.append({"name": name.strip(), "scale": float(scale) if given else 1.0})
+            number = float(scale) if given else 1.0
         except ValueError:
-            raise Refused(f"lora should be names with scales such as ink=0.8,hands, {one!r} is not") from None
+            number = math.nan
+        if not math.isfinite(number):
+            raise Refused(f"lora should be names with scales such as ink=0.8,hands, {one!r} is not")
+        loras.append({"name": name.strip(), "scale": number})
     return loras
 
 
@@ -173,7 +198,11 @@ def png_of(image):
     """Base64 of the picture of [1, H, W, C]."""
     if len(image) != 1:
         raise Refused(f"image should be one picture to start from, a batch of {len(image)} was given: ImageFromBatch chooses one")
-    pixels = (image[0].detach().cpu().float().clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+    if image.ndim == 4 and image.shape[-1] == 1:  # Pillow has grey pictures without channels
+        image = image[..., 0]
+    if image.ndim != 3 and not (image.ndim == 4 and 1 <= image.shape[-1] <= MOST_CHANNELS):
+        raise Refused(f"image should be a picture [1, height, width, channels] of 1 to {MOST_CHANNELS} channels, it is {list(image.shape)}")
+    pixels = np.rint(image[0].detach().cpu().float().numpy().clip(0, 1) * 255).astype(np.uint8)
     made = io.BytesIO()
     Image.fromarray(pixels).save(made, "PNG")
     return base64.b64encode(made.getvalue()).decode()
@@ -185,8 +214,16 @@ def pixels_of(data):
         return torch.from_numpy(np.asarray(picture.convert("RGB"), np.float32) / 255)[None]
 
 
+def check_finite(**numbers):
+    """Raises Refused for what JSON has no number for."""
+    for name, value in numbers.items():
+        if not math.isfinite(value):
+            raise Refused(f"{name} should be a finite number, it is {value}")
+
+
 def request_of(prompt, width, height, steps, seed, batch, guidance=-1.0, negative_prompt="", model="", lora="", image=None,
-               strength=0.75):
+               strength=0.75, true_cfg=1.0):
+    check_finite(guidance=guidance, strength=strength, true_cfg=true_cfg)
     request = {"prompt": prompt, "seed": seed, "n": batch, "previews": True}
     if (width > 0) != (height > 0):
         raise Refused(f"width and height should both be given, or both be 0, they are {width} and {height}")
@@ -194,6 +231,8 @@ def request_of(prompt, width, height, steps, seed, batch, guidance=-1.0, negativ
     request.update({name: value for name, value in numbers.items() if value > 0})
     if guidance >= 0:
         request["guidance"] = guidance
+    if true_cfg > 1:
+        request["true_cfg"] = true_cfg
     words = {"negative_prompt": negative_prompt, "model": model.strip()}
     request.update({name: value for name, value in words.items() if value})
     if loras := loras_of(lora):
@@ -213,8 +252,15 @@ def preview_of(data):
         return "JPEG", picture.convert("RGB"), None
 
 
+def warn(sentence):
+    logging.warning("Braid: %s", sentence)
+
+
 def follow(server, job):
     """Shows the job's events until its end. Raises Failed with the server's sentence."""
+    warned = job.get("warnings", [])  # others come as events
+    for sentence in warned:
+        warn(sentence)
     request = job["request"]
     total = {"steps": request["steps"], "all": request["steps"] * request["n"]}
     bar = comfy.utils.ProgressBar(total["all"])
@@ -225,6 +271,8 @@ def follow(server, job):
             show(bar, total, data)
         elif name == "preview":
             show(bar, total, data, preview_of(data))
+        elif name == "warning" and data["message"] not in warned:
+            warn(data["message"])
         elif name in ("failed", "cancelled", "lost"):
             raise Failed(data.get("message") or f"the job was {name}")
         elif name == "done":

@@ -89,6 +89,7 @@ class Generate:
             Field("lora", "STRING", "Names of the server's LoRAs, as in ink=0.8,hands", "", is_optional=True),
             Field("image", "IMAGE", "A picture to start from", is_optional=True),
             Field("strength", "FLOAT", "How much of it changes", 0.75, limits={"min": 0.0, "max": 1.0, "step": 0.01}, is_optional=True),
+            Field("true_cfg", "FLOAT", "Scale of true guidance, by the negative prompt; 1: none", 1.0, limits={"min": 1.0, "max": 100.0, "step": 0.1}, is_optional=True),
         ]
 
     @staticmethod

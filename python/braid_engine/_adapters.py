@@ -2,12 +2,13 @@
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
-from ._numbers import number
+from ._numbers import listed_if_many, number
+from ._options import path_of, with_revision
 from ._reports import warn
 
 
@@ -48,8 +49,9 @@ class Adapters:
 
     def activate(self, names: Sequence[str], weights: Any) -> None:
         self.check(names)
-        listed = [1.0] * len(names) if weights is None else weights
-        listed = list(listed) if isinstance(listed, Sequence) else [listed] * len(names)
+        listed = listed_if_many(weights)
+        if listed is None:
+            listed = [1.0 if weights is None else weights] * len(names)
         if len(listed) != len(names):
             raise ValueError(f"there are {len(names)} adapters, but {len(listed)} weights")
         for weight in listed:
@@ -64,13 +66,33 @@ class Adapters:
         return [_core.Adapter(self.files[name], weight * scale) for name, weight in self.scales.items()]
 
 
+def names_of(adapter_names: Any) -> list[str]:
+    """One name or several."""
+    names = [adapter_names] if isinstance(adapter_names, str) else adapter_names
+    listed = list(names) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(name, str) for name in listed):
+        raise TypeError(f"adapter_names should be a name or a list of names, it is {adapter_names!r}")
+    return listed
+
+
+def text_if_given(name: str, value: Any) -> str | None:
+    if not isinstance(value, str | None):
+        raise TypeError(f"{name} should be a string, it is {value!r}")
+    return value
+
+
 def adapter_path(source: Any, weight_name: str | None, subfolder: str | None = None, revision: str | None = None) -> str:
     """The file that diffusers' arguments name: of a folder, or of a repository in Hugging Face's cache."""
     if isinstance(source, Mapping):
         raise ValueError("a LoRA should be a file (.safetensors), a dictionary of tensors was given: save it first")
-    name = os.fspath(source)
-    inside = [part for part in (subfolder, weight_name) if part]
+    if source is None:
+        raise TypeError("a LoRA should be a path, it is None")
+    name = path_of("a LoRA", source)
+    parts = {"subfolder": subfolder, "weight_name": weight_name}
+    inside = [part for key, value in parts.items() if (part := path_of(key, value))]
+    text_if_given("revision", revision)
     if os.path.exists(name):
+        with_revision(name, revision)  # refuses one
         return os.path.abspath(_core.adapter_in(os.path.join(name, *inside)))  # also after os.chdir()
     repository, _, named_revision = name.partition("@")
     revision = revision or named_revision

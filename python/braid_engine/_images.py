@@ -28,7 +28,7 @@ def torch_for(purpose: str) -> Any:
 
 
 def output_of(output_type: str) -> _core.Output:
-    if output_type not in OUTPUTS:
+    if not isinstance(output_type, str) or output_type not in OUTPUTS:
         raise ValueError(f"output_type should be 'pil', 'np', 'pt' or 'latent', it is {output_type!r}")
     return _core.Output.__members__[OUTPUTS[output_type]]
 
@@ -55,25 +55,33 @@ def is_tensor(value: object) -> bool:
 
 def numpy_of(tensor: Any) -> Any:
     """Floats of any width become those of 32 bits, numpy lacks bfloat16."""
-    tensor = tensor.detach().cpu()
-    return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    try:
+        there = tensor.detach().cpu()
+        return (there.float() if there.is_floating_point() else there).numpy(force=True)
+    except (NotImplementedError, TypeError):
+        kind, device = (str(getattr(tensor, name, "unknown")) for name in ("layout", "device"))
+        raise TypeError(f"a tensor should hold its numbers densely, it has the layout {kind} on the device {device}") from None
 
 
 def array_in(image: Any) -> Any:
-    """An array [height, width, channels] or [height, width] in 8 bits."""
-    array = numpy_of(image) if is_tensor(image) else np.asarray(image)
+    """An array [height, width, channels] or [height, width] in 8 bits, or of bools or floats."""
+    array = given = numpy_of(image) if is_tensor(image) else np.asarray(image)
     if is_tensor(image) and array.ndim == 3:
         array = array.transpose(1, 2, 0)
-    if array.dtype == np.bool_:
-        array = array.astype(np.uint8) * 255
     is_picture = array.ndim == 2 or (array.ndim == 3 and 1 <= array.shape[2] <= MOST_CHANNELS)
-    if not is_picture or not (array.dtype == np.uint8 or np.issubdtype(array.dtype, np.floating)):
+    if not is_picture or not (array.dtype in (np.bool_, np.uint8) or np.issubdtype(array.dtype, np.floating)):
         raise ValueError(
             "a picture should be a PIL image, an array [height, width, 3] in 8 bits or of floats from 0 to 1, or such a "
-            f"tensor [3, height, width]; it is {array.dtype} of shape {list(array.shape)}"
+            f"tensor [3, height, width]; it is {given.dtype} of shape {list(given.shape)}"
         )
+    return array
+
+
+def in_bytes(array: Any) -> Any:
     if array.dtype == np.uint8:
         return array
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8) * np.uint8(255)
     if array.size and not (array.min() >= 0 and array.max() <= 1):  # a NaN is neither
         raise ValueError(f"a picture's floats should lie between 0 and 1, they go from {array.min()} to {array.max()}")
     return (array * 255).round().astype(np.uint8)
@@ -103,7 +111,7 @@ def opened(image: Any) -> Any:
             return in_8_bits(ImageOps.exif_transpose(file), file.format)
     if isinstance(image, Image.Image):
         return in_8_bits(image, image.format)
-    return Image.fromarray(np.ascontiguousarray(squeezed(array_in(image))))
+    return Image.fromarray(np.ascontiguousarray(squeezed(in_bytes(array_in(image)))))
 
 
 def squeezed(array: Any) -> Any:
@@ -149,16 +157,21 @@ def mask_of(masks: Any) -> _core.Pixels:
         mask = mask[0]
     if is_tensor(mask) or isinstance(mask, np.ndarray):
         mask = array_in(mask)
-        mask = mask * np.uint8(255) if mask.size and mask.max() == 1 else mask
+        are_ones = mask.dtype == np.uint8 and mask.size and mask.max() == 1
+        mask = mask * np.uint8(255) if are_ones else in_bytes(mask)
     return meaning_of(mask)
 
 
 def latents_array(latents: Any) -> Any:
+    array = numpy_of(latents) if is_tensor(latents) else latents
     try:
-        array = numpy_of(latents) if is_tensor(latents) else np.asarray(latents, dtype=np.float32)
+        is_complex = np.iscomplexobj(array)
+        real = None if is_complex else np.ascontiguousarray(array, dtype=np.float32)
     except (TypeError, ValueError):
         raise TypeError(f"latents should be an array or a tensor of numbers, they are {latents!r}") from None
-    return np.ascontiguousarray(array, dtype=np.float32)
+    if is_complex:
+        raise TypeError("latents should be real numbers, they are complex")
+    return real
 
 
 def tensor_of(array: Any) -> Any:

@@ -3,7 +3,7 @@
 import contextlib
 import numbers
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,13 @@ def shown(value: object) -> str:
         return repr(value)
     except ValueError:
         return "one of thousands of digits"
+
+
+def listed_if_many(values: Any) -> list[Any] | None:
+    """The items of a list, or of an array or a tensor with dimensions; None for what is one value."""
+    is_array = getattr(values, "ndim", 0) > 0
+    is_many = is_array or (isinstance(values, Sequence) and not isinstance(values, str | bytes))
+    return list(values) if is_many else None
 
 
 def whole(name: str, value: Any) -> int:
@@ -39,8 +46,8 @@ def whole_if_given(name: str, value: Any) -> int | None:
 
 def number(name: str, value: Any) -> float:
     """A float, also of an array or a tensor that holds one number."""
-    if not isinstance(value, str | bytes):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
+    if not isinstance(value, str | bytes | np.complexfloating):
+        with contextlib.suppress(TypeError, ValueError, OverflowError, RuntimeError):
             return float(value)
     raise TypeError(f"{name} should be a number, it is {shown(value)}")
 

@@ -8,6 +8,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from . import _core
 from ._numbers import shown
 
@@ -41,10 +43,17 @@ def word(kind: type[Word], name: str, value: object) -> Word:
 
 
 def dtype_of(value: object) -> _core.Dtype:
-    """A name, or a torch.dtype, whose name ends with one."""
+    """A name, one of numpy's types, or a torch.dtype, whose name ends with one."""
     if value is None:
         return _core.Dtype.auto
-    return value if isinstance(value, _core.Dtype) else word(_core.Dtype, "dtype", str(value).rpartition(".")[2])
+    name = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
+    return value if isinstance(value, _core.Dtype) else word(_core.Dtype, "dtype", name)
+
+
+def is_dtype(value: object) -> bool:
+    """Whether it is a dtype, or the name of one: also one that is not computed in, such as torch.float64."""
+    is_object = isinstance(value, type | np.dtype) or type(value).__name__ == "dtype"
+    return is_object or str(value).rpartition(".")[2] in _core.Dtype.__members__
 
 
 def device_name(device: object) -> str:
@@ -77,9 +86,20 @@ def degrees_in(text: str) -> dict[str, int]:
         found = re.compile(pattern).match(text, at)
         if not found or re.sub(r"[ -]", "_", found[1]) not in DEGREES:
             raise ValueError(f"layout should be 'auto' or degrees such as 'tp=2,cfg=2', it is {text!r}")
-        degrees[re.sub(r"[ -]", "_", found[1])] = int(found[2])
+        axis = DEGREES[re.sub(r"[ -]", "_", found[1])]
+        if axis in degrees:
+            raise ValueError(f"layout should name each axis once, it names {axis} twice: {text!r}")
+        degrees[axis] = int(found[2])
         at = found.end()
     return degrees
+
+
+def by_axis(layout: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields with the axes' own names for what has several."""
+    fields = {DEGREES.get(key, key): value for key, value in layout.items()}
+    if len(fields) < len(layout):
+        raise ValueError(f"layout should name each axis once, it has {', '.join(map(repr, layout))}")
+    return fields
 
 
 def set_fields(target: object, name: str, fields: Mapping[str, Any]) -> None:
@@ -137,8 +157,7 @@ def layout_of(layout: object, num_devices: int, shares: object = None) -> _core.
         return result
     if not isinstance(layout, str | Mapping):
         raise TypeError(f"layout should be a string or a dictionary, it is {layout!r}")
-    fields = degrees_in(layout) if isinstance(layout, str) else layout
-    set_fields(result, "layout", {DEGREES.get(key, key): value for key, value in fields.items()})
+    set_fields(result, "layout", degrees_in(layout) if isinstance(layout, str) else by_axis(layout))
     return result
 
 
@@ -224,6 +243,16 @@ def path_of(name: str, path: object) -> str:
         return "" if path is None else os.fsdecode(path)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{name} should be a path, it is {path!r}") from None
+
+
+def with_revision(name: str, revision: str | None) -> str:
+    """The engine's name of a model in Hugging Face's cache. What lies elsewhere has no revisions."""
+    if not revision:
+        return name
+    if not name or os.path.exists(name):
+        is_what = f"{name} is none" if name else "none is given"
+        raise ValueError(f"revision goes with a name in Hugging Face's cache, {is_what}: leave out revision={revision!r}")
+    return f"{name}@{revision}"
 
 
 def paths_of(name: str, paths: object) -> list[str]:

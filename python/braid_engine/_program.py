@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error, InputError
-from ._options import device_name
+from ._options import device_name, path_of
 
 PROGRAM = Path(__file__).resolve().parent / "bin" / "braid"
 BAD_INPUT = 2
@@ -16,6 +16,10 @@ BAD_INPUT = 2
 
 def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def text_of(value: object) -> str:
+    return os.fsdecode(value) if isinstance(value, bytes | os.PathLike) else str(value)
 
 
 def arguments_of(options: Mapping[str, object]) -> list[str]:
@@ -33,11 +37,11 @@ def arguments_of(options: Mapping[str, object]) -> list[str]:
             arguments += [flag, ",".join(map(device_name, value))]
         elif name == "shares" and isinstance(value, Mapping):
             arguments += [flag, ",".join(f"{axis}={':'.join(map(str, of))}" for axis, of in value.items())]
-        elif isinstance(value, Sequence) and not isinstance(value, str):
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
             for one in value:
-                arguments += [flag, os.fspath(one) if isinstance(one, os.PathLike) else str(one)]
+                arguments += [flag, text_of(one)]
         else:
-            arguments += [flag, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+            arguments += [flag, text_of(value)]
     return arguments
 
 
@@ -76,6 +80,7 @@ def info(what: str | os.PathLike[str] | None = None, **options: object) -> Any:
 
     `what` is a folder or a name of a model, or a file; None: this machine. Raises InputError with Braid's sentence.
     """
-    if what is not None and Path(what).is_file():
-        return answer_of("info", options, [os.fspath(what)])
-    return answer_of("info", {"model": what, **options})
+    path = path_of("what", what)
+    if os.path.isfile(path):
+        return answer_of("info", options, [f"./{path}" if path.startswith("-") else path])
+    return answer_of("info", {"model": None if what is None else path, **options})

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _core
 from ._images import images_in, latents_array, mask_of, meaning_of, output_of, pixels_of, reference_of
-from ._numbers import flag_if_given, number, number_if_given, numbers_in, shown, whole, whole_if_given
+from ._numbers import flag_if_given, listed_if_many, number, number_if_given, numbers_in, shown, whole, whole_if_given
 
 # Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
 REFUSED = {
@@ -117,8 +117,8 @@ def seed_of(generator: Any) -> int:
 
 def seeds_of(generator: Any, count: int, *, is_launched: bool) -> list[int]:
     """One seed per picture. Unset: drawn; then counted up from the first, as Braid does."""
-    if isinstance(generator, Sequence) and not isinstance(generator, str):
-        seeds = [seed_of(one) for one in generator]
+    if (listed := listed_if_many(generator)) is not None:
+        seeds = [seed_of(one) for one in listed]
         if len(seeds) != count:
             raise ValueError(f"there are {len(seeds)} generators for {count} pictures")
         return seeds
@@ -134,10 +134,22 @@ def set_followed(control: _core.ControlPicture, scale: Any, begin: Any, end: Any
 
 
 def each(value: Any, count: int) -> list[Any]:
-    listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * count
+    listed = listed_if_many(value)
+    if listed is None:
+        return [value] * count
     if len(listed) != count:
         raise ValueError(f"there are {count} control images, but {len(listed)} values for them")
     return listed
+
+
+def check_unfollowed(call: Call) -> None:
+    """Raises for what says how a picture is followed, where none is."""
+    usual = {"controlnet_conditioning_scale": 1, "control_guidance_start": 0, "control_guidance_end": 1, "control_mode": None}
+    for name, default in usual.items():
+        value = getattr(call, name)
+        each(value, 0)
+        if listed_if_many(value) is None and value is not default and number(name, value) != default:
+            raise ValueError(f"{name} says how control_image is followed, and there is none: leave it out")
 
 
 def controls_of(call: Call) -> list[_core.ControlPicture]:
@@ -163,7 +175,9 @@ def controls_said_once(call: Call) -> list[_core.ControlPicture]:
     (scale,) = each(call.controlnet_conditioning_scale, 1)
     (begin,) = each(call.control_guidance_start, 1)
     (end,) = each(call.control_guidance_end, 1)
+    (mode,) = each(call.control_mode, 1)
     set_followed(control, scale, begin, end)
+    control.mode = whole_if_given("control_mode", mode)
     return [control]
 
 
@@ -181,7 +195,21 @@ def filled_in(call: Call) -> Call:
     )
 
 
-def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
+def followed_in(call: Call, pictures: _core.PicturesIn, *, fills_in: bool, has_nets: bool) -> list[_core.ControlPicture]:
+    """What ControlNets, or models that were trained to, follow: one that would follow nothing is a mistake."""
+    if fills_in and pictures.init is not None:
+        return controls_said_once(call)
+    controls = controls_of(call)
+    if has_nets and not controls:
+        missing = "image and mask_image" if fills_in else "control_image"
+        what = "fills a picture in" if fills_in else "follows a picture, and fills none in"
+        raise ValueError(f"{missing} should be given: the ControlNet {what}")
+    if not controls:
+        check_unfollowed(call)
+    return controls
+
+
+def pictures_of(call: Call, info: _core.ModelInfo, *, has_nets: bool) -> _core.PicturesIn:
     """`image` is what pipelines of the model's kind take it for: a start, or something to look at."""
     if info.pictures.net_fills_in:
         call = filled_in(call)
@@ -202,14 +230,15 @@ def pictures_of(call: Call, info: _core.ModelInfo) -> _core.PicturesIn:
         pictures.mask = mask_of(call.mask_image)
     pictures.mask_blur = number("mask_blur", call.mask_blur)
     pictures.padding_crop = whole_if_given("padding_mask_crop", call.padding_mask_crop)
-    is_filled = info.pictures.net_fills_in and pictures.init is not None
-    pictures.controls = controls_said_once(call) if is_filled else controls_of(call)
+    pictures.controls = followed_in(call, pictures, fills_in=info.pictures.net_fills_in, has_nets=has_nets)
     pictures.resolution = whole_if_given("resolution", call.resolution)
     return pictures
 
 
-def scale_of(joint_attention_kwargs: Mapping[str, Any] | None) -> float:
+def scale_of(joint_attention_kwargs: Any) -> float:
     """Of all LoRAs."""
+    if not isinstance(joint_attention_kwargs, Mapping | None):
+        raise TypeError(f"joint_attention_kwargs should be a dictionary with a scale, it is {joint_attention_kwargs!r}")
     given = dict(joint_attention_kwargs or {})
     scale = number("the scale of joint_attention_kwargs", given.pop("scale", 1))
     for name in given:
@@ -233,7 +262,7 @@ def refuse_unknown(extra: Mapping[str, Any]) -> None:
             raise TypeError(f"a pipeline takes no {name!r}")
 
 
-def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
+def request_of(call: Call, info: _core.ModelInfo, *, has_nets: bool) -> _core.Request:
     refuse_unknown(call.extra)
     request = _core.Request()
     request.prompts = texts_of("prompt", call.prompt)
@@ -264,7 +293,7 @@ def request_of(call: Call, info: _core.ModelInfo) -> _core.Request:
     request.num_images = whole("num_images_per_prompt", call.num_images_per_prompt)
     request.batch_size = whole("batch_size", call.batch_size)
     request.output = output_of(call.output_type)
-    request.pictures = pictures_of(call, info)
+    request.pictures = pictures_of(call, info, has_nets=has_nets)
     if call.latents is not None:
         request.set_latents(latents_array(call.latents))
     return request

@@ -1,6 +1,6 @@
 """What happens after each step of a call: diffusers' callback, and its way to interrupt the steps that follow."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import _core
@@ -10,7 +10,7 @@ from ._images import latents_array, tensor_of
 class StepEnds:
     """Of one call. `pipe._interrupt` interrupts the call whose callback sets it, no other that waits meanwhile."""
 
-    def __init__(self, pipe: Any, callback: Callable[[Any, int, float, dict[str, Any]], Any], inputs: Sequence[str]) -> None:
+    def __init__(self, pipe: Any, callback: Callable[[Any, int, float, dict[str, Any]], Any], inputs: Collection[str]) -> None:
         self.pipe, self.callback, self.inputs = pipe, callback, inputs
         self.last: int | None = None  # the step that was interrupted: pictures drawn later also stop there
         self.kept: Any = None  # latents after it
@@ -36,7 +36,9 @@ def check_callable(name: str, callback: Any) -> None:
         raise TypeError(f"{name} should be a function, it is {callback!r}")
 
 
-def step_ends_of(pipe: Any, callback: Any, inputs: Sequence[str]) -> StepEnds | None:
+def step_ends_of(pipe: Any, callback: Any, inputs: Any) -> StepEnds | None:
+    if not isinstance(inputs, Collection) or isinstance(inputs, str | bytes):
+        raise TypeError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it is {inputs!r}")
     for name in inputs:
         if name != "latents":
             raise ValueError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")

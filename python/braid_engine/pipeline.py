@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from . import _core, _options
-from ._adapters import Adapters, adapter_path
+from ._adapters import Adapters, adapter_path, names_of, text_if_given
 from ._images import outputs_of
 from ._launch import is_launched
 from ._numbers import whole
@@ -99,7 +99,7 @@ class Pipeline:
         options = _core.PipelineOptions()
         bundled = _options.MODELS / "demo" if comfy is None else ""
         name = _options.path_of("model", bundled if model is None else model)
-        options.model = f"{name}@{revision}" if revision else name
+        options.model = _options.with_revision(name, text_if_given("revision", revision))
         options.published = _options.MODELS / "published"
         options.components = _options.path_of("components", components)
         options.comfy = _options.path_of("comfy", comfy)
@@ -120,9 +120,10 @@ class Pipeline:
     @classmethod
     def from_single_file(cls, file: str | os.PathLike[str], **kwargs: Any) -> Self:
         """Loads a .safetensors or .gguf file: a transformer, or a checkpoint with all parts. See from_pretrained()."""
-        if not os.path.isfile(file):
-            raise ValueError(f"{os.fspath(file)} should be a file")
-        return cls.from_pretrained(file, **kwargs)
+        path = _options.path_of("file", file)
+        if not os.path.isfile(path):
+            raise ValueError(f"{path} should be a file")
+        return cls.from_pretrained(path, **kwargs)
 
     def _load(self, options: _core.PipelineOptions) -> _core.Pipeline:
         if self._is_loading:
@@ -203,7 +204,7 @@ class Pipeline:
         check_callable("preview", preview)
         known = {name: asked.pop(name) for name in list(asked) if name in CALL_FIELDS}
         call = Call(prompt=prompt, **known, extra=asked)
-        request = request_of(call, engine.info())
+        request = request_of(call, engine.info(), has_nets=bool(self._options.controlnets))
         request.vae_tiling = self._tiling
         scale = scale_of(call.joint_attention_kwargs)
         if self._adapters.files:
@@ -266,7 +267,7 @@ class Pipeline:
         unmerged = _core.AdapterMode.unmerged
         with self._lock:
             active = self._adapters.scales
-            name = self._adapters.add(file, adapter_name)
+            name = self._adapters.add(file, text_if_given("adapter_name", adapter_name))
             try:
                 self._check_adapters()
                 _core.check_adapter(file)
@@ -284,7 +285,7 @@ class Pipeline:
 
     def set_adapters(self, adapter_names: str | Sequence[str], adapter_weights: Any = None) -> None:
         """Makes these the active ones, each with its weight; 1 if none is given."""
-        self._adapters.activate([adapter_names] if isinstance(adapter_names, str) else adapter_names, adapter_weights)
+        self._adapters.activate(names_of(adapter_names), adapter_weights)
 
     def get_active_adapters(self) -> list[str]:
         """Also while disable_lora() keeps them from pictures."""
@@ -295,7 +296,7 @@ class Pipeline:
 
     def delete_adapters(self, adapter_names: str | Sequence[str]) -> None:
         """As peft, with a warning: where it leaves no active one, the first name of those that remain is."""
-        self._adapters.remove([adapter_names] if isinstance(adapter_names, str) else adapter_names)
+        self._adapters.remove(names_of(adapter_names))
 
     def disable_lora(self) -> None:
         """Draws without LoRAs until enable_lora()."""
@@ -342,19 +343,18 @@ class Pipeline:
     ) -> None:
         """Some blocks or layers at a time on the device, always copied by a stream of its own. Loads the model again, as enable_model_cpu_offload()."""
         modes = {"block_level": _core.OffloadMode.block, "leaf_level": _core.OffloadMode.leaf}
-        if offload_type not in modes:
+        if not isinstance(offload_type, str) or offload_type not in modes:
             raise ValueError(f"offload_type should be 'block_level' or 'leaf_level', it is {offload_type!r}")
         changes: dict[str, Any] = {"blocks": num_blocks_per_group}
         if offload_to_disk_path is not None:
-            changes["folder"] = os.fspath(offload_to_disk_path)
+            changes["folder"] = _options.path_of("offload_to_disk_path", offload_to_disk_path)
         if low_cpu_mem_usage:
             changes["pin"] = _core.Pin.on_the_fly
         self._offload(modes[offload_type], onload_device, **changes)
 
     def to(self, device: Any = None, dtype: Any = None) -> Self:
         """Loads the model again, unless it is there already."""
-        is_dtype = str(device).rpartition(".")[2] in _core.Dtype.__members__
-        if is_dtype:
+        if _options.is_dtype(device):
             device, dtype = None, device
         with self._lock:
             now = self._options

@@ -184,6 +184,30 @@ class Loras(unittest.TestCase):
             with self.assertRaisesRegex(InputError, "no adapter at org/none, .* 'braid pull org/none' loads it"):
                 self.pipe.load_lora_weights("org/none")
 
+    def test_of_other_kinds_are_named(self) -> None:
+        load, file = self.pipe.load_lora_weights, self.files[0]
+        for words, call in {
+            "a LoRA should be a path, it is None": lambda: load(None),
+            "a LoRA should be a path, it is 5": lambda: load(5),
+            "weight_name should be a path, it is 5": lambda: load(self.folder.name, weight_name=5),
+            "revision should be a string, it is 5": lambda: load(file, revision=5),
+            "adapter_name should be a string, it is 5": lambda: load(file, adapter_name=5),
+            "adapter_names should be a name or a list of names, it is 5": lambda: self.pipe.set_adapters(5),
+            "a list of names, it is None": lambda: self.pipe.delete_adapters(None),
+            r"a list of names, it is \['a', 5\]": lambda: self.pipe.set_adapters(["a", 5]),
+        }.items():
+            with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+                call()
+        with self.assertRaisesRegex(ValueError, "revision goes with a name in Hugging Face's cache, .*a.safetensors is none"):
+            load(file, revision="main")
+
+    def test_may_have_arrays_of_weights(self) -> None:
+        for file, name in zip(self.files, "ab", strict=True):
+            self.pipe.load_lora_weights(file, adapter_name=name)
+        self.pipe.set_adapters(["a", "b"], np.array([0.5, -1.0]))
+        both = self.of_program(f"{self.files[0]}=0.5", f"{self.files[1]}=-1")
+        np.testing.assert_array_equal(self.drawn(), both)
+
     def test_that_are_not_there_are_named(self) -> None:
         for call in (
             lambda: self.pipe.load_lora_weights("/nowhere.safetensors"),

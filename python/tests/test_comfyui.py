@@ -1,7 +1,9 @@
-"""The process of comfyui/, without ComfyUI: it ends whatever happens, so that nobody waits for it. See also tools/comfyui."""
+"""The process and the server's client of comfyui/, without ComfyUI: nobody waits for what has ended. See also tools/comfyui."""
 
+import base64
 import contextlib
 import importlib
+import io
 import os
 import queue
 import signal
@@ -14,6 +16,9 @@ import unittest
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+import numpy as np
+from PIL import Image
 
 FOLDER = Path(__file__).resolve().parents[2] / "comfyui"
 SOON = 20.0  # seconds
@@ -35,7 +40,15 @@ def worker_main(**instead: Any) -> Any:
     return names["main"]
 
 
+def generate_module() -> Any:
+    """Of what ComfyUI brings, it needs no more than names here."""
+    absent = ("comfy", "comfy.model_management", "comfy.utils", "torch")
+    with mock.patch.dict(sys.modules, {name: mock.MagicMock() for name in absent}):
+        return nodes_module("generate")
+
+
 process = nodes_module("process")
+generate = generate_module()
 
 
 class Process(unittest.TestCase):
@@ -109,9 +122,6 @@ class Answers(unittest.TestCase):
 
 class Jobs(unittest.TestCase):
     def test_are_lost_with_the_thread_that_reads_their_events(self) -> None:
-        absent = ("comfy", "comfy.model_management", "comfy.utils", "torch")
-        with mock.patch.dict(sys.modules, {name: mock.MagicMock() for name in absent}):
-            generate = nodes_module("generate")
         server = types.SimpleNamespace(address="there", open=lambda *_, **__: None)  # no pair, as nobody foresaw
         with mock.patch.object(generate, "RETRIES", 0), mock.patch.object(threading, "excepthook"):
             found: list[Any] = []
@@ -120,6 +130,73 @@ class Jobs(unittest.TestCase):
             while not found and time.monotonic() < until:
                 time.sleep(0.05)
         self.assertEqual([name for name, _ in found], ["lost"])
+
+    def test_warn_in_the_log(self) -> None:
+        said = [("warning", '{"message": "known"}'), ("warning", '{"message": "new"}'), ("done", "{}")]
+        stream = io.BytesIO("".join(f"event: {name}\ndata: {data}\n\n" for name, data in said).encode())
+        stream.status = 200
+        server = types.SimpleNamespace(address="there", open=lambda *_, **__: (mock.MagicMock(), stream))
+        job = {"id": "job", "request": {"steps": 1, "n": 1}, "warnings": ["known"]}
+        with self.assertLogs(level="WARNING") as logs:
+            generate.follow(server, job)
+        self.assertEqual([record.getMessage() for record in logs.records], ["Braid: known", "Braid: new"])
+
+
+class TensorLike(np.ndarray):
+    """Stands for torch's, which the tests do not need."""
+
+    def detach(self) -> "TensorLike":
+        return self
+
+    cpu = float = detach
+
+    def numpy(self) -> np.ndarray:
+        return np.asarray(self)
+
+
+class Requests(unittest.TestCase):
+    def asked(self, **given: Any) -> dict[str, Any]:
+        return generate.request_of("a red circle", 64, 64, 2, 7, 1, **given)
+
+    def test_have_keys_that_are_never_shown(self) -> None:
+        for key, header in {"sk-ink\n": "Bearer sk-ink", " sk-ink": "Bearer sk-ink"}.items():
+            with mock.patch.dict(os.environ, {"BRAID_API_KEY": key}):
+                self.assertEqual(generate.Server("there").headers, {"authorization": header})
+        for key in ("sk-\u20ac", "sk ink", "sk\nink", "sk-\udcff"):
+            with mock.patch.dict(os.environ, {"BRAID_API_KEY": key}), self.assertRaises(process.Refused) as caught:
+                generate.Server("there")
+            self.assertEqual(str(caught.exception), "BRAID_API_KEY should be ASCII without spaces or line breaks")
+        self.assertEqual(generate.Server("http://ink:secret@there:80/braid/").address, "http://there:80/braid")
+
+    def test_go_to_addresses(self) -> None:
+        for address in ("http://127.0.0.1:abc", "http://127.0.0.1:99999", "http://a b/", "http://[::1", "http://a..b", "http://h/a b", ""):
+            with self.subTest(address), self.assertRaises(process.Refused) as caught:
+                generate.Server(address)
+            self.assertIn(f"server should be an address such as http://127.0.0.1:8188, it is {address!r}", str(caught.exception))
+        for address in ("127.0.0.1:8188", "https://[::1]:8188/braid", "http://b\u00e4r:80"):
+            generate.Server(address)
+
+    def test_have_numbers_that_are_finite(self) -> None:
+        for lora in ("ink=nan", "ink=inf", "ink=much"):
+            with self.assertRaisesRegex(process.Refused, f"such as ink=0.8,hands, '{lora}' is not"):
+                self.asked(lora=lora)
+        for name in ("guidance", "strength", "true_cfg"):
+            with self.assertRaisesRegex(process.Refused, f"{name} should be a finite number, it is nan"):
+                self.asked(**{name: float("nan")})
+
+    def test_may_ask_for_true_guidance(self) -> None:
+        self.assertEqual(self.asked(negative_prompt="a star", true_cfg=2.0)["true_cfg"], 2.0)
+        self.assertNotIn("true_cfg", self.asked(negative_prompt="a star"))
+        self.assertIn("true_cfg", [field.name for field in nodes_module("nodes").Generate.fields()])
+
+    def test_start_from_pictures_of_some_channels(self) -> None:
+        for channels, mode in ((1, "L"), (3, "RGB"), (4, "RGBA")):
+            image = np.full((1, 8, 6, channels), 0.5, np.float32).view(TensorLike)
+            with Image.open(io.BytesIO(base64.b64decode(self.asked(image=image)["init"]))) as picture:
+                self.assertEqual((picture.mode, picture.size), (mode, (6, 8)))
+                self.assertEqual(picture.convert("L").getextrema(), (128, 128))
+        with self.assertRaisesRegex(process.Refused, r"of 1 to 4 channels, it is \[1, 8, 6, 5\]"):
+            self.asked(image=np.zeros((1, 8, 6, 5), np.float32).view(TensorLike))
 
 
 class Ranges(unittest.TestCase):

@@ -41,8 +41,17 @@ class TensorLike:
     def float(self) -> "TensorLike":
         return TensorLike(self.array.astype(np.float32))
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, force: bool) -> np.ndarray:
         return self.array
+
+
+class ElsewhereLike(TensorLike):
+    """A tensor without numbers, as on torch's device meta."""
+
+    layout, device = "torch.strided", "meta"
+
+    def cpu(self) -> TensorLike:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
 
 def clear_on_the_left(image: Image.Image) -> Image.Image:
@@ -144,6 +153,18 @@ class Forms(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, words):
                 self.drawn(image=image, mask_image=form)
 
+    def test_of_masks_in_floats_are_greys(self) -> None:
+        image = self.saved(mandelbrot().convert("RGB"))
+        dark = self.saved(Image.new("L", (64, 48), 1))
+        wanted = self.of_program("--init", image, "--mask", dark)
+        form = np.full((48, 64), 0.004, np.float32)
+        for mask in (form, form.astype(np.float64)[None], TensorLike(form[None])):
+            np.testing.assert_array_equal(self.drawn(image=image, mask_image=mask), wanted)
+
+    def test_of_tensors_without_numbers_are_named(self) -> None:
+        with self.assertRaisesRegex(TypeError, "numbers densely, it has the layout torch.strided on the device meta"):
+            self.drawn(image=ElsewhereLike(np.zeros((3, 8, 8), np.uint8)))
+
     def test_of_tensors_may_be_bytes(self) -> None:
         """Of a class that stands for torch's, which the package does not need."""
         image = mandelbrot().convert("RGB")
@@ -170,6 +191,8 @@ class Forms(unittest.TestCase):
         for shape in ((8,), (8, 8, 5), (1, 1, 8, 8, 3)):
             with self.assertRaisesRegex(ValueError, f"it is uint8 of shape .{', '.join(map(str, shape))}"):
                 self.drawn(image=np.zeros(shape, np.uint8))
+        with self.assertRaisesRegex(ValueError, r"it is uint8 of shape \[32, 16, 3\]"):
+            self.drawn(image=TensorLike(np.zeros((32, 16, 3), np.uint8)))
 
 
 if __name__ == "__main__":

@@ -123,6 +123,7 @@ class Refusals(unittest.TestCase):
         self.assertIn("no 'promt'", self.refusal(TypeError, promt="a"))
         self.assertIn("give the prompt", self.refusal(ValueError, prompt_embeds=np.zeros((1, 4, 8))))
         self.assertIn("it is 'jpeg'", self.refusal(ValueError, output_type="jpeg"))
+        self.assertIn("it is ['pil']", self.refusal(ValueError, output_type=["pil"]))
         self.assertIn("generator should be a seed", self.refusal(TypeError, generator="7"))
         self.assertIn("2 generators for 1", self.refusal(ValueError, generator=[1, 2]))
         self.assertIn("floats should lie between 0 and 1", self.refusal(ValueError, image=np.full((8, 8, 3), 7.0)))
@@ -138,6 +139,9 @@ class Refusals(unittest.TestCase):
             self.assertIn(f"height should be a whole number, it is {height!r}", self.refusal(TypeError, height=height))
         self.assertIn("the list is empty", self.refusal(ValueError, sigmas=[]))
         self.assertIn("it has 'timestep'", self.refusal(ValueError, callback_on_step_end_tensor_inputs=["timestep"]))
+        for inputs in (None, "latents"):
+            said = self.refusal(TypeError, callback_on_step_end_tensor_inputs=inputs)
+            self.assertEqual(said, f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it is {inputs!r}")
 
     def test_name_arguments_of_other_kinds(self) -> None:
         a_number = ("guidance_scale", "true_cfg_scale", "guidance_rescale", "cfg_norm_cap", "cfg_until", "strength", "mask_blur")
@@ -154,6 +158,10 @@ class Refusals(unittest.TestCase):
         scale = {"control_image": np.zeros((8, 8, 3), np.uint8), "controlnet_conditioning_scale": "a"}
         self.assertIn("controlnet_conditioning_scale should be a number", self.refusal(TypeError, **scale))
         self.assertIn("joint_attention_kwargs should be a", self.refusal(TypeError, joint_attention_kwargs={"scale": "a"}))
+        for wrong in (5, []):
+            self.assertIn("should be a dictionary with a scale, it is", self.refusal(TypeError, joint_attention_kwargs=wrong))
+        self.assertIn("guidance_scale should be a number", self.refusal(TypeError, guidance_scale=np.complex64(3)))
+        self.assertIn("latents should be real numbers", self.refusal(TypeError, latents=np.zeros((1, 12, 64), complex)))
         self.assertIn("boxes should be a string with a JSON array, it is 3", self.refusal(TypeError, boxes=3))
         self.assertIn("latents should be an array or a tensor of numbers", self.refusal(TypeError, latents="x"))
         for name in ("callback_on_step_end", "preview"):
@@ -179,9 +187,10 @@ class Refusals(unittest.TestCase):
         np.testing.assert_array_equal(np.asarray(pipe(PROMPT, **run).images[0]), wanted)
         run.update(width=64.0, height=np.float32(48), num_inference_steps=3.0)
         np.testing.assert_array_equal(np.asarray(pipe(PROMPT, **run).images[0]), wanted)
-        run["generator"] = list(np.array([4, 9]))
-        drawn = pipe(PROMPT, num_images_per_prompt=2, **run).images
-        np.testing.assert_array_equal(np.asarray(drawn[1]), wanted)
+        for seeds in (np.array([4, 9]), list(np.array([4, 9]))):
+            run["generator"] = seeds
+            drawn = pipe(PROMPT, num_images_per_prompt=2, **run).images
+            np.testing.assert_array_equal(np.asarray(drawn[1]), wanted)
 
     def test_name_models_devices_and_options_that_are_not_there(self) -> None:
         load = Pipeline.from_pretrained
@@ -193,6 +202,8 @@ class Refusals(unittest.TestCase):
             "no 'pipes'": {"layout": {"pipes": 2}},
             "it is 'float12'": {"dtype": "float12"},
             "it is 'a lot'": {"memory": "a lot"},
+            "revision goes with a name in .*/demo is none": {"revision": "x"},
+            "revision goes with a name in .*, / is none": {"model": "/", "revision": "x"},
         }.items():
             with self.subTest(match), self.assertRaisesRegex(ValueError, match):
                 load(**arguments)
@@ -202,10 +213,13 @@ class Refusals(unittest.TestCase):
             "components should be a path, it is 3": {"components": 3},
             "controlnets should be a path, it is 3": {"controlnets": [3]},
             "layout.tp cannot be 'x'; it is 1": {"layout": {"tp": "x"}},
+            "revision should be a string, it is 5": {"revision": 5},
             "progress should be a function, it is 3": {"progress": 3},
         }.items():
             with self.subTest(match), self.assertRaisesRegex(TypeError, match):
                 load(**arguments)
+        with self.assertRaisesRegex(TypeError, "file should be a path, it is 5"):
+            Pipeline.from_single_file(5)
         for match, arguments in {
             "threads should be a whole number of 32 bits, it is 1099511627776": {"threads": 1 << 40},
             r"memory should be less than 2\^63 bytes": {"memory": 1 << 63},

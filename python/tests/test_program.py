@@ -1,5 +1,6 @@
 """plan, verify and info return what the program prints; words become options."""
 
+import contextlib
 import tempfile
 import unittest
 from pathlib import Path
@@ -29,12 +30,19 @@ class Program(unittest.TestCase):
         self.assertFalse(wrong["right"])
 
     def test_describes_models_and_pictures(self) -> None:
-        self.assertIn("FLUX.1", str(braid_engine.info(_options.MODELS / "demo")))
+        for model in (_options.MODELS / "demo", bytes(_options.MODELS / "demo")):
+            self.assertIn("FLUX.1", str(braid_engine.info(model)))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "plain.png"
             pipeline()(PROMPT, **RUN).images[0].save(path)
             with self.assertRaisesRegex(ValueError, "does not say how it was made"):
                 braid_engine.info(path)
+            with contextlib.chdir(folder), self.assertRaisesRegex(ValueError, "does not say how it was made"):
+                braid_engine.info(path.rename("-plain.png").name)
+        with self.assertRaisesRegex(TypeError, "what should be a path, it is 5"):
+            braid_engine.info(5)
+        with self.assertRaisesRegex(braid_engine.InputError, "there is no model at flux9"):
+            braid_engine.plan(b"flux9", "1xrx-7800-xt")
 
     def test_refuses_with_the_programs_sentence(self) -> None:
         with self.assertRaisesRegex(braid_engine.InputError, "there is no model at flux9"):
@@ -49,6 +57,18 @@ class Words(unittest.TestCase):
         self.assertEqual(_options.layout_of("pp=3", 3).pp, 3)
         self.assertEqual(_options.layout_of(None, 2).fit, _core.Fit.auto)
         self.assertEqual(_options.layout_of(None, 1).fit, _core.Fit.as_asked)
+        for twice in ("tp=2,tp=3", "cfg=2 x cfg_parallel=2", {"cfg": 2, "cfg_parallel": 2}):
+            with self.assertRaisesRegex(ValueError, "layout should name each axis once"):
+                _options.layout_of(twice, 4)
+
+    def test_of_dtypes(self) -> None:
+        for value in ("float32", "torch.float32", np.float32, np.dtype("float32"), _core.Dtype.float32):
+            self.assertIs(_options.dtype_of(value), _core.Dtype.float32)
+            self.assertTrue(_options.is_dtype(value))
+        for name in ("cpu", "cuda:1", 0, None):
+            self.assertFalse(_options.is_dtype(name))
+        with self.assertRaisesRegex(ValueError, "dtype should be .*, it is 'float64'"):
+            pipeline().to(np.float64)
 
     def test_of_shares(self) -> None:
         for words in ("tp=3:2,ring=1:4", {"tp": [3, 2], "ring": [1, 4]}):
@@ -98,6 +118,10 @@ class Aliases(unittest.TestCase):
             pipe.enable_group_offload(num_blocks_per_group=2, offload_to_disk_path=folder)
             self.assertTrue(any(Path(folder).iterdir()))
             self.assertEqual(pipe(PROMPT, generator=1, **RUN).images[0].tobytes(), wanted)
+        with self.assertRaisesRegex(TypeError, "offload_to_disk_path should be a path, it is 5"):
+            pipe.enable_group_offload(offload_to_disk_path=5)
+        with self.assertRaisesRegex(ValueError, r"or 'leaf_level', it is \['a'\]"):
+            pipe.enable_group_offload(offload_type=["a"])
         pipe.enable_vae_tiling()
         pipe.enable_vae_slicing()
         self.assertIs(pipe.to("cpu"), pipe)

@@ -69,6 +69,12 @@ class Generates(Case):
         wanted = self.generated("--seed", "5", "--init", str(here.base / "input" / "grey.png"), "--strength", "0.5")
         np.testing.assert_array_equal(made, wanted)
 
+    def test_warnings_are_in_the_log(self):
+        self.pictures("warned", negative_prompt="a star")
+        self.assertIn("Braid: the negative prompt is not used", here.comfy.log.read_text(errors="replace"))
+        (guided,) = self.pictures("guided", negative_prompt="a star", true_cfg=2.0)
+        np.testing.assert_array_equal(guided, self.generated("--seed", "5", "--negative-prompt", "a star", "--true-cfg", "2"))
+
     def test_an_interruption_cancels_the_job(self):
         prompt = here.comfy.post(self.flow(steps=200, width=256, height=256))
         self.assert_soon(lambda: self.server.json("GET", "/v1/status")["running"] == 1)
@@ -90,9 +96,11 @@ class Generates(Case):
 
     def test_what_is_refused(self):
         self.refused("no server answers at http://127.0.0.1:9", server="http://127.0.0.1:9")
-        self.refused("server should be an address", server="ftp://nowhere")
+        for address in ("ftp://nowhere", "http://127.0.0.1:none", "http://no where/", "http://[::1"):
+            self.refused("server should be an address", server=address)
         self.refused("multiples of 16", width=72)
         self.refused("both be given", width=0)
         self.refused("ink", lora="ink=1")
-        self.refused("ink=much", lora="ink=much")
+        for scale in ("much", "nan"):
+            self.refused(f"'ink={scale}' is not", lora=f"ink={scale}")
         self.refused("nothing like it", model="nothing like it")
