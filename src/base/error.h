@@ -1,6 +1,7 @@
 // Errors name the thing, what was expected and what was found.
 #pragma once
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 
@@ -8,11 +9,14 @@
 
 namespace braid {
 
+// NULs, which names in files may have, become spaces: what() would end at one.
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
-  return out.str();
+  auto text = std::move(out).str();
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return text;
 }
 
 // Throws an Error composed of `parts` unless `holds`: something failed while running.

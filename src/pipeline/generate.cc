@@ -283,15 +283,15 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   }
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device(), model_.mesh().world);
-  Previews previews(model_, hooks_, settings_.size(), my_share(round).first);
+  Previews previews(model_, hooks_, settings_.size(), round.first);
   auto next = job.latents_BNC;  // for ranks without pictures, which take no steps
   const auto on_step = [&](const StepTaken& taken) {
     pace.step_is_given();
+    if (facts_.step_traffic.empty())
+      facts_.step_traffic = traffic_between(before, traffic_of(model_.mesh()));
     previews.show(taken);
     progress.done = taken.done;
     report(progress);
-    if (facts_.step_traffic.empty())
-      facts_.step_traffic = traffic_between(before, traffic_of(model_.mesh()));
     if (taken.next_BNC.defined()) next = taken.next_BNC;
     end_step(taken.done, schedule.timesteps[std::size_t(taken.done - 1)], round, next);
   };
@@ -299,7 +299,7 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
     return pace.finished(denoise(std::bind_front(&OncePerPicture::predict, &*once),
                                  model_.family().description().schedule, schedule, std::move(job),
                                  on_step));
-  for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
+  for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({step, next, next});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "parallel/layout.h"
+
 namespace braid {
 namespace {
 
@@ -20,10 +22,20 @@ bool Previews::is_due() const {
   return hooks_.preview && (!shown_ || Clock::now() - *shown_ >= interval);
 }
 
-void Previews::show(const StepTaken& taken) {
-  if (!taken.latents_BNC.defined() || !is_due()) return;
+// Gathers all pictures of the round, if the first rank wants to see them now; else undefined.
+Tensor Previews::clean_latents(const StepTaken& taken) const {
+  const auto& dp = model_.mesh().dp;
+  dp.await();  // a step takes longer with more pictures
+  auto wish = at::full({1}, is_due() ? 1 : 0, at::kLong);
+  dp.broadcast_(wish, 0);
+  if (wish.item<std::int64_t>() == 0) return {};
   const auto latents = taken.latents_BNC.to(at::kFloat);
-  const auto clean = latents - taken.sigma * taken.velocity_BNC.to(at::kFloat);
+  return gather_pictures(model_.mesh(), latents - taken.sigma * taken.velocity_BNC.to(at::kFloat));
+}
+
+void Previews::show(const StepTaken& taken) {
+  const auto clean = clean_latents(taken);
+  if (!clean.defined() || !hooks_.preview) return;
   const auto unit = (model_.autoencoder().colors_of(clean, size_) * 0.5 + 0.5).clamp(0, 1);
   const auto bytes =
       (over_white(unit) * 255).round().to(at::kByte).permute({0, 2, 3, 1}).contiguous();

@@ -11,17 +11,20 @@ namespace braid {
 
 class Previews {
  public:
-  // Shows one rank's pictures, numbered from `first`, and nothing if `hooks` wants none.
+  // Shows a round's pictures, numbered from `first`, and nothing if the first rank's `hooks` want
+  // none.
   Previews(const Model& model, const Hooks& hooks, PictureSize size, int first)
       : model_(model), hooks_(hooks), size_(size), first_(first) {}
 
-  // Shows where a step leads: its latents with the remaining noise removed.
+  // Shows where a step leads: its latents with the remaining noise removed. Collective over the
+  // data-parallel ranks; those without pictures bring latents and a velocity of none.
   void show(const StepTaken& taken);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   bool is_due() const;
+  Tensor clean_latents(const StepTaken& taken) const;
 
   const Model& model_;
   const Hooks& hooks_;

@@ -163,6 +163,19 @@ std::vector<FollowedPicture> followed_pictures(const PicturesIn& in, const Pictu
   return followed;
 }
 
+void warn_of_unused_guidance(const Request& r, const RequestLimits& limits, const Warn& warn) {
+  const bool is_guided = true_scale(r, limits).has_value();
+  if (!is_guided && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
+    warn("guidance is not rescaled or capped: that takes true guidance, which is off");
+  if (!is_guided && r.cfg_until < 1)
+    warn("true guidance is off from the start: the part of the way that it runs is not used");
+  if (!r.cfg_normalize) return;
+  if (limits.guided_channels == 0)
+    warn("whether guidance is normalized is not used: this model's guidance keeps no lengths");
+  else if (!is_guided)
+    warn("whether guidance is normalized is not used: true guidance is off");
+}
+
 PictureSize asked_size(const Request& r, const RequestLimits& limits) {
   const auto otherwise = size_without_request(r.pictures, limits);
   return {.width = r.width.value_or(otherwise.width),
@@ -299,13 +312,11 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.guidance = finite("guidance scale", guidance_of(r, limits));
   check_guidance(r, limits, warn);
   s.true_guidance = true_guidance_of(r, limits);
-  s.cfg_normalize = r.cfg_normalize;
   if (true_scale(r, limits)) s.negative = negative_of(r, limits);
-  if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
-    warn("guidance is not rescaled or capped: that takes true guidance, which is off");
-  if (!s.negative && r.cfg_until < 1)
-    warn("true guidance is off from the start: the part of the way that it runs is not used");
+  if (s.negative && limits.guided_channels > 0) s.cfg_normalize = r.cfg_normalize;
+  warn_of_unused_guidance(r, limits, warn);
   check_pictures(r, limits.pictures);
+  warn_of_unused(r.pictures, limits, warn);
   require(!r.pictures.resolution || (!r.width && !r.height),
           "both a resolution and a size were given: give one of them");
   const auto size = checked_size(r, limits, warn);
@@ -317,7 +328,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   settle_steps(r, limits, warn, s);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures, limits.pictures);
-  s.reference_cache = r.pictures.reference_cache;
+  if (may_cache_references(limits)) s.reference_cache = r.pictures.reference_cache;
   s.reference_scales = r.pictures.reference_scales;
   if (limits.pictures.references == PicturesTaken::References::kBehindPrompt)
     s.reference_scales.resize(r.pictures.references.size(), 1);
@@ -351,6 +362,8 @@ Request completed(const Request& request, const Settings& s) {
   all.guidance_rescale = s.negative ? s.true_guidance.rescale : 0;
   all.cfg_norm_cap = s.negative ? s.true_guidance.norm_cap : 0;
   all.cfg_until = s.negative ? s.true_guidance.until : 1;
+  all.cfg_normalize = s.cfg_normalize;
+  all.pictures.reference_cache = s.reference_cache;
   all.negative_prompt = s.negative ? std::optional(s.negative->text) : std::nullopt;
   if (!s.negative) all.negative_prompt_2.reset();
   return all;

@@ -36,7 +36,7 @@ struct Settings {
   int first_step = 0;                   // of `num_steps`; earlier ones are skipped
   std::vector<FollowedPicture> followed = {};
   std::optional<Region> returned = {};     // the part of what is drawn; unset: all of it
-  std::optional<bool> cfg_normalize = {};  // as asked
+  std::optional<bool> cfg_normalize = {};  // as asked; unset where it is not used
   double mask_blur = 0;
   std::optional<int> padding_crop = {};
   ReferenceCache reference_cache = ReferenceCache::kAuto;

@@ -19,6 +19,11 @@ TEST(Check, SaysWhatWasExpectedAndWhatCame) {
   }
 }
 
+// Names in files may hold one.
+TEST(Sentences, DoNotEndAtANul) {
+  EXPECT_EQ(text_of("'a", std::string(1, '\0'), "b' is ", 1), "'a b' is 1");
+}
+
 TEST(Require, ThrowsTheErrorOfBadInput) { EXPECT_THROW(require(false, "no"), InputError); }
 
 }  // namespace braid::error_test

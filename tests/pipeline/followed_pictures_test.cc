@@ -293,6 +293,30 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
       HasSubstr("only with a ControlNet"));
 }
 
+// A server's nets stay while some requests bring nothing to follow.
+TEST(ControlNets, AreSaidToFollowNothing) {
+  const auto said = [](const PicturesIn& pictures, const PicturesTaken& taken) {
+    std::string all;
+    (void)settle(request_with(pictures), {.pictures = taken},
+                 [&](const std::string& sentence) { all += sentence + "\n"; });
+    return all;
+  };
+  const PicturesTaken one{.controlnet_modes = {0}}, two{.controlnet_modes = {0, 0}};
+  EXPECT_EQ(said({}, one), "the ControlNet is not used: there is no control picture to follow\n");
+  EXPECT_EQ(said({}, two), "the ControlNets are not used: there is no control picture to follow\n");
+  EXPECT_EQ(said({.controls = {{.picture = waves(4, 4)}}}, one), "");
+  EXPECT_EQ(said({}, {}), "");
+  const PicturesTaken fills{.init = PicturesTaken::Init::kWithMask,
+                            .controlnet_modes = {0},
+                            .nets_follow = PicturesTaken::NetsFollow::kMasked};
+  EXPECT_EQ(said({}, fills),
+            "the ControlNet is not used: there is no initial picture to fill in\n");
+  EXPECT_EQ(said({.init = waves(4, 4), .mask = waves(4, 4)}, fills), "");
+  EXPECT_THAT(refusal({.controls = {{.scale = 0.5}}}, one),
+              HasSubstr("the control picture should have pixels"));
+  EXPECT_THAT(refusal({.controls = {{.scale = 0.5}}}, fills), HasSubstr("there is none"));
+}
+
 const auto kNumber = [](const auto& info) { return "layout" + std::to_string(info.index); };
 INSTANTIATE_TEST_SUITE_P(All, FollowedLayouts,
                          testing::Values(Layout{.tp = 2}, Layout{.ulysses = 2}), kNumber);

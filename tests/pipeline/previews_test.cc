@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "message_of.h"
 #include "pipeline/engine.h"
@@ -93,6 +94,30 @@ TEST(Previews, AreOfThePicturesOfTheirRound) {
       {.prompts = {"a"}, .width = 32, .height = 32, .steps = 1, .num_images = 3, .batch_size = 2},
       {.preview = [&](const Preview& preview) { numbers.push_back(preview.picture); }});
   EXPECT_EQ(numbers, (std::vector<int>{0, 1, 2}));
+}
+
+// Replicas draw pictures of their own, some of them none.
+TEST(Previews, AreOfThePicturesOfAllReplicas) {
+  using Seen = std::map<std::pair<int, int>, std::vector<std::uint8_t>>;  // by picture and step
+  for (const int num_images : {1, 3, 4}) {
+    const auto seen_with = [&](const Layout& layout) {
+      const Engine engine({.model = kModel, .dtype = Dtype::kFloat32, .layout = layout}, {});
+      Seen seen;
+      engine.generate({.prompts = {"a"},
+                       .width = 32,
+                       .height = 32,
+                       .steps = 2,
+                       .num_images = num_images,
+                       .batch_size = 2},
+                      {.preview = [&](const Preview& preview) {
+                        seen[{preview.picture, preview.step}] = preview.rgb;
+                      }});
+      return seen;
+    };
+    const auto seen = seen_with({.dp = 2});
+    EXPECT_EQ(seen.size(), 2u * std::size_t(num_images));
+    EXPECT_EQ(seen, seen_with({}));
+  }
 }
 
 TEST(Previews, ComeNoSoonerThanAsked) {

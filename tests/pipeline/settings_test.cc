@@ -126,6 +126,40 @@ TEST(Settle, WarnsOfShapedGuidanceThatDoesNotRun) {
   EXPECT_THAT(refusal({.cfg_norm_cap = INFINITY}), HasSubstr("norm cap of guidance"));
 }
 
+TEST(Settle, WarnsOfNormalizationThatDoesNotRun) {
+  std::vector<std::string> warnings;
+  const Request asked{.prompts = {"a"}, .cfg_normalize = false};
+  auto limits = limits_of(GuidanceKind::kTrue);
+  EXPECT_EQ(settled(asked, &warnings, limits).cfg_normalize, std::nullopt);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("this model's guidance keeps no lengths")));
+  limits.guided_channels = 16;
+  warnings.clear();
+  const auto s = settled(asked, &warnings, limits);
+  EXPECT_EQ(s.cfg_normalize, false);
+  EXPECT_EQ(completed(asked, s).cfg_normalize, false);
+  EXPECT_TRUE(warnings.empty());
+  auto alone = asked;
+  alone.guidance = 1;
+  EXPECT_EQ(completed(alone, settled(alone, &warnings, limits)).cfg_normalize, std::nullopt);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("true guidance is off")));
+}
+
+TEST(Settle, WarnsOfAReferenceCacheThatIsNone) {
+  std::vector<std::string> warnings;
+  Request asked{.prompts = {"a"}};
+  asked.pictures.reference_cache = ReferenceCache::kOff;
+  const auto s = settled(asked, &warnings);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("the reference cache is off anyway")));
+  EXPECT_EQ(completed(asked, s).pictures.reference_cache, ReferenceCache::kAuto);
+  auto once = kLimits, kept = kLimits;
+  once.pictures.references_seen = PicturesTaken::Seen::kOnce;
+  kept.may_keep_prefix = true;
+  warnings.clear();
+  for (const auto& limits : {once, kept})
+    EXPECT_EQ(settled(asked, &warnings, limits).reference_cache, ReferenceCache::kOff);
+  EXPECT_TRUE(warnings.empty());
+}
+
 TEST(Settle, ARoundFillsTheStagesOfEveryReplica) {
   Settings s;
   s.batch_size = 3;

@@ -122,12 +122,14 @@ void GenerateRun::prepare() {
 
 void GenerateRun::read_latents_given() {
   if (flags_.latents.empty()) return;
-  request_.latents = read_latents(flags_.latents);
+  const auto& picture = flags_.latents_picture;
+  request_.latents = read_latents(flags_.latents, picture);
   const MappedFile file(flags_.latents);
   const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()),
                                file.bytes().size());
-  inputs_.push_back(
-      {.role = "latents", .name = flags_.latents.filename().string(), .sha256 = sha256_hex(bytes)});
+  auto name = flags_.latents.filename().string();
+  if (picture) name += "=" + std::to_string(*picture);
+  inputs_.push_back({.role = "latents", .name = name, .sha256 = sha256_hex(bytes)});
 }
 
 // What the file cannot hold would be found once the picture is drawn.

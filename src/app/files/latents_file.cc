@@ -20,14 +20,20 @@ const StoredTensor& find_latents(const Checkpoint& file) {
 
 }  // namespace
 
-Latents read_latents(const std::filesystem::path& path) {
+Latents read_latents(const std::filesystem::path& path, std::optional<int> picture) {
   const auto file = Checkpoint::open_file(path);
   const auto& stored = find_latents(file);
   require(at::isFloatingType(stored.dtype()), path.string(), ": tensor '", stored.entry.name,
           "' should hold floating-point numbers, it holds ", element_type_name(stored.entry.type));
-  const auto values = numbers_of(stored).to(at::kFloat).contiguous();
+  auto values = numbers_of(stored).to(at::kFloat).contiguous();
+  if (picture) {
+    const auto pictures = values.dim() > 0 ? values.size(0) : 0;
+    require(*picture <= pictures, path.string(), " should have the latents of ", *picture,
+            " pictures, as picture ", *picture, " is asked for, it has those of ", pictures);
+    values = values.narrow(0, *picture - 1, 1);
+  }
   const auto* const data = values.const_data_ptr<float>();
-  return {.shape = stored.entry.shape, .values = {data, data + values.numel()}};
+  return {.shape = values.sizes().vec(), .values = {data, data + values.numel()}};
 }
 
 }  // namespace braid

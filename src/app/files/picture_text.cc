@@ -64,24 +64,34 @@ void add_sampling(PngText& text, const Sampling& s) {
 }
 
 // As a request says it: `padding_crop` puts a piece of that size back into a larger picture. A part
-// that is returned has the size of its reference, and no request says that.
-void add_size(PngText& text, const Picture& picture, const Settings& settings) {
-  const int width = settings.returned ? picture.width : settings.width,
-            height = settings.returned ? picture.height : settings.height;
-  text.emplace_back("size", std::to_string(width) + "x" + std::to_string(height));
+// that is returned has the size of its reference, and only a request without a size draws that.
+void add_size(PngText& text, const Settings& settings) {
+  if (!settings.returned)
+    text.emplace_back("size",
+                      std::to_string(settings.width) + "x" + std::to_string(settings.height));
   if (settings.layers() == 0 && settings.frames > 1)
     text.emplace_back("frames", std::to_string(settings.frames));
 }
 
+// A file of several pictures' latents has one for each, and --latents takes "FILE=2".
+std::string latents_name(const std::string& file, const Picture& picture,
+                         const Settings& settings) {
+  if (settings.num_pictures() == 1) return file;
+  return file + "=" + std::to_string(picture.seed - settings.seed + 1);
+}
+
 // Names and contents of the files, numbered where there may be several of a role.
-void add_inputs(PngText& text, const Settings& settings, const std::vector<InputFile>& inputs) {
+void add_inputs(PngText& text, const Picture& picture, const Settings& settings,
+                const std::vector<InputFile>& inputs) {
   int reference = 0, control = 0;
   for (const auto& input : inputs) {
     std::string number;
     if (input.role == "reference") number = "_" + std::to_string(++reference);
     if (input.role == "control" && !settings.followed.empty())
       number = "_" + std::to_string(++control);
-    text.emplace_back(input.role + number, input.name);
+    const auto name =
+        input.role == "latents" ? latents_name(input.name, picture, settings) : input.name;
+    text.emplace_back(input.role + number, name);
     text.emplace_back(input.role + number + "_sha256", input.sha256);
   }
 }
@@ -99,7 +109,9 @@ void add_followed(PngText& text, const Settings& settings, const PipelineOptions
   }
 }
 
-// Where it changes the picture.
+// Unequal shares and native sums. Equal splits are left out, although those of tokens and of
+// weights round otherwise: a layout is the machine's, and a picture is to be drawn again on another
+// one.
 void add_layout(PngText& text, const Layout& layout) {
   const auto shares = to_string(layout.shares);
   const bool is_native = layout.collectives == Collectives::kNative;
@@ -123,6 +135,15 @@ void add_numbers(PngText& text, const PipelineOptions& options) {
     text.emplace_back("quantize_text", choice_name(kQuantizeForms, memory.quantize_text));
   if (!memory.keep_dense.empty())
     text.emplace_back("quantize_skip", layers_text(memory.keep_dense));
+}
+
+// What was asked for instead of `auto` is told: adapters beside weights round otherwise than fused
+// ones.
+void add_adapters(PngText& text, const PipelineOptions& options) {
+  if (options.adapters.empty()) return;
+  text.emplace_back("lora", adapters_text(options.adapters));
+  if (options.adapter_mode != AdapterMode::kAuto)
+    text.emplace_back("lora_mode", choice_name(kAdapterModes, options.adapter_mode));
 }
 
 // Names without folders: where files lie is nobody else's business.
@@ -158,13 +179,13 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   text.emplace_back("steps", std::to_string(settings.steps));
   add_sampling(text, settings.sampling);
   text.emplace_back("guidance", decimal(settings.guidance));
-  add_size(text, picture, settings);
+  add_size(text, settings);
   if (settings.layers() > 0) {
     text.emplace_back("layers", std::to_string(settings.layers()));
     text.emplace_back("layer", std::to_string(picture.frame));
   }
   text.emplace_back("max_sequence_length", std::to_string(settings.max_sequence_length));
-  add_inputs(text, settings, inputs);
+  add_inputs(text, picture, settings, inputs);
   add_followed(text, settings, options);
   for (std::size_t i = 0; i < settings.reference_scales.size(); ++i)
     if (const auto scale = settings.reference_scales[i]; scale != 1)
@@ -181,7 +202,7 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   add_layout(text, options.layout);
   add_numbers(text, options);
   add_cache(text, options.cache);
-  if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
+  add_adapters(text, options);
   add_files(text, options);
   text.emplace_back("software", "braid " + version());
   for (auto& [key, value] : text) value = as_valid_utf8(value);  // names of files are any bytes

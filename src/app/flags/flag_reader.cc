@@ -62,7 +62,8 @@ bool has_flag(const CLI::App& command, const std::string& argument) {
 
 // What to do with several words where a command takes one or none.
 std::string advice_on_words(const std::string& command) {
-  if (command == "generate") return "a prompt of several words goes in quotes";
+  if (command == "generate")
+    return "a prompt of several words goes in quotes, and a flag stands before each of its values";
   if (command == "pull") return "pull takes one name: give each its own command";
   if (command == "info") return "info takes one file: give each its own command";
   return "braid " + command + " takes flags alone: braid " + command + " --help lists them";
@@ -195,6 +196,7 @@ void FlagReader::texts(const std::string& names, const std::string& value, const
       ->option_text(value)
       ->group(group)
       ->expected(1)
+      ->allow_extra_args(false)  // the prompt may follow
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

@@ -27,7 +27,8 @@ class FlagReader {
 
   void text(const std::string& names, const std::string& value, const std::string& group,
             const std::string& help, Read read);
-  // The same for a flag that may be given several times; `read` is called for each.
+  // The same for a flag that may be given several times, each with one value; `read` is called for
+  // each.
   void texts(const std::string& names, const std::string& value, const std::string& group,
              const std::string& help, Read read);
   void path(const std::string& names, const std::string& value, const std::string& group,

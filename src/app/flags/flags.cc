@@ -10,6 +10,7 @@
 #include "app/flags/flag_values.h"
 #include "app/flags/plan_flags.h"
 #include "app/flags/unused_flags.h"
+#include "base/file.h"
 #include "pipeline/planner/devices.h"
 
 namespace braid {
@@ -90,6 +91,19 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
             into(r.batch_size, whole_from(1, kMostPictures)));
 }
 
+// The last '=' ends the name if a number follows, unless a file of the whole name is there.
+void read_latents_flag(const std::string& flag, const std::string& text, GenerateFlags& f) {
+  require(!text.empty(), flag, " should be a path, it is empty");
+  const auto sign = text.rfind('=');
+  const bool is_numbered = sign != text.npos && sign > 0 && sign + 1 < text.size() &&
+                           text.find_first_not_of("0123456789", sign + 1) == text.npos &&
+                           !is_there(text);
+  f.latents = is_numbered ? text.substr(0, sign) : text;
+  f.latents_picture.reset();
+  if (is_numbered)
+    f.latents_picture = int(whole_number(flag, text.substr(sign + 1), 1, kMostPictures));
+}
+
 void add_file_flags(FlagReader& read, GenerateFlags& f) {
   read.path("-o,--output", "PATH", "Files",
             "The picture; a folder for it: an existing one, or a name that ends\n"
@@ -121,10 +135,12 @@ void add_file_flags(FlagReader& read, GenerateFlags& f) {
             [&](const std::string& flag, const std::string& text) {
               f.output.quality = int(whole_number(flag, text, 0, 100));
             });
-  read.path("--latents", "FILE", "Files",
-            "Start from the noise in this safetensors file (its tensor\n"
-            "'latents' or 'latents_initial', or its only one)",
-            f.latents);
+  read.text(
+      "--latents", "FILE[=N]", "Files",
+      "Start from the noise in this safetensors file (its tensor\n"
+      "'latents' or 'latents_initial', or its only one). =N takes that\n"
+      "of its picture N alone, from 1 on",
+      [&](const std::string& flag, const std::string& text) { read_latents_flag(flag, text, f); });
   read.path("--dump", "FILE", "Files",
             "Also write embeddings, noise levels, latents and the first\n"
             "velocity as float32 safetensors",

@@ -45,6 +45,7 @@ struct GenerateFlags {
   bool is_seed_random = false;  // `request.seed` is not it yet
   OutputFlags output;
   std::filesystem::path dump, latents;
+  std::optional<int> latents_picture = {};  // the one to take of several, from 1 on
   bool json = false;
   Verbosity verbosity = Verbosity::kNormal;
   std::vector<std::string> unused = {};  // a sentence on each flag without effect

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/flags/flag_values.h"
+#include "braid/adapter.h"
 #include "braid/memory.h"
 #include "braid/numbers.h"
 
@@ -28,5 +29,9 @@ inline const Choices<Pin> kPins = {
     {"always", Pin::kAlways}, {"on-the-fly", Pin::kOnTheFly}, {"never", Pin::kNever}};
 inline const Choices<DiskReads> kDiskReads = {
     {"auto", DiskReads::kAuto}, {"direct", DiskReads::kDirect}, {"mapped", DiskReads::kMapped}};
+inline const Choices<AdapterMode> kAdapterModes = {{"auto", AdapterMode::kAuto},
+                                                   {"fused", AdapterMode::kFused},
+                                                   {"unmerged", AdapterMode::kUnmerged},
+                                                   {"beside", AdapterMode::kBeside}};
 
 }  // namespace braid

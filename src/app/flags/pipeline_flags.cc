@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/flags/option_names.h"
+#include "base/file.h"
 #include "pipeline/families/family.h"
 
 namespace braid {
@@ -10,12 +11,12 @@ namespace {
 
 constexpr int kMaxThreads = 1024, kMaxBlocks = 1000;
 
-// The last '=' ends the name: a file with '=' in its name needs an explicit scale.
+// The last '=' ends the name, unless a file of the whole name is there.
 Adapter adapter_of(const std::string& flag, const std::string& text) {
   const auto sign = text.rfind('=');
   const auto file = text.substr(0, sign);
   require(!file.empty(), flag, " should be FILE or FILE=SCALE, it is ", in_quotes(text));
-  if (sign == std::string::npos) return {.file = file};
+  if (sign == std::string::npos || is_there(text)) return {.file = text};
   return {.file = file, .scale = finite_number(flag, text.substr(sign + 1))};
 }
 
@@ -88,13 +89,7 @@ void add_adapter_flags(FlagReader& read, PipelineOptions& o) {
             "auto, fused (merged into the weights) or unmerged (computed next\n"
             "to them, as separate products). Default: auto, which fuses\n"
             "unless weights are stored in 8 bits",
-            [&](const std::string& flag, const std::string& text) {
-              o.adapter_mode = choice<AdapterMode>(flag, text,
-                                                   {{"auto", AdapterMode::kAuto},
-                                                    {"fused", AdapterMode::kFused},
-                                                    {"unmerged", AdapterMode::kUnmerged},
-                                                    {"beside", AdapterMode::kUnmerged}});
-            });
+            into(o.adapter_mode, one_of(kAdapterModes)));
 }
 
 void add_machine_flags(FlagReader& read, PipelineOptions& o) {

@@ -1,8 +1,10 @@
 #include "app/flags/unused_flags.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "app/machine/launched.h"
+#include "pipeline/devices.h"
 #include "pipeline/engine.h"
 
 namespace braid {
@@ -20,16 +22,68 @@ bool implies_budget(const PipelineOptions& o, const StatedMemory& stated, Fit fi
   return fit == Fit::kAuto && has_gpu(o) && o.memory.preset.empty() && !stated.transformer;
 }
 
-bool may_offload(const PipelineOptions& o, const StatedMemory& stated, Fit fit) {
-  const auto& m = o.memory;
-  if (offloads(m.offload)) return true;
-  if (stated.transformer && stated.text && stated.vae) return false;
-  return has_preset(m) || m.budget.is_set() || implies_budget(o, stated, fit);
+// Whether something else than the flags may choose a mode that none of them states.
+bool chooses_modes(const PipelineOptions& o, const StatedMemory& stated, Fit fit) {
+  return has_preset(o.memory) || o.memory.budget.is_set() || implies_budget(o, stated, fit);
+}
+
+// A part's mode, and whether another may be chosen instead.
+struct PossibleMode {
+  OffloadMode mode;
+  bool is_open;
+
+  bool may_be(std::initializer_list<OffloadMode> modes) const {
+    return is_open || std::ranges::find(modes, mode) != modes.end();
+  }
+  bool may_offload() const { return is_open || mode != OffloadMode::kNone; }
+};
+
+struct PossibleModes {
+  PossibleMode transformer, text, vae;
+
+  bool may_offload() const {
+    return transformer.may_offload() || text.may_offload() || vae.may_offload();
+  }
+};
+
+PossibleModes possible_modes(const PipelineOptions& o, const StatedMemory& stated, Fit fit) {
+  const auto& modes = o.memory.offload;
+  const bool is_open = chooses_modes(o, stated, fit);
+  return {.transformer = {modes.transformer, is_open && !stated.transformer},
+          .text = {modes.text, is_open && !stated.text},
+          .vae = {modes.vae, is_open && !stated.vae}};
+}
+
+// Flags of groups that are copied, where the modes have none.
+std::vector<std::string> unused_group_flags(const PipelineOptions& options,
+                                            const StatedMemory& stated, Fit fit) {
+  using enum OffloadMode;
+  const auto modes = possible_modes(options, stated, fit);
+  std::vector<std::string> unused;
+  const auto add = [&](bool is_given, const char* flag, const char* why) {
+    if (is_given) unused.push_back(std::string(flag) + " is not used: " + why);
+  };
+  if (!modes.transformer.may_be({kBlock}) && !modes.text.may_be({kBlock}))
+    add(stated.blocks, "--offload-group", "only --offload block has groups of blocks");
+  const auto copies_ahead = [](const PossibleMode& part) { return part.may_be({kBlock, kLeaf}); };
+  if (!copies_ahead(modes.transformer) && !copies_ahead(modes.text) && !copies_ahead(modes.vae))
+    add(stated.prefetch, "--prefetch", "only --offload block and leaf copy ahead");
+  if (modes.transformer.may_be({kBlock, kLeaf, kSequential})) {
+    const bool may_stay = options.memory.offload.resident != 0 ||
+                          (!stated.resident && chooses_modes(options, stated, fit));
+    add(stated.residency && !may_stay, "--residency", "there is no --resident");
+    return unused;
+  }
+  const auto* const none = "only a transformer with --offload block, leaf or sequential has groups";
+  add(stated.resident, "--resident", none);
+  add(stated.residency, "--residency", none);
+  return unused;
 }
 
 bool is_one_rank(const PipelineOptions& o) {
   const auto& layout = o.layout;
-  const bool may_be_several = layout.fit == Fit::kAuto || has_degrees(layout) || !o.devices.empty();
+  const bool may_be_several =
+      layout.fit == Fit::kAuto || has_degrees(layout) || device_names(o).size() > 1;
   return !may_be_several && layout.layer_split == 1 && !is_launched();
 }
 
@@ -45,9 +99,11 @@ std::vector<std::string> unused_memory_flags(const PipelineOptions& options,
   auto unused = unused_quantize_flags(options.memory, stated);
   const auto& offload = options.memory.offload;
   const bool is_read_in_a_way = offload.reads != DiskReads::kAuto;
-  if (may_offload(options, stated, fit)) {
+  if (possible_modes(options, stated, fit).may_offload()) {
     const bool may_choose_files =
         options.memory.budget.is_set() || implies_budget(options, stated, fit);
+    for (auto& sentence : unused_group_flags(options, stated, fit))
+      unused.push_back(std::move(sentence));
     if (is_read_in_a_way && offload.folder.empty() && !may_choose_files)
       unused.emplace_back("--disk-reads is not used: there is no --offload-dir");
     return unused;

@@ -124,8 +124,10 @@ const std::vector<KeyRule> kOtherDiffusers = {
 }  // namespace
 
 Names flux_names(const Checkpoint& checkpoint) {
-  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model.", ""})
+  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model.", ""}) {
     if (checkpoint.find(prefix + "img_in.weight")) return {kBlackForestLabs, prefix};
+    if (checkpoint.find(prefix + "x_embedder.weight")) return {kDiffusers, prefix};
+  }
   return {kDiffusers};
 }
 

@@ -6,6 +6,7 @@ namespace {
 const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
 const std::string kOnlyOneFile =
     "single_stream_modulation.lin.weight";  // absent in FLUX.1 and from diffusers
+const std::string kOnlyDiffusers = "single_stream_modulation.linear.weight";
 
 // Norm scales are `scale` in Black Forest Labs' names and `weight` in ours.
 const std::vector<KeyRule> kBlackForestLabs = {
@@ -82,8 +83,10 @@ std::vector<KeyRule> cut_diffusers() {
 }  // namespace
 
 Names flux2_names(const Checkpoint& checkpoint) {
-  for (const auto& prefix : kPrefixes)
+  for (const auto& prefix : kPrefixes) {
     if (checkpoint.find(prefix + kOnlyOneFile)) return {kBlackForestLabs, prefix};
+    if (checkpoint.find(prefix + kOnlyDiffusers)) return {kDiffusers, prefix};
+  }
   return {kDiffusers};
 }
 

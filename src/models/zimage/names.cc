@@ -5,6 +5,7 @@ namespace {
 
 const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
 const std::string kOnlyOneFile = "x_embedder.weight";
+const std::string kOnlyDiffusers = "all_x_embedder.2-1.weight";
 
 // `*.*` is a list of blocks and a block index. diffusers' first and last layers carry patch sizes
 // in their names.
@@ -42,8 +43,10 @@ bool has(const Checkpoint& checkpoint, const std::string& name) {
 }  // namespace
 
 Names zimage_names(const Checkpoint& checkpoint) {
-  for (const auto& prefix : kPrefixes)
+  for (const auto& prefix : kPrefixes) {
     if (has(checkpoint, prefix + kOnlyOneFile)) return in_one_file(prefix);
+    if (has(checkpoint, prefix + kOnlyDiffusers)) return {kDiffusers, prefix};
+  }
   return zimage_names_of_diffusers();
 }
 

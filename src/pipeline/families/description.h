@@ -115,6 +115,7 @@ struct RequestLimits {
   float guided_way_from = 0;         // TrueGuidance::way_from
   std::string negative_prompt = {};  // if a request has none
   SamplingLimits sampling = {};      // the family's constructor sets them by the scheduler
+  bool may_keep_prefix = false;      // the constructor sets it: Family::keeps_prefix
   PicturesTaken pictures = {};
 };
 

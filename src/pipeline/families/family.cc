@@ -21,6 +21,7 @@ std::size_t Family::denoiser_for(const StepInfo& step) const {
 Family::Family(Description description) : description_(std::move(description)) {
   if (!description_.honours_flow_sigmas) description_.schedule.use_flow_sigmas = false;
   description_.limits.sampling = sampling_limits(description_.schedule);
+  description_.limits.may_keep_prefix = keeps_prefix(ReferenceCache::kAuto);
 }
 
 Schedule Family::schedule_as(const Sampling& sampling, int steps, PictureSize size,

@@ -173,10 +173,11 @@ void require_denoiser(const fs::path& path) {
   if (kind.role == FileRole::kModel && !kind.family.empty()) return;
   const auto denoiser = denoiser_in(file);
   const auto& families = known_families();
-  const bool is_known = kind.role != FileRole::kModel &&
-                        std::any_of(families.begin(), families.end(), [&](const auto& entry) {
-                          return is_denoiser_of(entry, denoiser);
-                        });
+  // A ControlNet has the embedders of its model.
+  const bool is_other = kind.role == FileRole::kModel || kind.role == FileRole::kControlNet;
+  const bool is_known =
+      !is_other && std::any_of(families.begin(), families.end(),
+                               [&](const auto& entry) { return is_denoiser_of(entry, denoiser); });
   if (is_known) return;
   const bool is_unknown = kind.role == FileRole::kUnknown;
   const auto& tensors = file.tensors();

@@ -115,6 +115,8 @@ std::string reason_of_nearest(const fs::path& transformer, const std::vector<fs:
 // What a transformer lacks to be one of the published models of its family.
 std::string why_none_fits(const fs::path& transformer, const std::vector<fs::path>& directories) {
   const auto kind = kind_of_file(open_weights(transformer, "diffusion_pytorch_model"));
+  const bool is_other = kind.role != FileRole::kModel && kind.role != FileRole::kUnknown;
+  if (is_other) return misuse_of_file(transformer.string(), kind, FileRole::kModel);
   const auto what = kind.name.empty() ? "a single file" : kind.name;
   const auto reason = reason_of_nearest(transformer, directories, kind.family);
   return text_of(transformer.string(), " is ", what,

@@ -181,6 +181,22 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
             "the strength should lie between 0 and 1, it is ", *in.strength);
 }
 
+bool may_cache_references(const RequestLimits& limits) {
+  return limits.may_keep_prefix || limits.pictures.references_seen == PicturesTaken::Seen::kOnce;
+}
+
+void warn_of_unused(const PicturesIn& in, const RequestLimits& limits, const Warn& warn) {
+  if (in.reference_cache == ReferenceCache::kOff && !may_cache_references(limits))
+    warn("the reference cache is off anyway: this model keeps nothing of references");
+  const auto& taken = limits.pictures;
+  const auto nets = taken.controlnet_modes.size();
+  const bool fill_in = taken.nets_follow == NetsFollow::kMasked;
+  const bool follow = fill_in ? in.init.has_value() : !in.controls.empty();
+  if (nets > 0 && !follow)
+    warn(text_of(nets == 1 ? "the ControlNet is" : "the ControlNets are", " not used: there is no ",
+                 fill_in ? "initial picture to fill in" : "control picture to follow"));
+}
+
 Pixels fitted_reference(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
                         PictureSize size) {
   if (taken.cut_reference) return taken.cut_reference(reference, size);

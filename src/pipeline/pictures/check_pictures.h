@@ -3,6 +3,7 @@
 
 #include "braid/request.h"
 #include "pipeline/families/description.h"
+#include "pipeline/families/text_encoders.h"
 #include "pipeline/picture_size.h"
 
 namespace braid {
@@ -10,6 +11,14 @@ namespace braid {
 // Throws InputError if the family does not accept a picture, requires one that is missing, or if
 // pictures or strength do not match each other.
 void check_pictures(const Request& request, const PicturesTaken& taken);
+
+// Warns of what a request says of its pictures without effect: a reference cache that is off where
+// the model has none, ControlNets that follow nothing. A model that is loaded with ControlNets also
+// draws without them.
+void warn_of_unused(const PicturesIn& pictures, const RequestLimits& limits, const Warn& warn);
+
+// Whether PicturesIn::reference_cache has an effect.
+bool may_cache_references(const RequestLimits& limits);
 
 // Whether drawing starts from the initial picture: not where a ControlNet follows it and nothing of
 // it would be left under the noise.

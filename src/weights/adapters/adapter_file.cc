@@ -1,7 +1,9 @@
 #include "weights/adapters/adapter_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -43,15 +45,44 @@ std::filesystem::path config_beside(const std::filesystem::path& file) {
   return file.parent_path() / "adapter_config.json";
 }
 
+constexpr std::array kUsualNames = {"pytorch_lora_weights.safetensors",
+                                    "adapter_model.safetensors"};
+constexpr const char* kApplied = "it applies LoRA, DoRA, LoHa, LoKr and differences";
+
+// peft has kinds whose tensors are named like no part of a LoRA.
+std::string why_no_adapter(const std::filesystem::path& file, std::size_t tensors) {
+  const auto config = config_beside(file);
+  const auto type =
+      is_there(config) ? foreign_peft_type(read_file(config), config.string()) : std::string();
+  if (type.empty()) return text_of("none of its ", tensors, " tensors is named like a part of one");
+  return text_of("it is of peft's kind ", type, ", as its adapter_config.json says, which Braid ",
+                 "cannot apply: ", kApplied);
+}
+
+// peft saves an adapter with a name of its own in a folder of that name. Returns a clause; empty if
+// no folder here is one.
+std::string adapters_below(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable))
+    for (const auto* const usual : kUsualNames)
+      if (is_there(entry.path() / usual)) names.insert(entry.path().filename().string());
+  if (names.empty()) return "";
+  const auto& first = *names.begin();
+  return names.size() == 1 ? "its folder " + first + " has one"
+                           : text_of(names.size(), " of its folders have one, such as ", first);
+}
+
 }  // namespace
 
 std::filesystem::path adapter_in(const std::filesystem::path& name) {
   const auto path = found(name);
   if (!is_folder(path)) return path;
-  for (const char* const usual : {"pytorch_lora_weights.safetensors", "adapter_model.safetensors"})
+  for (const auto* const usual : kUsualNames)
     if (is_there(path / usual)) return path / usual;
   const auto files = weights_lying_in(path);
-  const auto there = files.empty() ? what_lies_there(path) : "";
+  auto there = files.empty() ? adapters_below(path) : "";
+  if (files.empty() && there.empty()) there = what_lies_there(path);
   require(!files.empty(), path.string(), " is a folder without a LoRA that Braid reads",
           there.empty() ? "" : ": ", there);
   std::string names;
@@ -80,8 +111,9 @@ AdapterFile::AdapterFile(const std::filesystem::path& given) : source_(adapter_i
             it->second.entry.name, "' and '", name, "' are the same part of one module");
   }
   check_applicable(checkpoint);
-  require(is_adapter(checkpoint), source_, " is not a LoRA: none of its ",
-          checkpoint.tensors().size(), " tensors is named like a part of one");
+  if (!is_adapter(checkpoint))
+    throw InputError(
+        text_of(source_, " is not a LoRA: ", why_no_adapter(path, checkpoint.tensors().size())));
   const auto bytes = checkpoint.tensors().begin()->second.file->bytes();
   require(!begins_as_gguf(bytes), source_, " is a GGUF file, an adapter should be safetensors");
   metadata_ = read_adapter_metadata(bytes, source_);
@@ -105,9 +137,7 @@ void AdapterFile::check_applicable(const Checkpoint& file) const {
     if (!other && role == AdapterRole::kUnreadable && is_surely_of_adapter(name)) other = &name;
   }
   require(!other, source_, " holds an adapter of the kind ", other ? unreadable_kind(*other) : "",
-          ", as '", other ? *other : "",
-          "' tells, which Braid cannot apply: it applies LoRA, DoRA, ",
-          "LoHa, LoKr and differences");
+          ", as '", other ? *other : "", "' tells, which Braid cannot apply: ", kApplied);
 }
 
 const AdapterModule* AdapterFile::find(const std::string& module) const {

@@ -73,12 +73,22 @@ constexpr std::array kKeySuffixes = std::to_array<KeySuffix>({
     {".ia3_l", AdapterRole::kUnreadable, "IA3"},
     {".vera_lambda_b", AdapterRole::kUnreadable, "VeRA"},
     {".vera_lambda_d", AdapterRole::kUnreadable, "VeRA"},
+    {".lora_diag", AdapterRole::kUnreadable, "KaSA"},
     {".lora_embedding_A", AdapterRole::kUnreadable, "LoRA of an embedding"},
     {".lora_embedding_B", AdapterRole::kUnreadable, "LoRA of an embedding"},
     {".scalar", AdapterRole::kUnreadable, "LyCORIS with a scalar of its own"},
     {".rescale", AdapterRole::kUnreadable, "OFT"},
     {".reshape_weight", AdapterRole::kUnreadable, "LoRA of a reshaped layer"},
 });
+
+// Tensors that variants of LoRA add to a layer begin so. A part that is not known may change what
+// the layer's other tensors mean.
+constexpr std::string_view kPart = ".lora_";
+constexpr std::string_view kUnknownPart = "LoRA with a part that is not known";
+
+// These serve only training: VeLoRA's, MonteCLoRA's.
+constexpr auto kOnlyTrained =
+    std::to_array<std::string_view>({".lora_velora_", ".lora_monteclora_sampler."});
 
 // peft may insert the adapter's own name, which may have dots, after these:
 // "x.lora_A.my.adapter.weight", "x.hada_w1_a.default". sd-scripts numbers OFT's blocks.
@@ -101,6 +111,7 @@ constexpr auto kNamed = std::to_array<std::string_view>({".lora_A.",
                                                          ".lokr_w2_b.",
                                                          ".lokr_t2.",
                                                          ".lora_E.",
+                                                         ".lora_diag.",
                                                          ".oft_R.",
                                                          ".oft_r.",
                                                          ".oft_blocks.",
@@ -153,7 +164,7 @@ bool may_end_in(std::string_view name, const KeySuffix& suffix) {
 }
 
 // nullptr if there is none.
-const KeySuffix* suffix_of(std::string_view name) {
+const KeySuffix* known_suffix(std::string_view name) {
   const auto* const found =
       std::find_if(kKeySuffixes.begin(), kKeySuffixes.end(), [&](const KeySuffix& suffix) {
         return name.ends_with(suffix.text) && name.size() > suffix.text.size() &&
@@ -162,19 +173,32 @@ const KeySuffix* suffix_of(std::string_view name) {
   return found == kKeySuffixes.end() ? nullptr : found;
 }
 
+// The end of a name, from the dot that begins an adapter's part.
+std::optional<KeySuffix> suffix_of(std::string_view name) {
+  if (const auto* const known = known_suffix(name)) return *known;
+  const auto at = name.find(kPart);
+  if (at == name.npos || at == 0) return {};
+  const auto part = name.substr(at);
+  const bool is_harmless = std::any_of(kOnlyTrained.begin(), kOnlyTrained.end(),
+                                       [&](auto begin) { return part.starts_with(begin); });
+  if (is_harmless) return {};
+  return KeySuffix{.text = part, .role = AdapterRole::kUnreadable, .kind = kUnknownPart};
+}
+
 }  // namespace
 
 AdapterKey parse_adapter_key(std::string_view tensor) {
   const auto name = without_wrappers(std::string(tensor));
   const auto plain = without_adapter_name(name);
-  const auto* const suffix = suffix_of(plain);
+  const auto suffix = suffix_of(plain);
   if (!suffix) return {name, AdapterRole::kReplacement};
   const auto module = std::string_view(plain).substr(0, plain.size() - suffix->text.size());
   return {std::string(without_trailing(module)), suffix->role};
 }
 
 std::string_view unreadable_kind(std::string_view tensor) {
-  const auto* const suffix = suffix_of(without_adapter_name(without_wrappers(std::string(tensor))));
+  const auto plain = without_adapter_name(without_wrappers(std::string(tensor)));
+  const auto suffix = suffix_of(plain);
   return suffix ? suffix->kind : std::string_view();
 }
 
@@ -183,7 +207,8 @@ bool is_surely_of_adapter(std::string_view tensor) {
   const auto is_unmistakable = [&](std::string_view part) {
     return tensor.find(part) != tensor.npos;
   };
-  constexpr std::array parts = {"oft_", "lora_", "lokr_", "hada_", "ia3_", "vera_lambda"};
+  constexpr std::array parts = {"oft_", "lora_",       "lokr_",    "hada_",
+                                "ia3_", "vera_lambda", "lycoris_", ".on_input"};
   return !kind.empty() && std::any_of(parts.begin(), parts.end(), is_unmistakable);
 }
 

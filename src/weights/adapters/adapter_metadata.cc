@@ -55,8 +55,12 @@ PeftScaling::Pattern read_pattern(const Json& fields, const std::string& usual,
 }
 
 // peft takes what these begin with out of the base's weights, again whenever it loads the adapter.
-// True, false, "gaussian", "orthogonal" and "eva" leave the base as it is.
+// True, false, "gaussian", "orthogonal" and "eva" leave the base as it is. KaSA leaves the smallest
+// singular values out of it.
 void check_beginning(const Json& fields, const std::string& where) {
+  require(!says(fields, "kasa_config"), where,
+          "'kasa_config' is of KaSA, which changes the base's ",
+          "weights, too: merge it with peft's merge_and_unload()");
   if (!fields.contains("init_lora_weights") || !fields["init_lora_weights"].is_string()) return;
   const auto beginning = ascii_lower_case(fields["init_lora_weights"].get<std::string>());
   for (const auto* const changes_base : {"pissa", "olora", "corda", "loftq", "lora_ga"})
@@ -124,6 +128,13 @@ PeftScaling read_peft_config(const std::string& text, const std::string& source)
   const auto json = parse_python_json(text, source);
   require(json.is_object(), source, " should hold a JSON object");
   return scaling_of(json, source + ": ");
+}
+
+std::string foreign_peft_type(const std::string& text, const std::string& source) {
+  const auto json = parse_python_json(text, source);
+  if (!json.is_object() || !says(json, "peft_type") || !json["peft_type"].is_string()) return {};
+  const auto type = json["peft_type"].get<std::string>();
+  return type == "LORA" || type == "LOHA" || type == "LOKR" ? "" : type;
 }
 
 AdapterMetadata read_adapter_metadata(std::span<const std::byte> file, const std::string& source) {

@@ -41,5 +41,7 @@ AdapterMetadata read_adapter_metadata(std::span<const std::byte> file, const std
 
 // `text` is adapter_config.json, which peft writes beside its files. Throws InputError.
 PeftScaling read_peft_config(const std::string& text, const std::string& source);
+// peft's own word for its kind ("BONE"); empty for LoRA, LoHa and LoKr. Throws InputError.
+std::string foreign_peft_type(const std::string& text, const std::string& source);
 
 }  // namespace braid

@@ -90,7 +90,8 @@ const PeftScaling* Subject::peft() const {
 double Subject::factor(std::int64_t rank) const {
   if (const auto* const stored = find(AdapterRole::kAlpha)) {
     require(c10::multiply_integers(stored->entry.shape) == 1, file.source(), ": tensor '",
-            stored->entry.name, "' should be one number, its shape is ", stored->entry.shape);
+            stored->entry.name, "' should be one number, its shape is ",
+            at::IntArrayRef(stored->entry.shape));
     const auto alpha = numbers_of(*stored).to(at::kDouble).reshape({}).item<double>();
     require(std::isfinite(alpha), where(), " has an alpha that is not finite");
     return alpha / double(rank);

@@ -17,11 +17,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIndex = ".safetensors.index";
 
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code unreadable;
   for (const auto& entry : fs::directory_iterator(folder, unreadable))
-    if (!entry.is_directory(unreadable)) names.push_back(entry.path().filename().string());
+    if (!entry.is_directory(unreadable) && !is_hidden(entry.path()))
+      names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -122,11 +125,12 @@ FolderFiles find_weights_among(const Listing& listing, const std::string& stem) 
 
 bool is_safetensors_name(const fs::path& path) {
   const auto ending = ascii_lower_case(path.extension().string());
-  return ending == ".safetensors" || ending == ".sft";
+  return (ending == ".safetensors" || ending == ".sft") && !is_hidden(path);
 }
 
 bool is_weights_name(const fs::path& path) {
-  return is_safetensors_name(path) || ascii_lower_case(path.extension().string()) == ".gguf";
+  const bool is_gguf = ascii_lower_case(path.extension().string()) == ".gguf" && !is_hidden(path);
+  return is_gguf || is_safetensors_name(path);
 }
 
 FolderFiles find_weights(const fs::path& folder, const std::string& stem) {

@@ -8,7 +8,8 @@
 
 namespace braid {
 
-// ".safetensors", ".sft" or ".gguf", in any case.
+// ".safetensors", ".sft" or ".gguf", in any case; not names that begin with a dot: macOS leaves
+// "._NAME" beside each file on foreign disks, which holds none of its bytes.
 bool is_weights_name(const std::filesystem::path& path);
 bool is_safetensors_name(const std::filesystem::path& path);
 

@@ -24,6 +24,7 @@ constexpr auto kCodedEndings = std::to_array<CodedEnding>({
     {".qweight", "GPTQ, AWQ or SVDQuant"},
     {".weight_packed", "compressed-tensors"},
     {".weight._data", "quanto"},
+    {".weight._data._data", "quanto"},
     {".weight_blocks", "gpt-oss' mxfp4"},
     {".quant_state.bitsandbytes__nf4", "bitsandbytes in 4 bits (nf4)"},
     {".quant_state.bitsandbytes__fp4", "bitsandbytes in 4 bits (fp4)"},
@@ -107,14 +108,19 @@ std::string text_at(const Json& json, const char* key) {
 
 // " (nf4)", of what the method's own settings tell.
 std::string kind_of(const Json& config) {
+  const auto is = [&](const char* key, bool value) {
+    const auto it = config.find(key);
+    return it != config.end() && *it == value;
+  };
+  if (is("load_in_8bit", true)) return " (int8)";  // the type for 4 bits is there, too, unused
   for (const auto* const key : {"weights_dtype", "bnb_4bit_quant_type", "bits", "weights"}) {
     const auto it = config.find(key);
     if (it == config.end()) continue;
+    if (std::string_view(key).starts_with("bnb_4bit") && is("load_in_4bit", false)) continue;
     if (it->is_string()) return " (" + it->get<std::string>() + ")";
     if (it->is_number_integer()) return text_of(" (", it->get<int>(), " bits)");
   }
-  const auto eight = config.find("load_in_8bit");
-  return eight != config.end() && *eight == true ? " (int8)" : "";
+  return "";
 }
 
 Json config_beside(const fs::path& source, const char* name) {

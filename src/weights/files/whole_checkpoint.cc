@@ -16,9 +16,10 @@ constexpr std::array kNamedTexts = {"text_encoders.", "conditioner.embedders."};
 constexpr std::array kTexts = {"cond_stage_model.", "text_encoder.", "text_encoder_2."};
 
 // Tools that save a whole module write its name before all others.
-// torch.compile() wraps one, too.
-constexpr std::array kWrappers = {"_orig_mod.", "transformer.", "net.",  "dit.",
-                                  "unet.",      "module.",      "model."};
+// torch.compile() wraps one, too. The longer comes first.
+constexpr std::array kWrappers = {
+    "_orig_mod.", "transformer.",    "net.", "dit.", "unet.", "module.", "model.diffusion_model.",
+    "model.",     "diffusion_model."};
 // These belong to a schedule, or to the tool that saved the model.
 const std::vector<std::string> kOtherParts = {
     "model_sampling.", "model.model_sampling.", "model_ema.", "denoiser.", "log_sigmas", "sigmas"};
@@ -75,9 +76,6 @@ Checkpoint denoiser_in(const Checkpoint& checkpoint) {
   const auto denoiser = checkpoint.without(kOtherParts);
   const auto& tensors = denoiser.tensors();
   for (const std::string prefix : kWrappers) {
-    if (prefix == "model." && tensors.lower_bound("model.diffusion_model.") != tensors.end() &&
-        tensors.lower_bound("model.diffusion_model.")->first.starts_with("model.diffusion_model."))
-      continue;  // the names' tables know this one
     const bool is_wrapped =
         !tensors.empty() && std::all_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
           return tensor.first.starts_with(prefix);

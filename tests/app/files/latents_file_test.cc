@@ -38,4 +38,16 @@ TEST(LatentsFiles, AreTheNumbersOfTheirCodes) {
   }
 }
 
+TEST(LatentsFiles, GiveThoseOfOnePicture) {
+  const TemporaryFolder folder;
+  const auto path = folder / "latents.safetensors";
+  write_file(path, write_safetensors({{"latents", at::arange(6, at::kFloat).view({3, 1, 2})}}));
+  const auto second = read_latents(path, 2);
+  EXPECT_THAT(second.shape, ElementsAre(1, 1, 2));
+  EXPECT_THAT(second.values, ElementsAre(2, 3));
+  EXPECT_THAT(message_of([&] { (void)read_latents(path, 4); }),
+              testing::HasSubstr("should have the latents of 4 pictures, as picture 4 is asked "
+                                 "for, it has those of 3"));
+}
+
 }  // namespace braid::latents_file_test

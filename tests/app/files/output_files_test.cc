@@ -106,7 +106,7 @@ TEST(PictureText, NamesWhatReplacesTheModelsOwn) {
   settings.sampling.schedule = SigmaSchedule::kModel;
   EXPECT_EQ(written("schedule"), "model") << "the model's files or an adapter may name another";
   settings.returned = Region{0, 0, 640, 480};
-  EXPECT_EQ(written("size"), "640x480") << "of what is returned of it";
+  EXPECT_EQ(written("size"), "") << "no request says that of its reference";
   settings.reference_cache = ReferenceCache::kOff;
   EXPECT_EQ(written("reference_cache"), "off");
   settings.frames = 5;
@@ -150,6 +150,43 @@ TEST(PictureText, NamesReduxWhereItWasUsed) {
   EXPECT_FALSE(names_it());
   settings.reference_scales = {1};
   EXPECT_TRUE(names_it());
+}
+
+TEST(PictureText, SaysHowAdaptersWereApplied) {
+  PipelineOptions options;
+  options.model = "models/demo";
+  const auto mode = [&] {
+    for (const auto& [name, value] : text_of_picture({}, Prompt{"a", "", {}, {}}, {}, options, {}))
+      if (name == "lora_mode") return value;
+    return std::string();
+  };
+  options.adapter_mode = AdapterMode::kUnmerged;
+  EXPECT_EQ(mode(), "") << "there is none";
+  options.adapters = {{.file = "ink.safetensors"}};
+  EXPECT_EQ(mode(), "unmerged");
+  options.adapter_mode = AdapterMode::kFused;
+  EXPECT_EQ(mode(), "fused");
+  options.adapter_mode = AdapterMode::kAuto;
+  EXPECT_EQ(mode(), "");
+}
+
+// As --latents takes them.
+TEST(PictureText, NamesThePictureOfAFileOfLatents) {
+  PipelineOptions options;
+  options.model = "models/demo";
+  const InputFile input{.role = "latents", .name = "d.safetensors", .sha256 = "0"};
+  Settings settings;
+  settings.prompts.resize(1);
+  settings.seed = 7;
+  Picture second;
+  second.seed = 8;
+  using Entry = PngText::value_type;
+  const auto text = [&] {
+    return text_of_picture(second, Prompt{"a", "", {}, {}}, settings, options, {input});
+  };
+  EXPECT_THAT(text(), testing::Contains(Entry("latents", "d.safetensors")));
+  settings.num_images = 3;
+  EXPECT_THAT(text(), testing::Contains(Entry("latents", "d.safetensors=2")));
 }
 
 // Sums that are not the same bits everywhere.

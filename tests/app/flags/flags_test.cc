@@ -197,8 +197,10 @@ TEST(Flags, AreNamedWhenUnknownOrWithoutAValue) {
 }
 
 TEST(Flags, AreNoneOfSeveralWords) {
-  EXPECT_EQ(refusal_of({"generate", "a", "cat"}),
-            "unexpected argument 'cat': a prompt of several words goes in quotes");
+  EXPECT_EQ(
+      refusal_of({"generate", "a", "cat"}),
+      "unexpected argument 'cat': a prompt of several words goes in quotes, and a flag stands "
+      "before each of its values");
   EXPECT_EQ(refusal_of({"pull", "org/a", "org/b"}),
             "unexpected argument 'org/b': pull takes one name: give each its own command");
   EXPECT_THAT(refusal_of({"info", "a.png", "b.png"}), HasSubstr("info takes one file"));

@@ -39,10 +39,12 @@ TEST(UnusedFlags, AreThoseOfOffloadingWhereNothingIsOffloaded) {
 }
 
 TEST(UnusedFlags, AreNoneWhereSomethingMayBeOffloaded) {
-  const std::vector<Line> reasons = {{"--offload", "block"},    {"--offload-text", "model"},
-                                     {"--offload-vae", "leaf"}, {"--memory", "6GB"},
-                                     {"--host-memory", "6GB"},  {"--preset", "auto"},
-                                     {"--device", "cuda"},      {"--devices", "cpu,cuda:1"}};
+  const std::vector<Line> reasons = {{"--offload", "block", "--resident", "1"},
+                                     {"--memory", "6GB"},
+                                     {"--host-memory", "6GB"},
+                                     {"--preset", "auto"},
+                                     {"--device", "cuda"},
+                                     {"--devices", "cpu,cuda:1"}};
   for (const auto& reason : reasons)
     for (auto flags : kOffloadFlags) {
       if (flags[0] == std::string("--disk-reads"))
@@ -50,6 +52,39 @@ TEST(UnusedFlags, AreNoneWhereSomethingMayBeOffloaded) {
       flags.insert(flags.end(), reason.begin(), reason.end());
       EXPECT_THAT(unused(flags), IsEmpty()) << testing::PrintToString(flags);
     }
+}
+
+// Which flags each mode has no use for, by part: blocks are the transformer's and text encoders',
+// and what stays the transformer's.
+TEST(UnusedFlags, AreThoseOfOtherModes) {
+  const Line all = {"--offload-group", "2",       "--prefetch", "2",     "--resident",   "1",
+                    "--residency",     "leading", "--pin",      "never", "--check-order"};
+  const auto named = [&](Line line) {
+    line.insert(line.end(), all.begin(), all.end());
+    std::string flags;
+    for (const auto& sentence : unused(line)) flags += sentence.substr(2, sentence.find(' ') - 1);
+    return flags;
+  };
+  const std::string of_transformer = "resident residency ";
+  const std::string of_groups = "offload-group prefetch " + of_transformer;
+  EXPECT_EQ(named({"--offload", "block"}), "");
+  EXPECT_EQ(named({"--offload", "leaf"}), "offload-group ");
+  EXPECT_EQ(named({"--offload", "sequential"}), "offload-group prefetch ");
+  EXPECT_EQ(named({"--offload", "model"}), of_groups);
+  EXPECT_EQ(named({"--offload-text", "block"}), of_transformer);
+  EXPECT_EQ(named({"--offload-text", "leaf"}), "offload-group " + of_transformer);
+  EXPECT_EQ(named({"--offload-text", "model"}), of_groups);
+  EXPECT_EQ(named({"--offload-vae", "block"}), "offload-group " + of_transformer);
+  EXPECT_EQ(named({"--offload", "model", "--offload-text", "block"}), of_transformer);
+  EXPECT_EQ(named({"--offload", "model", "--memory", "6GB"}), of_groups) << "all are stated";
+  EXPECT_EQ(named({"--offload-text", "model", "--memory", "6GB"}), "") << "a budget may choose";
+  EXPECT_THAT(unused({"--offload", "block", "--residency", "leading"}),
+              ElementsAre("--residency is not used: there is no --resident"));
+  EXPECT_THAT(unused({"--offload", "block", "--residency", "leading", "--memory", "6GB"}),
+              IsEmpty());
+  EXPECT_THAT(
+      unused({"--offload", "leaf", "--offload-group", "3"}),
+      ElementsAre("--offload-group is not used: only --offload block has groups of blocks"));
 }
 
 TEST(UnusedFlags, AreKnownWhereNothingIsLeftOpen) {
@@ -116,8 +151,12 @@ TEST(UnusedFlags, SayThatThereIsOneRank) {
   const std::vector<Line> of_ranks = {
       {"--collectives", "native"}, {"--vae", "rank0"}, {"--deadline", "5"}};
   for (const auto& flags : of_ranks) {
-    EXPECT_THAT(unused(flags),
-                ElementsAre(std::string(flags[0]) + " is not used: there is one rank"));
+    for (const Line& one : {Line{}, Line{"--devices", "cpu"}}) {
+      auto line = flags;
+      line.insert(line.end(), one.begin(), one.end());
+      EXPECT_THAT(unused(line),
+                  ElementsAre(std::string(flags[0]) + " is not used: there is one rank"));
+    }
     for (const Line& several : {Line{"--dp", "2"}, Line{"--layer-split", "2"},
                                 Line{"--devices", "cpu,cpu"}, Line{"--layout", "auto"}}) {
       auto line = flags;

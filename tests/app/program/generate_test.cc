@@ -283,6 +283,24 @@ TEST_F(Generate, StartsFromTheLatentsOfADump) {
     EXPECT_THAT(dump, HasSubstr("\"" + std::string(name) + "\""));
 }
 
+// One of several pictures again, by what its file says.
+TEST_F(Generate, StartsFromTheLatentsOfOnePictureOfADump) {
+  const std::vector<std::string> size = {"a",      "--size", "64x64",   "--steps", "2",
+                                         "--seed", "3",      "--dtype", "float32"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto all = size;
+    all.insert(all.end(), more.begin(), more.end());
+    EXPECT_EQ(draw(all).exit_code, 0);
+  };
+  with({"-n", "2", "-o", "1.png", "--dump", "d.safetensors"});
+  with({"-n", "2", "-o", "2.png", "--latents", "d.safetensors"});
+  const auto text = read_png_text(bytes("2-001.png"), "");
+  EXPECT_THAT(text, testing::Contains(testing::Pair("latents", "d.safetensors=2")));
+  with({"--seed", "4", "-o", "3.png", "--latents", "d.safetensors=2"});
+  EXPECT_EQ(decode_png(bytes("3.png"), "").rgb, decode_png(bytes("1-001.png"), "").rgb);
+  EXPECT_EQ(read_png_text(bytes("3.png"), ""), text);
+}
+
 TEST_F(Generate, RefusesLatentsThatDoNotFit) {
   draw({"a", "-q", "--dump", "d.safetensors", "-o", "/dev/null"});
   expect_refusal(draw({"a", "-q", "--latents", "d.safetensors", "--size", "64x64"}), 2,

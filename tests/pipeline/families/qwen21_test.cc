@@ -122,6 +122,11 @@ TEST(Qwen21Family, DrawsTheSizeOfItsLastReference) {
 }
 
 // As published. The vision tower and the language model have all their layers.
+TEST(Qwen21Family, MayKeepItsPrefix) {
+  EXPECT_TRUE(named_family("qwen-image-2.1")->description().limits.may_keep_prefix);
+  EXPECT_FALSE(named_family("flux1-dev")->description().limits.may_keep_prefix);
+}
+
 TEST(Qwen21Family, IsPlannedByName) {
   const auto job = surveyed(named_job("qwen-image-2.1"));
   EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 7'115'124'736);

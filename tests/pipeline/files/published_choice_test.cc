@@ -105,6 +105,21 @@ TEST_F(PublishedChoices, AreSaidWithTheFlagThatChangesThem) {
   EXPECT_THAT(said, IsEmpty()) << "it was chosen";
 }
 
+// A ControlNet has the embedders of its model. With components and without, nothing is missing
+// beside it.
+TEST_F(PublishedChoices, AreNoneForAControlNet) {
+  auto shapes = flux1_shapes();
+  shapes["controlnet_blocks.0.weight"] = {3072, 3072};
+  const auto path = file("net", shapes);
+  const auto is_named =
+      AllOf(HasSubstr("net.safetensors is a ControlNet, not a model"), HasSubstr("`controlnets`"));
+  EXPECT_THAT(message_of([&] { require_denoiser(path); }), is_named);
+  std::erase_if(shapes, [](const auto& tensor) { return tensor.first.starts_with("final_"); });
+  const auto part = file("part", shapes);
+  EXPECT_THAT(message_of([&] { (void)choose_published(part, kPublished); }),
+              HasSubstr("part.safetensors is a ControlNet, not a model"));
+}
+
 // FLUX.1-lite and Flex.1 have 8 + 38 blocks, heavy ones 32 + 64.
 TEST_F(PublishedChoices, MayHaveOtherNumbersOfBlocks) {
   for (const auto& blocks : {FluxBlocks{8, 38}, FluxBlocks{32, 64}, FluxBlocks{19, 10, false}}) {

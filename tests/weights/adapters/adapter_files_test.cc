@@ -46,6 +46,12 @@ TEST(AdapterKeys, AreTakenApart) {
         Row{"a.lokr_w1.my.adapter", "a", Role::kLeft},
         Row{"a.oft_R.default.weight", "a", Role::kUnreadable},
         Row{"a.oft_blocks.0", "a", Role::kUnreadable},
+        Row{"a.lora_diag", "a", Role::kUnreadable},
+        Row{"a.lora_diag.default", "a", Role::kUnreadable},
+        Row{"a.lora_new.b.weight", "a", Role::kUnreadable},
+        Row{"a.lora_A.bias", "a", Role::kUnreadable},
+        Row{"a.lora_velora_embed", "a.lora_velora_embed", Role::kReplacement},
+        Row{"lora_new", "lora_new", Role::kReplacement},
         Row{"a_b_.lora_down.weight", "a_b", Role::kDown},
         Row{"a_b__.alpha", "a_b", Role::kAlpha},
         Row{"a.norm.scale", "a.norm.scale", Role::kReplacement},
@@ -121,7 +127,8 @@ TEST_F(AdapterFiles, ThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal(pair(at::randn({16, 0}), at::randn({0, 6}))),
               HasSubstr("should be a matrix"));
   EXPECT_THAT(refusal({{"a.lora_A.weight", down}}), HasSubstr("lacks one of the tensors"));
-  EXPECT_THAT(refusal(with("a.alpha", at::ones({2}))), HasSubstr("should be one number"));
+  EXPECT_THAT(refusal(with("a.alpha", at::ones({2}))),
+              HasSubstr("should be one number, its shape is [2]"));
   EXPECT_THAT(refusal(with("a.alpha", at::full({}, INFINITY))), HasSubstr("not finite"));
   EXPECT_THAT(refusal(with("a.dora_scale", at::ones({6}))), HasSubstr("for each of 16 outputs"));
   EXPECT_THAT(refusal(with("a.dora_scale", at::ones({1, 16}))),
@@ -166,7 +173,9 @@ TEST_F(AdapterFiles, OfKindsThatCannotBeAppliedAreRefused) {
       {"b.oft_R.default.weight", "OFT"},
       {"m.lokr_t1", "LoKr with a Tucker decomposition of its first factor"},
       {"b.a1.weight", "GLoRA"},
-      {"a.lora_E", "AdaLoRA"}};
+      {"a.lora_E", "AdaLoRA"},
+      {"a.lora_diag", "KaSA"},
+      {"a.lora_new", "LoRA with a part that is not known"}};
   for (const auto& [name, kind] : kinds) {
     auto tensors = lora;
     tensors[name] = at::ones({3, 3});
@@ -180,12 +189,24 @@ TEST_F(AdapterFiles, OfKindsThatCannotBeAppliedAreRefused) {
   }
 }
 
+TEST_F(AdapterFiles, MayHavePartsThatServeOnlyTraining) {
+  const auto down = at::randn({3, 6}), up = at::randn({16, 3});
+  expect_added({{.file = write({{"a.lora_A.weight", down},
+                                {"a.lora_B.weight", up},
+                                {"a.lora_velora_embed", at::ones({6})},
+                                {"a.lora_monteclora_sampler.expert_weights", at::ones({4})}})}},
+               {{"a.weight", up.mm(down)}});
+  ASSERT_FALSE(warnings_.empty());
+  EXPECT_THAT(warnings_.back(), HasSubstr("2 tensors that the model has no use for"));
+}
+
 // Also of layers that the model lacks, as in sd-scripts' spelling, and beside an alpha.
 TEST_F(AdapterFiles, OfNothingThatCanBeAppliedAreNamed) {
   for (const auto& [name, kind] : {std::pair("transformer.y.oft_R.weight", "OFT"),
                                    {"transformer.y.boft_R.default", "BOFT"},
                                    {"oft_unet_y_linear1.oft_blocks.0", "OFT"},
                                    {"y.ia3_l", "IA3"},
+                                   {"lycoris_y.on_input", "IA3"},
                                    {"y.vera_lambda_b", "VeRA"}}) {
     const auto said = refusal({{name, at::ones({4, 28})}, {"y.alpha", at::ones({})}});
     EXPECT_THAT(said, HasSubstr("holds an adapter of the kind " + std::string(kind) + ", as '" +
@@ -193,6 +214,35 @@ TEST_F(AdapterFiles, OfNothingThatCanBeAppliedAreNamed) {
     EXPECT_TRUE(is_adapter(Checkpoint::open_file(folder_ / "lora.safetensors")));
   }
   EXPECT_THAT(refusal({{"y.weight", at::ones({3})}}), HasSubstr("is not a LoRA"));
+}
+
+TEST_F(AdapterFiles, OfPeftsOtherKindsAreNamedByTheirConfiguration) {
+  const auto file = write({{"base_model.model.a.bone_block", at::ones({4, 4})}}, "adapter_model");
+  const auto refusal_by = [&](const std::string& config) {
+    write_file(folder_ / "adapter_config.json", config);
+    return message_of([&] { open_adapters({{.file = file}}); });
+  };
+  EXPECT_THAT(
+      refusal_by(R"({"peft_type": "BONE"})"),
+      HasSubstr("is not a LoRA: it is of peft's kind BONE, as its adapter_config.json says"));
+  for (const std::string config : {R"({"peft_type": "LORA"})", R"({"peft_type": 7})", "{}", "[]"})
+    EXPECT_THAT(refusal_by(config), HasSubstr("none of its 1 tensors is named like")) << config;
+}
+
+// peft saves an adapter with a name of its own in a folder of that name.
+TEST_F(AdapterFiles, InFoldersBelowAreNamed) {
+  const auto refusal_of_folder = [&] {
+    return message_of([&] { open_adapters({{.file = folder_ / "named"}}); });
+  };
+  const auto put = [&](const std::string& name) {
+    fs::create_directories(folder_ / "named" / name);
+    write({{"a.diff", at::ones({16, 6})}}, "named/" + name + "/adapter_model");
+  };
+  put("my");
+  fs::create_directories(folder_ / "named/empty");
+  EXPECT_THAT(refusal_of_folder(), HasSubstr("a LoRA that Braid reads: its folder my has one"));
+  put("b");
+  EXPECT_THAT(refusal_of_folder(), HasSubstr("2 of its folders have one, such as b"));
 }
 
 // b has 10 inputs in the models most adapters are for.

@@ -108,6 +108,11 @@ TEST_F(PeftScalings, AreOfAdaptersThatLeaveTheBaseAsItIs) {
                       HasSubstr("changes the base's weights")))
         << beginning;
   }
+  write_file(folder_ / "adapter_config.json", R"({"kasa_config": {"beta": 1e-4}, "r": 4})");
+  EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }),
+              HasSubstr("adapter_config.json: 'kasa_config' is of KaSA, which changes the base's"));
+  write_file(folder_ / "adapter_config.json", R"({"kasa_config": null, "lora_alpha": 4})");
+  expect_added({{.file = file}}, {{"a.weight", up.mm(down)}});
   const auto diffusers =
       write_with(R"({\"transformer.init_lora_weights\": \"pissa\"})",
                  {{"transformer.a.lora_A.weight", down}, {"transformer.a.lora_B.weight", up}});

@@ -259,6 +259,7 @@ TEST_F(Scales, OfOtherProgramsAreNamed) {
   for (const auto& [ending, coding] : {std::pair("qweight", "GPTQ, AWQ or SVDQuant"),
                                        {"weight_packed", "compressed-tensors"},
                                        {"weight._data", "quanto"},
+                                       {"weight._data._data", "quanto"},
                                        {"weight_blocks", "gpt-oss' mxfp4"},
                                        {"W_q", "HQQ"},
                                        {"_weight_qdata", "torchao"},
@@ -286,6 +287,14 @@ TEST_F(Scales, OfOtherProgramsAreNamedByTheConfigurationBesideThem) {
   EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"bitsandbytes",)"
                          R"("load_in_8bit":true}})"),
               HasSubstr("is quantized by bitsandbytes (int8)"));
+  EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"bitsandbytes",)"
+                         R"("bnb_4bit_quant_type":"fp4","load_in_4bit":false,)"
+                         R"("load_in_8bit":true}})"),
+              HasSubstr("is quantized by bitsandbytes (int8)"));
+  EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"bitsandbytes",)"
+                         R"("bnb_4bit_quant_type":"nf4","load_in_4bit":true,)"
+                         R"("load_in_8bit":false}})"),
+              HasSubstr("is quantized by bitsandbytes (nf4)"));
   EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"gptq","bits":4}})"),
               HasSubstr("is quantized by GPTQ (4 bits)"));
   EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"newest"}})"),

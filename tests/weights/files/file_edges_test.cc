@@ -162,8 +162,10 @@ TEST_F(FileEdges, TheDenoiserOfAWholeModelIsWithoutItsPrefix) {
   const auto whole = opened({{"model.diffusion_model.a", one}, {"first_stage_model.b", one}});
   EXPECT_NE(denoiser_in(whole).find("a"), nullptr);
   EXPECT_EQ(denoiser_in(whole).tensors().size(), 1u);
-  const auto alone = opened({{"model.diffusion_model.a", one}});
-  EXPECT_NE(denoiser_in(alone).find("model.diffusion_model.a"), nullptr);
+  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model.", "model."})
+    EXPECT_NE(denoiser_in(opened({{prefix + "a", one}})).find("a"), nullptr) << "alone " << prefix;
+  const auto some = opened({{"model.diffusion_model.a", one}, {"b", one}});
+  EXPECT_NE(denoiser_in(some).find("model.diffusion_model.a"), nullptr);
 }
 
 // ----------------------------------------------------------------------------------- headers

@@ -67,6 +67,18 @@ TEST_F(FolderWeights, MayHaveAnotherNameIfTheyAreAlone) {
   EXPECT_THAT(tensors(), ElementsAre("b"));
 }
 
+// macOS writes them on disks of other systems.
+TEST_F(FolderWeights, AreNotFilesOfAttributes) {
+  put("anything.safetensors", "a");
+  for (const char* const name :
+       {"._anything.safetensors", "._anything.gguf", "._pytorch_model.bin"})
+    write_file(folder_ / name, "AppleDouble");
+  EXPECT_THAT(tensors(), ElementsAre("a"));
+  EXPECT_THAT(weights_lying_in(folder_.path()), ElementsAre(folder_ / "anything.safetensors"));
+  put("another.safetensors", "b");
+  EXPECT_THAT(refusal(), HasSubstr("it has another.safetensors, anything.safetensors, one"));
+}
+
 TEST_F(FolderWeights, OfOtherFormatsAreNamed) {
   EXPECT_THAT(refusal(), HasSubstr("neither model.safetensors nor"));
   write_file(folder_ / "pytorch_model.bin", "PK");
@@ -86,6 +98,10 @@ TEST(WeightsNames, HaveAnyCase) {
     EXPECT_TRUE(is_weights_name(name)) << name;
   EXPECT_FALSE(is_weights_name("a.bin"));
   EXPECT_FALSE(is_safetensors_name("a.gguf"));
+  for (const char* const name : {"._a.safetensors", "x/._a.gguf", ".a.sft"})
+    EXPECT_FALSE(is_weights_name(name)) << name;
+  EXPECT_FALSE(is_safetensors_name("x/._a.safetensors"));
+  EXPECT_TRUE(is_weights_name(".x/a.gguf"));
 }
 
 // Not what stands at the place of a header's length.
