@@ -91,11 +91,13 @@ NotFinite::NotFinite(std::string_view text) {
 }
 
 // Builds the value that nlohmann's reader reports piece by piece, and rejects what its own parser
-// would silently accept: duplicate keys and unbounded nesting. (Its parser with a callback takes
-// quadratic time in an object's keys: each end of a member looks through all members.)
+// would silently accept: duplicate keys, unbounded nesting and too many values. (Its parser with a
+// callback takes quadratic time in an object's keys: each end of a member looks through all
+// members.)
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(const std::string& source, NotFinite* marks) : source_(source), marks_(marks) {}
+  Builder(const std::string& source, NotFinite* marks, std::size_t most_values)
+      : source_(source), marks_(marks), most_values_(most_values) {}
 
   Json built;
 
@@ -131,6 +133,9 @@ class Builder : public nlohmann::json_sax<Json> {
   Json& place() {
     require(open_.size() <= kMaxJsonDepth, source_, " nests JSON deeper than ", kMaxJsonDepth,
             " levels");
+    require(num_values_ < most_values_, source_, " should have at most ", most_values_,
+            " JSON values, it has more");
+    ++num_values_;
     if (open_.empty()) return built;
     return open_.back()->is_array() ? open_.back()->emplace_back() : *member_;
   }
@@ -153,6 +158,7 @@ class Builder : public nlohmann::json_sax<Json> {
   NotFinite* marks_;         // may be nullptr
   std::vector<Json*> open_;  // outermost first; only the innermost grows, so none moves
   Json* member_ = nullptr;
+  std::size_t num_values_ = 0, most_values_;
 };
 
 // Larger unsigned numbers would become negative ones.
@@ -163,9 +169,10 @@ bool is_within(const Json& integer, std::int64_t low, std::int64_t high) {
 }
 
 // To nlohmann's reader a zero byte is the end.
-Json parsed(std::string_view text, const std::string& source, NotFinite* marks) {
+Json parsed(std::string_view text, const std::string& source, NotFinite* marks,
+            std::size_t most_values) {
   require(text.find('\0') == text.npos, source, " is not valid JSON: it has a byte of value zero");
-  Builder builder(source, marks);
+  Builder builder(source, marks, most_values);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return std::move(builder.built);
 }
@@ -178,15 +185,15 @@ std::string json_text(const Json& value) {
   return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
 }
 
-Json parse_json(std::string_view text, const std::string& source) {
-  return parsed(text, source, nullptr);
+Json parse_json(std::string_view text, const std::string& source, std::size_t most_values) {
+  return parsed(text, source, nullptr, most_values);
 }
 
 Json parse_python_json(std::string_view text, const std::string& source) {
   if (text.find("NaN") == text.npos && text.find("Infinity") == text.npos)
     return parse_json(text, source);
   NotFinite marks(text);
-  return parsed(marks.marked(), source, &marks);
+  return parsed(marks.marked(), source, &marks, kAnyNumberOfValues);
 }
 
 // A page or message that was saved in place of the file says so itself.

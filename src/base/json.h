@@ -14,10 +14,13 @@ namespace braid {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxJsonDepth = 100;  // levels: readers recurse
+constexpr std::size_t kAnyNumberOfValues = SIZE_MAX;
 
-// Parses `text`; `source` names it in errors. Refuses duplicate keys, invalid UTF-8 and nesting
-// deeper than kMaxJsonDepth. Throws InputError.
-Json parse_json(std::string_view text, const std::string& source);
+// Parses `text`; `source` names it in errors. Refuses duplicate keys, invalid UTF-8, nesting
+// deeper than kMaxJsonDepth and more than `most_values` values, lists and objects among them: a
+// value of three characters takes a hundred bytes. Throws InputError.
+Json parse_json(std::string_view text, const std::string& source,
+                std::size_t most_values = kAnyNumberOfValues);
 
 // The same of a file that Python wrote, whose numbers may be NaN, Infinity and -Infinity. Fields of
 // such values are refused where they are read.

@@ -4,12 +4,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/error.h"
+
 namespace braid::serve {
 
+// NULs in `message` become spaces, as in other errors: what() would end at one.
 struct ApiError : std::runtime_error {
   ApiError(int http_status, const std::string& message, std::string of_code = "",
            std::string of_param = "")
-      : std::runtime_error(message),
+      : std::runtime_error(text_of(message)),
         status(http_status),
         code(std::move(of_code)),
         param(std::move(of_param)) {}

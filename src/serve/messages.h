@@ -41,6 +41,7 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::string body = {};
   Headers headers = {};
+  FileBytes file = {};  // sent in place of `body`, without a copy for each client
 };
 
 // A handler's result: an immediate answer, or a job and how to answer its end or its events.

@@ -29,6 +29,20 @@ ApiError unavailable(Readiness readiness) {
   return error;
 }
 
+std::string fullness_text(const Queue& queue, const Room& wanted) {
+  const auto bytes_text = [](const Room& room) {
+    return readable_bytes(double(room.input_bytes)) + " of input pictures";
+  };
+  const bool is_full = !queue.has_room(wanted);
+  const auto used = is_full ? queue.used() : queue.used_by(wanted.client);
+  const auto waiting = text_of(used.pictures, " pictures wait, with ", bytes_text(used));
+  if (is_full) return "the queue is full: " + waiting;
+  const auto share = queue.share();
+  return text_of("this client has its share of the queue: ", waiting,
+                 "; one client of several may have three quarters: ", share.pictures,
+                 " pictures, with ", bytes_text(share));
+}
+
 }  // namespace
 
 Service::Service(Load load, ServiceOptions options)
@@ -84,11 +98,8 @@ const std::vector<Backend>& Service::backends() const {
   return backends_;
 }
 
-ApiError Service::queue_full() const {
-  const auto used = queue_.used();
-  const auto text = text_of("the queue is full: ", used.pictures, " pictures wait, with ",
-                            readable_bytes(double(used.input_bytes)), " of input pictures");
-  ApiError error(429, text, "queue_full");
+ApiError Service::queue_full(const Room& wanted) const {
+  ApiError error(429, fullness_text(queue_, wanted), "queue_full");
   // The next one to start leaves room. Where none waits, requests keep it whose pictures are being
   // decoded, or whose prompts are with the enhancer.
   const auto wait = std::ceil(running_ ? running_->status().eta.value_or(1) : 1);
@@ -113,14 +124,14 @@ void Service::require_not_stopped() const {
 void Service::require_room() const {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (!queue_.has_room({.pictures = 1})) throw queue_full();
+  if (const Room one{.pictures = 1}; !queue_.has_room(one)) throw queue_full(one);
 }
 
 std::shared_ptr<Room> Service::reserve(Room room) {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (!queue_.reserve(room)) throw queue_full();
-  return {new Room(room), [this](Room* reserved) {
+  if (!queue_.reserve(room)) throw queue_full(room);
+  return {new Room(std::move(room)), [this](Room* reserved) {
             const std::scoped_lock lock(mutex_);
             queue_.release(*std::unique_ptr<Room>(reserved));
             changed_.notify_all();
@@ -132,7 +143,9 @@ std::shared_ptr<Job> Service::submit(Order order, const std::shared_ptr<Room>& r
   if (reserved ? is_over() : readiness_ != Readiness::kReady) throw unavailable(readiness_);
   if (reserved) queue_.release(std::exchange(*reserved, {}));
   auto job = std::make_shared<Job>(random_id(), std::move(order));
-  if (!queue_.push(job)) throw queue_full();
+  if (!queue_.push(job))
+    throw queue_full(
+        {.pictures = job->order().request.num_images, .input_bytes = job->num_input_bytes()});
   kept_.forget_old();
   if (job->order().is_kept) kept_.add(job);
   changed_.notify_all();

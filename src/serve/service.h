@@ -54,7 +54,7 @@ class Service {
   // short.
   void require_not_stopped() const;
   // All throw ApiError: 503 unless the server is ready, or drains and the job has its room; all but
-  // the first 429 if the queue is full.
+  // the first 429 if the queue is full, and reserve() also if the client has its share of it.
   void require_ready() const;
   void require_room() const;  // before a body is read
   // Keeps room for a job, before its pictures are decoded, while the result lives or until
@@ -92,7 +92,7 @@ class Service {
   JobResult cancelled() const;
   void end(const std::shared_ptr<Job>& job, const JobResult& result);
   std::optional<double> seconds_of_queue(const Job* until) const;
-  ApiError queue_full() const;
+  ApiError queue_full(const Room& wanted) const;
   bool is_over() const;
   bool is_drained() const;
   const Backend* backend_of(const Job& job) const;

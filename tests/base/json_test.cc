@@ -135,6 +135,16 @@ TEST(Json, OfFilesTakesAsLongAsTheTextIs) {
   EXPECT_LT(seconds(100'000), 40 * std::max(0.001, seconds(10'000)));
 }
 
+TEST(Json, HasAsManyValuesAsItsReaderAllows) {
+  const auto* const text = R"([1, {"a": 2}, []])";
+  EXPECT_NO_THROW(parse_json(text, "f", 5));
+  EXPECT_THAT(message_of([&] { parse_json(text, "f", 4); }),
+              HasSubstr("f should have at most 4 JSON values, it has more"));
+  std::string many = "[0";
+  for (int i = 0; i < 300'000; ++i) many += ",0";
+  EXPECT_EQ(parse_json(many + "]", "f").size(), 300'001u) << "files bound their bytes instead";
+}
+
 TEST(Json, RefusesBottomlessNesting) {
   EXPECT_THAT(message_of([] { parse_json(std::string(100000, '['), "f"); }), HasSubstr("deeper"));
 }

@@ -287,6 +287,29 @@ TEST_F(PullFiles, OfAGatedModelNeedItsLicence) {
     EXPECT_TRUE(request["where"] != "network" || request["token"] == "") << request;
 }
 
+// Each message that names the hub, and where its page is.
+TEST_F(PullFiles, KeepThePasswordOfTheHubToThemselves) {
+  auto asked = options();
+  asked.access.endpoint.insert(asked.access.endpoint.find("//") + 2, "user:sekret@");
+  const auto expect_secret_kept = [&](const std::string& words) {
+    EXPECT_THAT(failure(asked), testing::AllOf(HasSubstr(words), testing::Not(HasSubstr("user")),
+                                               testing::Not(HasSubstr("sekret"))));
+  };
+  hub_.have_faults({{"gated", true}});
+  expect_secret_kept("accept its licence at " + hub_.endpoint() + "/org/name");
+  hub_.have_faults({{"page", true}});
+  expect_secret_kept("does not answer as a hub of models does");
+  asked.name = *hub_name("org/nothing");
+  hub_.have_faults(nlohmann::json::object());
+  expect_secret_kept("has no org/nothing");
+  asked.access.offline_by = "HF_HUB_OFFLINE";
+  expect_secret_kept("HF_HUB_OFFLINE forbids to ask 127.0.0.1");
+  asked.access.offline_by.clear();
+  asked.access.endpoint = "http://user:sekret@127.0.0.1:1";
+  expect_secret_kept("cannot reach 127.0.0.1:1");
+  EXPECT_THAT(said_, testing::Not(HasSubstr("sekret")));
+}
+
 TEST_F(PullFiles, AreRefusedForAWrongTokenOrName) {
   hub_.have_faults({{"token", "good"}});
   auto asked = options();

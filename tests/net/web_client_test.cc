@@ -113,6 +113,9 @@ TEST(WebClient, NamesTheHostThatIsNotThere) {
 
 TEST(WebAddress, IsOfTheWebAndKeepsPasswordsToItself) {
   EXPECT_EQ(host_of_url("https://me:secret@example.org:8443/a"), "example.org:8443");
+  EXPECT_EQ(shown_url("https://me:secret@example.org:8443/a/b"), "https://example.org:8443/a/b");
+  EXPECT_EQ(shown_url("http://token@[::1]:80/hub"), "http://[::1]:80/hub");
+  EXPECT_EQ(shown_url("https://huggingface.co/org/name"), "https://huggingface.co/org/name");
   EXPECT_NO_THROW(require_web_address("HF_ENDPOINT", "http://127.0.0.1:80/hub"));
   for (const char* const other : {"", "example.org", "ftp://example.org", "file:///etc/passwd"})
     EXPECT_THROW(require_web_address("HF_ENDPOINT", other), InputError) << other;

@@ -133,6 +133,47 @@ TEST(Access, IsGivenToPagesThatAProxyNames) {
       << "it cannot rename itself";
 }
 
+// As OpenAI's signed addresses are: an <img> sends no key.
+TEST(Access, ToAMadePictureIsItsAddress) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret", .base_path = "/pictures"});
+  const auto made =
+      json_of(server.ask("POST /v1/images/generations", "host: localhost\r\n" + kBearer,
+                         R"({"prompt": "a", "size": "16x16", "response_format": "url"})"));
+  const std::string url = made["data"][0]["url"], site = "http://localhost";
+  ASSERT_TRUE(url.starts_with(site)) << url;
+  const auto path = url.substr(site.size());
+  const auto picture = server.ask("GET " + path);
+  EXPECT_EQ(status_of(picture), 200) << picture.substr(0, 500);
+  EXPECT_THAT(picture, HasSubstr("Content-Type: image/png"));
+  EXPECT_EQ(status_of(server.ask("HEAD " + path)), 200);
+  EXPECT_EQ(status_of(server.ask("GET " + path, "authorization: Bearer another\r\n")), 200);
+}
+
+TEST(Access, WithoutAKeyTellsNobodyWhichJobsThereAre) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret"});
+  const std::string id =
+      json_of(server.ask("POST /v1/jobs", kBearer, R"({"prompt": "a", "size": "16x16"})"))["id"];
+  server.ask("GET /v1/jobs/" + id + "/events", kBearer);
+  const auto path = "/v1/jobs/" + id, unknown = "/v1/jobs/" + std::string(32, '0');
+  ASSERT_EQ(status_of(server.ask("GET " + path + "/pictures/0")), 200);
+  const auto told = [&](const std::string& line) {
+    const auto answer = server.ask(line);
+    EXPECT_EQ(status_of(answer), 401) << line;
+    return answer.substr(answer.find("\r\n\r\n"));
+  };
+  const auto wanted = told("GET " + unknown + "/pictures/0");
+  EXPECT_THAT(wanted, HasSubstr("invalid_api_key"));
+  for (const auto& line :
+       std::vector<std::string>{"GET " + path, "DELETE " + path, "GET " + path + "/events",
+                                "GET /v1/jobs", "GET " + path + "/pictures/1",
+                                "GET " + path + "/pictures/x", "GET " + path + "/pictures/",
+                                "POST " + path + "/pictures/0", "DELETE " + path + "/pictures/0",
+                                "GET " + unknown + "/pictures/x", "GET " + path + "/pictures/0/x"})
+    EXPECT_EQ(told(line), wanted) << line;
+}
+
 TEST(WrongAddresses, AreNotThereWhateverIsSentToThem) {
   FakeEngine engine;
   const Server server(engine);
@@ -148,7 +189,7 @@ TEST(WrongAddresses, AreNotThereWhateverIsSentToThem) {
   EXPECT_EQ(status_of(server.ask("GET /v1/jobs/0/pictures/")), 404);
   const auto other = server.ask("POST /v1/models", "content-type: text/plain\r\n", "{}");
   EXPECT_EQ(status_of(other), 405);
-  EXPECT_THAT(other, HasSubstr("allow: GET\r\n"));
+  EXPECT_THAT(other, HasSubstr("allow: GET, HEAD\r\n"));
   EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "content-type: text/plain\r\n", "{}")), 415);
   const Server locked(engine, {.key = "secret"});
   EXPECT_EQ(status_of(locked.ask("GET /v1/nothing")), 401) << "who has no key learns nothing";

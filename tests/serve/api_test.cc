@@ -119,7 +119,7 @@ TEST(Api, AnswersErrorsInOpenAisForm) {
   EXPECT_EQ(error["type"], "invalid_request_error");
   EXPECT_EQ(status_of(server.ask("GET /nothing")), 404);
   EXPECT_EQ(status_of(server.ask("DELETE /v1/models")), 405);
-  EXPECT_THAT(server.ask("DELETE /v1/models"), HasSubstr("allow: GET"));
+  EXPECT_THAT(server.ask("DELETE /v1/models"), HasSubstr("allow: GET, HEAD\r\n"));
   EXPECT_EQ(status_of(server.ask("POST /v1/images/generations", "", R"({"prompt": "fails"})")),
             500);
 }
@@ -169,10 +169,33 @@ TEST(Api, DescribesEveryRouteAndNoOther) {
         described.insert(method + std::regex_replace(path, std::regex("\\{\\w+\\}"), "{}"));
   for (const auto& routes : {openai_routes(), jobs_routes(), status_routes(), sdapi_routes(),
                              sdapi_list_routes(), sdapi_extras_routes(), tokens_routes()})
-    for (const auto& [method, pattern, handler, asks] : routes)
-      served.insert((method == "GET" ? "get" : method == "POST" ? "post" : "delete") + pattern);
-  served.erase("get/health");  // is /readyz
+    for (const auto& route : routes)
+      served.insert((route.method == "GET"    ? "get"
+                     : route.method == "POST" ? "post"
+                                              : "delete") +
+                    route.pattern);
   EXPECT_EQ(described, served);
+}
+
+TEST(Api, DescribesTheBoundOfItsPrompts) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto description = json_of(server.ask("GET /openapi.json"));
+  const auto& schemas = description["components"]["schemas"];
+  const auto& tokens = description["paths"]["/v1/tokens"]["post"]["requestBody"]["content"]
+                                  ["application/json"]["schema"]["properties"];
+  const std::string longest(kLongestPrompt, 'a');
+  for (const std::string name : {"prompt", "prompt_2", "negative_prompt"}) {
+    EXPECT_EQ(tokens[name]["maxLength"], kLongestPrompt) << name;
+    EXPECT_EQ(schemas["Wish"]["properties"][name]["maxLength"], kLongestPrompt) << name;
+    for (const std::string line : {"POST /v1/tokens", "POST /v1/jobs"}) {
+      nlohmann::json body = {{"prompt", "a"}};
+      body[name] = longest;
+      EXPECT_LT(status_of(server.ask(line, "", body.dump())), 300) << line << name;
+      body[name] = longest + "a";
+      EXPECT_EQ(status_of(server.ask(line, "", body.dump())), 400) << line << name;
+    }
+  }
 }
 
 // A client that fills in the documented fields never gets an unknown-field error.

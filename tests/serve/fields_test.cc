@@ -189,6 +189,22 @@ TEST(Fields, OfAFormSayWhichIsNoText) {
 }
 
 // What reading `form` complains of, if the caller reads `seed` as text and `mask` as a file.
+// Two characters of text become a hundred bytes.
+TEST(Fields, HaveABoundedNumberOfValues) {
+  const auto many = [](std::size_t values) {
+    std::string list = "[{}";
+    for (std::size_t i = 2; i < values; ++i) list += ",{}";  // the list is a value, too
+    return list + "]";
+  };
+  const auto found = refusal(R"({"prompt": "a", "x": )" + many(100'000) + "}");
+  EXPECT_EQ(found.status, 400);
+  EXPECT_EQ(found.code, "invalid_json");
+  EXPECT_EQ(found.message, "the request should have at most 100000 JSON values, it has more");
+  EXPECT_EQ(refusal(R"({"prompt": "a", "x": )" + many(99'998) + "}").code, "unknown_parameter");
+  Fields form(std::vector<Part>{{"sigmas[]", false, "", "1." + std::string(40, '0')}});
+  EXPECT_THROW(form.numbers("sigmas"), ApiError) << "texts of forms are parsed, too";
+}
+
 Refusal refusal_of_form(const std::vector<Part>& form, UnknownFields unknown) {
   try {
     Fields fields(form, unknown);

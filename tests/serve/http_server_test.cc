@@ -264,7 +264,13 @@ TEST(HttpServer, DropsSlowHeadsAndBodiesWhileOthersAreServed) {
 TEST(HttpServer, RefusesConnectionsBeyondABound) {
   FakeEngine engine;
   const Server server(engine, {}, {.max_connections = 3});
-  const RawClient a(server.port()), b(server.port()), c(server.port());
+  RawClient a(server.port()), b(server.port()), c(server.port());
+  for (auto* const client : {&a, &b, &c}) {
+    client->send(
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        "content-length: 100\r\nexpect: 100-continue\r\n\r\n");
+    ASSERT_TRUE(client->read_until("100 Continue"));
+  }
   RawClient d(server.port());
   d.send(Server::request_text("POST /v1/jobs", "", kSmall));
   EXPECT_TRUE(d.read_until("503"));

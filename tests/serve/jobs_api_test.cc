@@ -190,6 +190,58 @@ TEST(JobsApi, KnowsOfNoOtherJobs) {
     EXPECT_THAT(server.ask(line), HasSubstr("job_not_found")) << line;
 }
 
+// A list would have megabytes: 32,000 characters in each of 256 jobs.
+TEST(JobsApi, ListsTheBeginningsOfPrompts) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto times = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "\U0001F600";
+    return text;
+  };
+  const auto post = [&](int characters) {
+    const auto text = times(characters);
+    const nlohmann::json wish = {
+        {"prompt", text}, {"prompt_2", text}, {"negative_prompt", text}, {"size", "16x16"}};
+    const auto answer = server.ask("POST /v1/jobs", "", wish.dump());
+    EXPECT_EQ(status_of(answer), 202) << answer.substr(0, 1000);
+    return json_of(answer)["id"].get<std::string>();
+  };
+  const auto listed = [&] { return json_of(server.ask("GET /v1/jobs"))["jobs"]; };
+  post(200);
+  const auto id = post(32'000);
+  const auto jobs = listed();
+  const auto whole = json_of(server.ask("GET /v1/jobs/" + id));
+  for (const auto* const name : {"prompt", "prompt_2", "negative_prompt"}) {
+    EXPECT_EQ(jobs[0]["request"][name], times(200)) << name;
+    EXPECT_EQ(jobs[1]["request"][name], times(200) + "\u2026") << name;
+    EXPECT_EQ(whole["request"][name], times(32'000)) << name;
+  }
+  EXPECT_FALSE(jobs[0].contains("prompts_cut"));
+  EXPECT_EQ(jobs[1]["prompts_cut"], true);
+  EXPECT_FALSE(whole.contains("prompts_cut"));
+  for (int i = 0; i < 20; ++i) post(300);
+  EXPECT_EQ(listed().size(), 22u) << "beside the reading of requests";
+}
+
+TEST(JobsApi, TellsAClientThatItHasItsShare) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine, {}, {}, {.max_waiting_pictures = 4});
+  const auto post = [&](const std::string& user) {
+    return server.ask("POST /v1/jobs", "", R"({"prompt": "a", "user": ")" + user + "\"}");
+  };
+  post("a");
+  engine.wait_until_called(1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(post("a")), 202);
+  const auto refused = post("a");
+  EXPECT_EQ(status_of(refused), 429);
+  for (const auto* const words : {"three quarters", "3 pictures", "queue_full", "retry-after"})
+    EXPECT_THAT(refused, HasSubstr(words));
+  EXPECT_EQ(status_of(post("b")), 202);
+  EXPECT_THAT(post("b"), HasSubstr("the queue is full: 4 pictures wait"));
+  engine.finish();
+}
+
 TEST(JobsApi, SaysHowLongACancelledJobWaited) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Server server(engine);

@@ -63,6 +63,11 @@ TEST(Target, MayBeAbsolute) {
   EXPECT_THROW(read_target("http://localhost/", request), ApiError) << "without the header";
 }
 
+TEST(ErrorsOfClients, GoOnBehindANul) {
+  const std::string name("a\0b", 3);
+  EXPECT_STREQ(ApiError(404, "there is no model '" + name + "'").what(), "there is no model 'a b'");
+}
+
 TEST(Base64OfClients, MayBeADataUrl) {
   for (const auto* const text :
        {"Zm9vYmE=", "data:image/png;base64,Zm9vYmE=", "DATA:image/png;charset=x;BASE64,Zm9vYmE="})

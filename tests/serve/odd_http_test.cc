@@ -24,6 +24,8 @@ TEST(OddHttp, RefusesWhatIsAmbiguous) {
   const std::string next = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
   for (const std::string odd :
        {"transfer-encoding: xchunked", "transfer-encoding: chunked, identity",
+        "transfer-encoding:", "transfer-encoding:\r\ntransfer-encoding: chunked",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked",
         "transfer-encoding: gzip, chunked", "transfer-encoding: gzip\r\ntransfer-encoding: chunked",
         "content-length: 5\r\ntransfer-encoding: chunked", "content-length: 5\r\ncontent-length: 6",
         "origin: https://evil.example\r\norigin: https://friend.example",
@@ -38,6 +40,24 @@ TEST(OddHttp, RefusesWhatIsAmbiguous) {
   }
   EXPECT_THAT(RawClient(server.port()).asked("GET /v1/models HTTP/1.1\r\n\r\n"),
               HasSubstr("there is no Host header"));
+}
+
+// Chunks are unknown to HTTP/1.0: another end may have been found on the way (RFC 9112, 6.1).
+TEST(OddHttp, EndsOldConnectionsBehindChunks) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string head =
+      " HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+      "connection: keep-alive\r\n";
+  const std::string json = R"({"prompt": "a"})", live = "GET /livez HTTP/1.0\r\nhost: a\r\n\r\n";
+  const auto plain = head + "content-length: 15\r\n\r\n" + json;
+  const auto chunked = head + "transfer-encoding: chunked\r\n\r\nf\r\n" + json + "\r\n0\r\n\r\n";
+  EXPECT_THAT(RawClient(server.port()).asked("POST /v1/tokens" + plain + live), HasSubstr("alive"));
+  const auto answer = RawClient(server.port()).asked("POST /v1/tokens" + chunked + live);
+  EXPECT_THAT(answer, HasSubstr("\"encoder\""));
+  EXPECT_THAT(answer, Not(HasSubstr("alive")));
+  EXPECT_THAT(RawClient(server.port()).asked("GET /nothing" + chunked + live),
+              Not(HasSubstr("alive")));
 }
 
 // Some clients end a body with an empty line (RFC 9112, section 2.2).
@@ -155,7 +175,7 @@ TEST(OddHttp, ReadsChunksOfAnySizeAndSkipsTheirExtensions) {
   }
 }
 
-// Bodies take memory: 16 large ones at once, and small ones besides.
+// Bodies take memory: 16 large ones at once, eight of one client, and small ones besides.
 TEST(OddHttp, ReadsFewLargeBodiesAtOnce) {
   FakeEngine engine;
   const Server server(engine);
@@ -163,12 +183,18 @@ TEST(OddHttp, ReadsFewLargeBodiesAtOnce) {
       "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
       "content-length: 300000\r\nexpect: 100-continue\r\n\r\n";
   std::vector<std::unique_ptr<RawClient>> clients;
-  for (int i = 0; i < 16; ++i) {
-    clients.push_back(std::make_unique<RawClient>(server.port()));
-    clients.back()->send(large);
-    ASSERT_TRUE(clients.back()->read_until("100 Continue"));
+  const auto* const here = "127.0.0.1";
+  for (const auto* const own : {here, "127.0.0.2"}) {
+    for (int i = 0; i < 8; ++i) {
+      clients.push_back(std::make_unique<RawClient>(server.port(), here, own));
+      clients.back()->send(large);
+      ASSERT_TRUE(clients.back()->read_until("100 Continue")) << own;
+    }
+    EXPECT_THAT(RawClient(server.port(), here, own).asked(large),
+                HasSubstr("too_many_large_requests"));
   }
-  EXPECT_THAT(RawClient(server.port()).asked(large), HasSubstr("too_many_large_requests"));
+  EXPECT_THAT(RawClient(server.port(), here, "127.0.0.3").asked(large),
+              HasSubstr("too_many_large_requests"));
   EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", kSmall)), 202);
   clients.clear();
   while (server.http().num_connections() > 0)

@@ -77,7 +77,7 @@ TEST_F(PictureOptions, OfJobsAreTheProgramsFlags) {
 TEST_F(PictureOptions, SayHowAPictureIsFilledIn) {
   const nlohmann::json job = {
       {"init", one_}, {"mask", one_}, {"control_scale", 0.5}, {"control_to", 0.75}};
-  EXPECT_TRUE(pictures_of("/v1/jobs", job).controls.empty());
+  expect_refused("/v1/jobs", job, "control_scale", "there are 1 for 0");
   FakeEngine filling;
   filling.adapt = [](Backend& backend) { backend.info.pictures.net_fills_in = true; };
   Server server(filling);
@@ -124,6 +124,9 @@ TEST_F(PictureOptions, AreRefusedByName) {
                  "whole number");
   expect_refused("/v1/jobs", {{"control_to", "1"}}, "control_to", "a number or a list");
   expect_refused("/v1/jobs", {{"reference_scale", {1, 2}}}, "reference_scale", "there are 2 for 0");
+  for (const auto* const field :
+       {"reference_scale", "control_scale", "control_from", "control_to", "control_mode"})
+    expect_refused("/v1/jobs", {{field, 0.5}}, field, "there are 1 for 0");
   expect_refused("/v1/jobs", {{"reference_cache", "on"}}, "reference_cache", "auto, off");
   expect_refused("/v1/jobs", {{"padding_crop", -1}}, "padding_crop", "-1");
 }

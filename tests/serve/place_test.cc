@@ -125,6 +125,21 @@ TEST(KeepAlive, KeepsNobodyOut) {
   EXPECT_THAT(second.read_all(), HasSubstr("alive"));
 }
 
+// So do those that have not begun a request, or do not end its head.
+TEST(KeepAlive, LetsSilentClientsKeepNobodyOut) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.max_connections = 2});
+  RawClient silent(server.port()), half(server.port());
+  half.send("GET /livez HT");
+  EXPECT_EQ(status_of(server.ask("GET /livez")), 200);
+  EXPECT_EQ(silent.read_all(), "");
+  RawClient another(server.port());
+  EXPECT_EQ(status_of(server.ask("GET /livez")), 200);
+  EXPECT_EQ(half.read_all(), "");
+  another.send(Server::request_text("GET /livez", "connection: close\r\n", ""));
+  EXPECT_THAT(another.read_all(), HasSubstr("alive"));
+}
+
 // RFC 9112, section 9.6; as `nc -N` and scripts do.
 TEST(HalfClosed, ConnectionsThatAskForNoMoreGetTheirAnswer) {
   FakeEngine engine(FakeEngine::Steps::kHeld);

@@ -64,6 +64,51 @@ TEST(Queue, KeepsRoomForWhatIsStillRead) {
   EXPECT_TRUE(queue.reserve({.pictures = 2, .input_bytes = 100}));
 }
 
+Room room_for(const std::string& client, int pictures, std::size_t bytes = 0) {
+  return {.pictures = pictures, .input_bytes = bytes, .client = client};
+}
+
+TEST(Queue, LeavesAQuarterToOthers) {
+  Queue queue(8, 100);
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(queue.reserve(room_for("user a", 1))) << i;
+  EXPECT_FALSE(queue.reserve(room_for("user a", 1)));
+  EXPECT_TRUE(queue.has_room({.pictures = 2}));
+  EXPECT_TRUE(queue.reserve(room_for("user b", 1)));
+  queue.release(room_for("user a", 1));
+  EXPECT_TRUE(queue.push(job_of("user a"))) << "it has reserved its room";
+  EXPECT_FALSE(queue.reserve(room_for("user a", 1))) << "jobs count, too";
+  EXPECT_EQ(queue.used_by("user a").pictures, 6);
+  EXPECT_TRUE(queue.reserve(room_for("user b", 1)));
+  EXPECT_FALSE(queue.reserve(room_for("user b", 1))) << "the queue is full";
+}
+
+TEST(Queue, LeavesAQuarterOfTheBytesToOthers) {
+  Queue queue(8, 100);
+  EXPECT_TRUE(queue.reserve(room_for("user a", 1, 70)));
+  EXPECT_FALSE(queue.reserve(room_for("user a", 1, 6)));
+  EXPECT_TRUE(queue.reserve(room_for("user b", 1, 6)));
+}
+
+// It may be that of a proxy, before all clients.
+TEST(Queue, IsAllForOneAddressUntilAnotherClientComes) {
+  Queue queue(8, 100);
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(queue.reserve(room_for("10.0.0.1", 1))) << i;
+  EXPECT_FALSE(queue.reserve(room_for("10.0.0.2", 1)));
+  queue.release(room_for("10.0.0.1", 1));
+  EXPECT_FALSE(queue.reserve(room_for("10.0.0.1", 1))) << "the other one is expected again";
+  EXPECT_TRUE(queue.reserve(room_for("10.0.0.2", 1)));
+}
+
+// Otherwise a request for more than a share would never be served.
+TEST(Queue, TakesAnythingThatFitsOfAClientThatHoldsNothing) {
+  Queue queue(8, 100);
+  EXPECT_TRUE(queue.reserve(room_for("user a", 8, 100)));
+  queue.release(room_for("user a", 8, 100));
+  EXPECT_FALSE(queue.has_reservations());
+  Queue smallest(1, 100);
+  EXPECT_TRUE(smallest.reserve(room_for("user a", 1)));
+}
+
 TEST(PicturesOfJobs, CountInTheQueue) {
   const auto job = [] {
     return std::make_shared<Job>(

@@ -16,10 +16,13 @@ namespace braid::serve {
 
 class RawClient {
  public:
-  explicit RawClient(int port, const char* server = "127.0.0.1")
+  // `own`: the address it comes from.
+  explicit RawClient(int port, const char* server = "127.0.0.1", const char* own = "127.0.0.1")
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    EXPECT_EQ(::inet_pton(AF_INET, own, &address.sin_addr), 1);
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     address.sin_port = htons(std::uint16_t(port));
     EXPECT_EQ(::inet_pton(AF_INET, server, &address.sin_addr), 1);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);

@@ -29,6 +29,10 @@ class Browser:
     def refresh(self):
         self.command("refresh")
 
+    def back(self):
+        """As the button of the browser, or the gesture on phones."""
+        self.command("back")
+
     def find(self, css):
         found = self.command("find", using="css selector", value=css)
         return found[ELEMENT]
@@ -56,6 +60,11 @@ class Browser:
     def drag(self, css, points, kind="mouse"):
         """Presses at the first point, releases at the last; points are relative to the element's centre."""
         self.command("actions", actions=[self._pointer(kind, self.find(css), points)])
+
+    def double_click(self, css):
+        pointer = self._pointer("mouse", self.find(css), [(0, 0)])
+        pointer["actions"] += pointer["actions"][1:]
+        self.command("actions", actions=[pointer])
 
     def pinch(self, css, before, after):
         """Two fingers, each from a point to another, relative to the element's centre."""

@@ -11,12 +11,14 @@ import zlib
 from browser import KEYS, Browser
 from running import Server
 
-# A file's name, its bytes in base64 and its type, which is PNG unless it is given.
+# For each file its name, its bytes in base64 and its type, which is PNG if it is null.
 DROP = """
-const [name, base64, type] = arguments;
-const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 const data = new DataTransfer();
-data.items.add(new File([bytes], name, {type: type ?? "image/png"}));
+for (let i = 0; i < arguments.length; i += 3) {
+  const [name, base64, type] = [...arguments].slice(i);
+  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  data.items.add(new File([bytes], name, {type: type ?? "image/png"}));
+}
 dispatchEvent(new DragEvent("drop", {dataTransfer: data, cancelable: true}));
 """
 

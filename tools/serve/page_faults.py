@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 
 from browser import KEYS, Browser
 from page import gallery, idle, set_value
@@ -92,6 +93,81 @@ def works_by_keyboard(browser, server):
     browser.wait_until("!document.getElementById('shown').open")
     assert browser.run("return document.activeElement === document.querySelector('#gallery button')")
     tab_to(browser, "make", back=True)
+    set_value(browser, "steps", "2")
+    browser.run("document.getElementById('make').focus()")
+    browser.press(" ")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 2", 120)
+    idle(browser)
+    assert browser.focused() == "make", "the focus stays where the order was given"
+    set_value(browser, "steps", "60")
+    browser.run("document.getElementById('make').click()")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 3", 120)
+    idle(browser)
+    browser.run("document.querySelector('#picture-actions [data-act=again]').focus()")
+    browser.press(KEYS["enter"])
+    browser.wait_until("document.getElementById('picture').className === 'rough'")
+    assert browser.focused() == "result", "previews hide the button, the focus stays near"
+    idle(browser)
+
+
+def leafs_by_keyboard(browser):
+    """At the last picture the button is disabled, and the keys go on to work."""
+    browser.run("document.querySelector('#gallery button').focus()")
+    browser.press(KEYS["enter"])
+    browser.wait_until("document.getElementById('shown').open")
+    while not browser.run("return document.getElementById('later').disabled"):
+        title = browser.run("return document.getElementById('shown-title').textContent")
+        browser.run("document.getElementById('later').focus()")
+        browser.press(KEYS["enter"])
+        browser.wait_until(f"document.getElementById('shown-title').textContent !== '{title}'")
+    assert browser.focused() == "stage", browser.focused()
+    browser.press(KEYS["left"])
+    browser.wait_until("!document.getElementById('later').disabled")
+    browser.press(KEYS["escape"])
+    browser.wait_until("!document.getElementById('shown').open")
+
+
+def orders_once_at_a_double_click(browser):
+    before = gallery(browser)
+    browser.run("document.getElementById('picture-actions').scrollIntoView({ block: 'center' })")
+    browser.double_click("#picture-actions [data-act=again]")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length > {before}", 120)
+    idle(browser)
+    assert gallery(browser) == before + 1, "a double click orders once"
+
+
+def goes_back_to_the_page(browser):
+    """Back closes a picture or the mask, and leaves no entries behind."""
+    closed = "!document.querySelector('dialog[open]')"
+    browser.run("window.wasHere = true; window.before = history.length")
+
+    def open_picture():
+        browser.click("#gallery button")
+        browser.wait_until("document.getElementById('shown').open && history.state !== null")
+
+    for _ in range(2):
+        open_picture()
+        browser.back()
+        browser.wait_until(closed)
+    for way in (lambda: browser.press(KEYS["escape"]), lambda: browser.click("#close")):
+        open_picture()
+        way()
+        browser.wait_until(f"{closed} && history.state === null")
+    open_picture()
+    browser.click("#use-mask-base")
+    browser.wait_until("document.getElementById('paint').open && history.state !== null")
+    browser.back()
+    browser.wait_until(f"{closed} && history.state === null")
+    browser.click("#init-remove")
+    assert browser.run("return window.wasHere && history.length <= window.before + 1"), "entries pile up"
+    open_picture()
+    opened(browser, browser.run("return location.href"))
+    browser.run("window.wasHere = true")
+    browser.click("#gallery button")
+    browser.wait_until("document.getElementById('shown').open")
+    browser.back()
+    browser.wait_until(closed)
+    assert browser.run("return window.wasHere"), "the page was left"
 
 
 def cancels_many_jobs(browser, server):
@@ -127,6 +203,26 @@ def comes_back(browser, server):
     relay.restore()
     browser.wait_until("document.querySelectorAll('#gallery img').length === 2", 60)
     browser.wait_until("document.getElementById('error').textContent === ''")
+    idle(browser)
+
+
+def resumes_a_waiting_job(browser, server):
+    """The connection is lost after the first event of a job, while it waits for another's."""
+    first = server.json("POST", "/v1/jobs", {"prompt": "another's", "user": "another", "steps": 200, "size": "512x512"})
+    relay = Relay(server.port)
+    opened(browser, relay.address)
+    for name, text in (("prompt", "waits"), ("steps", "2"), ("n", "1"), ("width", "64"), ("height", "64")):
+        set_value(browser, name, text)
+    browser.click("#make")
+    browser.wait_until("document.querySelector('#jobs small')?.textContent.startsWith('waiting')")
+    time.sleep(1)  # its first event comes at once, and changes nothing that is shown
+    before = gallery(browser)
+    relay.cut()
+    browser.wait_until("document.getElementById('server').textContent === 'the server cannot be reached'")
+    relay.restore()
+    browser.wait_until("document.getElementById('server').textContent !== 'the server cannot be reached'")
+    server.json("DELETE", f"/v1/jobs/{first['id']}")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before + 1}", 20)
     idle(browser)
 
 
@@ -258,6 +354,9 @@ def fits_a_small_phone(browser, server, folder):
 def main(braid, folder):
     with Server(braid).wait_until_ready() as server, Browser() as browser:
         works_by_keyboard(browser, server)
+        leafs_by_keyboard(browser)
+        orders_once_at_a_double_click(browser)
+        goes_back_to_the_page(browser)
         leaves_text_where_it_is_dropped(browser)
         fits_a_small_phone(browser, server, folder)
         complaints = [text for text in browser.complaints() if "400 (Bad Request)" not in text]
@@ -271,7 +370,8 @@ def main(braid, folder):
         survives_a_full_browser(browser, server)
         lives_without_storage(browser, server)
         comes_back(browser, server)
-    print("page: by keyboard alone, at 320 pixels, many jobs, a lost connection, a restart, "
+        resumes_a_waiting_job(browser, server)
+    print("page: by keyboard alone, a double click, Back, at 320 pixels, many jobs, lost connections, a restart, "
           "damaged settings, a full browser, no storage")
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from browser import KEYS, Browser
-from page import idle, set_value, value
+from page import DROP, idle, png_with, set_value, value
 from running import Server
 
 MASK = """
@@ -138,11 +138,46 @@ def uses_another_model(browser, server):
     assert server.json("GET", f"/v1/jobs?user={user}")["jobs"][-1]["model"] == "other"
 
 
+def uses_one_of_several(browser):
+    """A model that starts from a picture takes the first one that is dropped, and the page names the others."""
+    picture = png_with({})
+    browser.run(DROP, "first.png", picture, None, "second.png", picture, None, "words.txt", "YQ==", "text/plain")
+    browser.wait_until("!document.getElementById('init-picture').hidden")
+    browser.wait_until("document.getElementById('error').textContent !== ''")
+    said = text(browser, "error")
+    assert "words.txt is not a picture" in said and said.endswith("second.png"), said
+    browser.run(DROP, "first.png", picture, None)
+    browser.wait_until("document.getElementById('error').textContent === ''")
+    browser.run("document.getElementById('init-remove').focus()")
+    browser.press(KEYS["enter"])
+    browser.wait_until("document.getElementById('init-picture').hidden")
+    assert browser.focused() == "init-file", "the focus is not lost with the button"
+
+
+def takes_several_at_once(browser, wanted, room):
+    """As many as the model can take of those that are dropped or chosen; the page names the others."""
+    browser.wait_until(f"document.getElementById('{wanted}').offsetParent !== null")
+    picture = png_with({"prompt": "one of Braid's"})
+    names = [f"{i}.png" for i in range(room + 1)]
+    browser.run(DROP, *[part for name in names for part in (name, picture, None)])
+    browser.wait_until(f"document.querySelectorAll('#{wanted} li').length === {room}")
+    said = text(browser, "error")
+    assert said.startswith("left out") and said.endswith(f": {names[-1]}"), said
+    shown = browser.run(f"return [...document.querySelectorAll('#{wanted} img')].map((one) => one.alt)")
+    assert all(alt.endswith(name) for alt, name in zip(shown, names)), shown
+    for left in range(room - 1, -1, -1):
+        browser.run(f"document.querySelector('#{wanted} button').focus()")
+        browser.press(KEYS["enter"])
+        browser.wait_until(f"document.querySelectorAll('#{wanted} li').length === {left}")
+        assert browser.focused() == f"{wanted}-file", "the focus is not lost with the button"
+
+
 def follows_pictures(browser, folder):
     """With two ControlNets, one of them a union."""
     browser.wait_until("document.getElementById('control-row').offsetParent !== null")
-    for _ in range(2):
+    for count in (1, 2):
         browser.type("#controls-file", str(folder / "in.png"))
+        browser.wait_until(f"document.querySelectorAll('#controls li').length === {count}")
     for label, text in (("To of picture to follow 1", "0.7"), ("Kind of picture to follow 1", "2"),
                         ("From of picture to follow 2", "0.3")):
         browser.clear(f"#controls input[aria-label='{label}']")
@@ -223,6 +258,7 @@ def main(braid, folder):
                     here / "loras").wait_until_ready() as server, Browser(height=1500) as browser:
             browser.open(server.address)
             offers_what_the_model_can(browser)
+            uses_one_of_several(browser)
             starts_from_a_picture(browser, here)
             paints_a_mask(browser, folder)
             paints_by_keyboard(browser)
@@ -237,14 +273,21 @@ def main(braid, folder):
         with Server(braid, "-m", model, "--controlnet", model / "controlnet_1", "--controlnet",
                     model / "controlnet_2").wait_until_ready() as server, Browser() as browser:
             browser.open(server.address)
+            takes_several_at_once(browser, "controls", 2)
             follows_pictures(browser, here)
+            assert not browser.complaints(), browser.complaints()
+        model = pathlib.Path(__file__).parents[2] / "tests/data/parity/qwen-image-edit-plus/model"
+        with Server(braid, "-m", model).wait_until_ready() as server, Browser() as browser:
+            browser.open(server.address)
+            room = server.json("GET", "/v1/capabilities")["pictures_in"]["references"]
+            takes_several_at_once(browser, "references", room)
             assert not browser.complaints(), browser.complaints()
         model = pathlib.Path(__file__).parents[2] / "tests/data/parity/flux3/model"
         with Server(braid, "-m", model).wait_until_ready() as server, Browser(height=1500) as browser:
             browser.open(server.address)
             draws_boxes(browser, folder)
             assert not browser.complaints(), browser.complaints()
-    print("page: boxes, a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models, ControlNets")
+    print("page: boxes, several pictures dropped at once, a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models, ControlNets")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12.2
 # (WebDriver's method and path, Marionette's name). {} is an element's id.
 COMMANDS = {
     "open": ("POST", "/url", "WebDriver:Navigate"),
+    "back": ("POST", "/back", "WebDriver:Back"),
     "refresh": ("POST", "/refresh", "WebDriver:Refresh"),
     "find": ("POST", "/element", "WebDriver:FindElement"),
     "click": ("POST", "/element/{}/click", "WebDriver:ElementClick"),

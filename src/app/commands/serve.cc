@@ -1,6 +1,9 @@
+#include <poll.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
-#include <iostream>
 #include <map>
 
 #include "app/commands/commands.h"
@@ -15,6 +18,7 @@
 #include "base/file.h"
 #include "serve/http/http_server.h"
 #include "serve/log.h"
+#include "serve/log_queue.h"
 
 namespace braid {
 namespace {
@@ -63,6 +67,21 @@ serve::Enhance enhance_of(const ServeFlags& flags, const std::vector<ServedModel
   };
 }
 
+// Waits for as long as the reader of standard error does. False if the line cannot be written.
+bool write_log_line(const std::string& line) {
+  for (std::string_view rest = line; !rest.empty();) {
+    const auto n = ::write(STDERR_FILENO, rest.data(), rest.size());
+    if (n > 0) {
+      rest.remove_prefix(std::size_t(n));
+      continue;
+    }
+    if (n == 0 || (errno != EINTR && errno != EAGAIN)) return false;
+    pollfd reader{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    (void)::poll(&reader, 1, -1);
+  }
+  return true;
+}
+
 // The server from its first log line to its last.
 class ServeRun {
  public:
@@ -98,7 +117,8 @@ class ServeRun {
   const ServeFlags& flags_;
   std::shared_ptr<ServedEngines> engines_;
   StopSignals signals_;
-  serve::Log log_{[](const std::string& line) { std::cerr << line; }};
+  serve::LogQueue lines_{write_log_line};
+  serve::Log log_{[this](const std::string& line) { lines_.add(line); }};
   serve::Service service_;
   serve::Api api_;
   serve::HttpServer server_;
@@ -165,8 +185,7 @@ void ServeRun::log_job(const serve::Job& job) {
                {"prompt", flags_.log_prompts ? request.prompts.front() : ""}});
 }
 
-// The thread that received the signal calls this. Accepted requests are finished, within a time
-// limit.
+// A thread of StopSignals calls this. Accepted requests are finished, within a time limit.
 void ServeRun::drain() {
   log_("drain", {{"seconds", std::to_string(flags_.drain)}});
   service_.drain();

@@ -72,9 +72,10 @@ void StopSignals::wait(std::chrono::milliseconds grace) {
   const int first = next_signal(signals_, ended_, -1);
   if (first == 0) return;
   received_ = first;
-  stop_.request_stop();
+  // On a thread of its own: what hears of the stop may hang, the second signal and the end may not.
+  std::thread asking([this] { stop_.request_stop(); });
   const int second = next_signal(signals_, ended_, int(grace.count()));
-  if (second == 0 && has_ended(ended_)) return;
+  if (second == 0 && has_ended(ended_)) return asking.join();
   const std::unique_lock lock(writing_, kLongestWrite);
   // Not exit(): another thread is still working, and destructors would destroy what it uses.
   ::_exit(kSignalled + first);

@@ -9,9 +9,10 @@
 
 namespace braid {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP (if not ignored before) make `token()` request a stop.
-// If the program has not ended after `grace`, or a second signal comes, it exits at once with 128 +
-// the signal's number. Create it before other threads start: they inherit the blocked signals.
+// While it lives, SIGINT, SIGTERM and SIGHUP (if not ignored before) make `token()` request a stop,
+// on a thread of its own. If the program has not ended after `grace`, or a second signal comes, it
+// exits at once with 128 + the signal's number, whatever the token's callbacks do. Create it before
+// other threads start: they inherit the blocked signals.
 class StopSignals {
  public:
   explicit StopSignals(std::chrono::milliseconds grace = std::chrono::seconds(2));

@@ -38,6 +38,12 @@ class Address {
     return next;
   }
   std::string text() const { return part(CURLUPART_URL); }
+  std::string shown_text() const {
+    const Address shown(text());
+    for (const auto secret : {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS})
+      curl_url_set(shown.url_.get(), secret, nullptr, 0);
+    return shown.text();
+  }
   std::string origin() const {
     return part(CURLUPART_SCHEME) + "://" + ascii_lower_case(part(CURLUPART_HOST)) + ":" +
            part(CURLUPART_PORT, CURLU_DEFAULT_PORT);
@@ -270,6 +276,8 @@ WebAnswer WebClient::ask(const WebRequest& request) {
 bool has_web_client() { return true; }
 
 std::string host_of_url(const std::string& url) { return Address(url).host(); }
+
+std::string shown_url(const std::string& url) { return Address(url).shown_text(); }
 
 void require_web_address(const std::string& what, const std::string& url,
                          const std::string& example) {

@@ -17,7 +17,10 @@ WebAnswer WebClient::ask(const WebRequest&) { return {}; }
 
 bool has_web_client() { return false; }
 
-std::string host_of_url(const std::string& url) { return url; }
+// This build asks nobody, so no message names an address.
+std::string host_of_url(const std::string&) { return ""; }
+
+std::string shown_url(const std::string&) { return ""; }
 
 void require_web_address(const std::string&, const std::string&, const std::string&) {}
 

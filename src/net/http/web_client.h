@@ -86,6 +86,8 @@ bool has_web_client();  // else this build lacks libcurl
 
 // Returns the host of an address without user and password: "huggingface.co", "127.0.0.1:8188".
 std::string host_of_url(const std::string& url);
+// Returns the address itself without user and password, for messages.
+std::string shown_url(const std::string& url);
 // Throws InputError naming `what` unless it is a http or https address.
 void require_web_address(const std::string& what, const std::string& url,
                          const std::string& example = "https://huggingface.co");

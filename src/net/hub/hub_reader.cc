@@ -105,7 +105,7 @@ WebAnswer HubReader::ask_patiently(const std::function<WebRequest()>& request,
 void HubReader::refuse(const WebAnswer& answer, const HubName& name,
                        const std::string& path) const {
   const auto code = home_header(answer, "x-error-code");
-  const auto page = access_.endpoint + "/" + name.repository;
+  const auto page = shown_url(access_.endpoint + "/" + name.repository);
   const auto& repository = name.repository;
   const bool is_denied = answer.status == kUnauthorized || answer.status == kForbidden;
   if (code == "GatedRepo")

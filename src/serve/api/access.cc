@@ -136,10 +136,10 @@ void Access::check_origin(const HttpRequest& head) const {
                  "origin_not_allowed");
 }
 
-void Access::check_key(const HttpRequest& head) const {
-  if (key.empty() || is_public(head.path)) return;
-  if (is_same_secret(key_in(head.header("authorization")), key)) return;
-  throw ApiError(401, "this server asks for its API key", "invalid_api_key");
+// True also where none is asked for.
+bool Access::has_key(const HttpRequest& head) const {
+  return key.empty() || is_public(head.path) ||
+         is_same_secret(key_in(head.header("authorization")), key);
 }
 
 // Browsers always send a name, so what comes without one is no page's.
@@ -148,11 +148,13 @@ void Access::require_host(const HttpRequest& head) const {
   if (head.header("host").empty() && !may_lack_host) throw ApiError(400, "there is no Host header");
 }
 
-void Access::admit(HttpRequest& head) const {
+void Access::admit(HttpRequest& head,
+                   const std::function<bool(const HttpRequest&)>& is_open) const {
   take_prefix(head, base_path);
   check_host(head);
   check_origin(head);
-  if (head.method != "OPTIONS") check_key(head);
+  if (head.method != "OPTIONS" && !has_key(head) && !(is_open && is_open(head)))
+    throw ApiError(401, "this server asks for its API key", "invalid_api_key");
   require_host(head);
   const auto host = trusts_forwarded_host(head) ? forwarded_host(head) : head.header("host");
   if (!host.empty()) head.site = client_scheme(head) + "://" + host;

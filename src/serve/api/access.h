@@ -1,6 +1,7 @@
 // Access control, from a request's head, before its body is read.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,8 +19,10 @@ struct Access {
   // Takes the prefix off the path, and sets how the client knows the server. Throws ApiError: 403
   // for a host name or page that is not the server's own; 401 without the key. A host name can be
   // rebound to any server's address (DNS rebinding); a literal address cannot, and who has the key
-  // needs no rebinding. Health checks are answered under any name.
-  void admit(HttpRequest& head) const;
+  // needs no rebinding. Health checks are answered under any name. What `is_open` accepts needs no
+  // key.
+  void admit(HttpRequest& head,
+             const std::function<bool(const HttpRequest&)>& is_open = nullptr) const;
 
   // CORS headers that let a page in `origins` read the answer; for others only that it depends on
   // the origin.
@@ -30,7 +33,7 @@ struct Access {
   bool trusts_forwarded_host(const HttpRequest& head) const;
   void check_host(const HttpRequest& head) const;
   void check_origin(const HttpRequest& head) const;
-  void check_key(const HttpRequest& head) const;
+  bool has_key(const HttpRequest& head) const;
   void require_host(const HttpRequest& head) const;
 };
 

@@ -106,9 +106,19 @@ void Api::count(const HttpRequest& request, const ApiError& error) const {
     context_.service.metrics().request_refused(outcome);
 }
 
+// Who has no key learns nothing of what is not there.
+bool Api::is_open(const HttpRequest& head) const {
+  try {
+    const auto [route, parts] = find_route(head);
+    return route->is_open && route->is_open(context_, parts);
+  } catch (const ApiError&) {
+    return false;
+  }
+}
+
 // What is not there has no content type to judge.
 void Api::admit(HttpRequest& head) const {
-  access_.admit(head);
+  access_.admit(head, [this](const HttpRequest& request) { return is_open(request); });
   if (head.method == "OPTIONS") return;
   (void)find_route(head);
   check_content_type(head);
@@ -131,6 +141,7 @@ Api::Found Api::find_route(const HttpRequest& request) const {
     found.route = &route;
     if (route.method == request.method || is_head) return found;
     methods += (methods.empty() ? "" : ", ") + route.method;
+    if (route.method == "GET") methods += ", HEAD";
   }
   const auto shown = request.path.substr(0, 200);
   if (methods.empty()) throw ApiError(404, "there is nothing at " + shown, "not_found");

@@ -37,6 +37,9 @@ struct Route {
   std::string method, pattern;  // "/v1/jobs/{}/events"
   Handler handle;
   Asks asks = Asks::kOther;
+  // Whether the key is not asked for: the path itself is a secret. Null: it always is.
+  std::function<bool(const ApiContext& context, const std::vector<std::string>& parts)> is_open =
+      nullptr;
 };
 
 std::vector<Route> openai_routes();
@@ -71,6 +74,7 @@ class Api {
   };
   Found find_route(const HttpRequest& request) const;
   bool asks_for_pictures(const HttpRequest& request) const;
+  bool is_open(const HttpRequest& head) const;
   Answer dispatch(const HttpRequest& request) const;
 
   ApiContext context_;

@@ -5,11 +5,27 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "serve/api/take_order.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
 namespace {
+
+constexpr std::size_t kListedCharacters = 200;  // of each prompt, in lists
+constexpr std::size_t kListedHere = 16;         // jobs whose list other clients can wait for
+
+// What a job's answer shows of a prompt.
+using ShownPrompt = std::function<std::string(const std::string& prompt)>;
+
+std::string whole_prompt(const std::string& prompt) { return prompt; }
+
+std::string prompt_beginning(const std::string& prompt) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < kListedCharacters && end < prompt.size(); ++i)
+    end += decode_utf8(prompt, end).size;
+  return end == prompt.size() ? prompt : prompt.substr(0, end) + "\u2026";
+}
 
 double seconds_from(Clock::time_point from, std::optional<Clock::time_point> to) {
   return std::chrono::duration<double>(to.value_or(Clock::now()) - from).count();
@@ -46,9 +62,9 @@ void add_sampling(Json& json, const Sampling& s) {
   if (s.shift) json["shift"] = *s.shift;
 }
 
-Json request_json(const Order& order) {
+Json request_json(const Order& order, const ShownPrompt& shown) {
   const auto& r = order.request;
-  Json json = {{"prompt", r.prompts.front()},
+  Json json = {{"prompt", shown(r.prompts.front())},
                {"n", r.num_images},
                {"width", *r.width},
                {"height", *r.height},
@@ -60,16 +76,17 @@ Json request_json(const Order& order) {
   if (r.layers) json["layers"] = *r.layers;
   if (r.cfg_normalize) json["cfg_normalize"] = *r.cfg_normalize;
   add_sampling(json, r.sampling);
-  if (!order.original_prompt.empty()) json["original_prompt"] = order.original_prompt;
-  if (!r.prompts_2.empty()) json["prompt_2"] = r.prompts_2.front();
-  if (r.negative_prompt) json["negative_prompt"] = *r.negative_prompt;
+  if (!order.original_prompt.empty()) json["original_prompt"] = shown(order.original_prompt);
+  if (!r.prompts_2.empty()) json["prompt_2"] = shown(r.prompts_2.front());
+  if (r.negative_prompt) json["negative_prompt"] = shown(*r.negative_prompt);
   if (r.true_cfg != 1) json["true_cfg"] = r.true_cfg;
   if (r.adapters) json["lora"] = loras_json(*r.adapters);
   return json;
 }
 
 // `prefix` is the client's way to this server.
-Json job_json(const Service& service, const std::string& prefix, const Job& job) {
+Json job_json(const Service& service, const std::string& prefix, const Job& job,
+              const ShownPrompt& shown = whole_prompt) {
   const auto status = job.status();
   const auto left_queue = status.started ? status.started : status.finished;
   auto pictures = Json::array();
@@ -79,7 +96,7 @@ Json job_json(const Service& service, const std::string& prefix, const Job& job)
                {"state", state_name(status.state)},
                {"cancelling", status.is_cancelling && !is_final(status.state)},
                {"model", (job.order().backend ? *job.order().backend : service.backend()).model},
-               {"request", request_json(job.order())},
+               {"request", request_json(job.order(), shown)},
                {"pictures", std::move(pictures)},
                {"pictures_in", files_json(job.order().files)},
                {"seconds_queued", seconds_from(job.accepted(), left_queue)}};
@@ -96,6 +113,18 @@ Json job_json(const Service& service, const std::string& prefix, const Job& job)
   }
   if (!status.error.empty()) json["error"] = status.error;
   if (!status.warnings.empty()) json["warnings"] = status.warnings;
+  return json;
+}
+
+// A list has the beginnings of prompts: together they may be megabytes.
+Json listed_json(const Service& service, const std::string& prefix, const Job& job) {
+  bool is_cut = false;
+  auto json = job_json(service, prefix, job, [&](const std::string& prompt) {
+    auto beginning = prompt_beginning(prompt);
+    is_cut = is_cut || beginning != prompt;
+    return beginning;
+  });
+  if (is_cut) json["prompts_cut"] = true;
   return json;
 }
 
@@ -136,10 +165,15 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
 
 Answer list_jobs(const ApiContext& context, const HttpRequest& http,
                  const std::vector<std::string>&) {
-  auto jobs = Json::array();
-  for (const auto& job : context.service.jobs_of(client_of(http, http.parameter("user"))))
-    jobs.push_back(job_json(context.service, http.prefix, *job));
-  return json_answer({{"jobs", std::move(jobs)}});
+  auto jobs = context.service.jobs_of(client_of(http, http.parameter("user")));
+  const bool is_short = jobs.size() <= kListedHere;
+  auto list = [&context, prefix = http.prefix, jobs = std::move(jobs)]() -> Answer {
+    auto listed = Json::array();
+    for (const auto& job : jobs) listed.push_back(listed_json(context.service, prefix, *job));
+    return json_answer({{"jobs", std::move(listed)}});
+  };
+  if (is_short) return list();
+  return {.rest = std::move(list)};
 }
 
 Answer get_job(const ApiContext& context, const HttpRequest& http,
@@ -187,6 +221,12 @@ Answer job_events(const ApiContext& context, const HttpRequest& http,
   return {.job = std::move(job), .on_event = job_event, .after_event = std::min(number, newest)};
 }
 
+// Its address is a secret that clients may pass on: jobs' ids cannot be guessed.
+bool is_made_picture(const ApiContext& context, const std::vector<std::string>& parts) {
+  const auto job = context.service.find(parts[0]);
+  return job && number_in(parts[1], "the picture's number", "") < job->status().pictures.size();
+}
+
 Answer job_picture(const ApiContext& context, const HttpRequest& http,
                    const std::vector<std::string>& parts) {
   const auto job = job_named(context, parts[0]);
@@ -196,8 +236,8 @@ Answer job_picture(const ApiContext& context, const HttpRequest& http,
     throw ApiError(404, "the job has no such picture yet", "picture_not_found");
   if (http.method == "GET") job->mark_fetched(number);
   return {.now = {.content_type = content_type_of(job->order().form),
-                  .body = *pictures[number].file,
-                  .headers = {{"cache-control", "private, max-age=600, immutable"}}}};
+                  .headers = {{"cache-control", "private, max-age=600, immutable"}},
+                  .file = pictures[number].file}};
 }
 
 }  // namespace
@@ -208,7 +248,7 @@ std::vector<Route> jobs_routes() {
           {"GET", "/v1/jobs/{}", get_job},
           {"DELETE", "/v1/jobs/{}", cancel_job},
           {"GET", "/v1/jobs/{}/events", job_events},
-          {"GET", "/v1/jobs/{}/pictures/{}", job_picture}};
+          {"GET", "/v1/jobs/{}/pictures/{}", job_picture, Asks::kOther, is_made_picture}};
 }
 
 }  // namespace braid::serve

@@ -88,12 +88,13 @@ Answer after_enhancing(const ApiContext& context, Order order, std::shared_ptr<R
 }  // namespace
 
 std::string client_of(const HttpRequest& http, const std::string& user) {
-  return user.empty() ? http.client_address : "user " + user;
+  return user.empty() ? http.client_address : std::string(kUserPrefix) + user;
 }
 
 Answer take_order(const ApiContext& context, ClientOrder requested, AnswerTo answer) {
   auto room = context.service.reserve({.pictures = requested.order.request.num_images,
-                                       .input_bytes = requested.brought.num_bytes()});
+                                       .input_bytes = requested.brought.num_bytes(),
+                                       .client = requested.order.client});
   const bool has_pictures = !requested.brought.is_empty();
   const auto waiting = std::make_shared<Waiting<ClientOrder>>(
       Waiting<ClientOrder>::Held{std::move(requested), std::move(room)});

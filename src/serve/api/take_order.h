@@ -19,7 +19,8 @@ struct ClientOrder {
 
 using AnswerTo = std::function<Answer(const std::shared_ptr<Job>&)>;
 
-// `answer` says how the client hears of its job. Throws ApiError 429 if the queue has no room;
+// `answer` says how the client hears of its job. Throws ApiError 429 if the queue has no room, or
+// none for this client;
 // what is wrong with the pictures is found later, by the answer's `rest`, and with an enhancer by
 // its `elsewhere`: no job is made then.
 Answer take_order(const ApiContext& context, ClientOrder requested, AnswerTo answer);

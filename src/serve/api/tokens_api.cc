@@ -8,8 +8,6 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kLongestText = 1 << 17;  // bytes: 32,000 characters of any kind
-
 struct CountedPrompt {
   std::string text, second, negative;
   int max_sequence_length = 0;
@@ -39,9 +37,9 @@ Answer count_tokens(const ApiContext& context, const HttpRequest& http,
     throw ApiError(404, "this model's tokens cannot be counted", "not_found");
   const auto& info = backend.info;
   CountedPrompt counted{
-      .text = fields.text("prompt", kLongestText).value_or(""),
-      .second = fields.text("prompt_2", kLongestText).value_or(""),
-      .negative = fields.text("negative_prompt", kLongestText).value_or(""),
+      .text = fields.text("prompt", kLongestPrompt).value_or(""),
+      .second = fields.text("prompt_2", kLongestPrompt).value_or(""),
+      .negative = fields.text("negative_prompt", kLongestPrompt).value_or(""),
       .max_sequence_length = int(fields.integer({"max_sequence_length"}, 1, info.max_text_tokens)
                                      .value_or(info.max_sequence_length))};
   fields.finish();

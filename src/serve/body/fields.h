@@ -25,7 +25,8 @@ enum class UnknownFields { kRefused, kWarnedOf };
 
 class Fields {
  public:
-  // Throws ApiError if `body` is not a JSON object, repeats a key or nests deeper than 32.
+  // Throws ApiError if `body` is not a JSON object, repeats a key, nests deeper than 32 or has more
+  // than 100,000 values.
   explicit Fields(std::string_view body, UnknownFields unknown = UnknownFields::kRefused);
   // Text in a form is parsed as a number or boolean when one is asked for, also as Python's `True`
   // and `False`. `name[]` is a list, and `name[][key]` a list of objects. Throws ApiError for a

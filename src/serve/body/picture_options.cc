@@ -21,7 +21,7 @@ constexpr int kMostCovering = 16;  // times the pixels kept
 // One value per picture, or one for all; empty if absent.
 std::vector<double> one_each(Fields& fields, const char* name, std::size_t pictures) {
   auto values = fields.numbers(name);
-  if (values.size() == 1) values.resize(pictures, values.front());
+  if (values.size() == 1 && pictures > 0) values.resize(pictures, values.front());
   if (!values.empty() && values.size() != pictures)
     refuse(name, text_of("'", name, "' should be one number, or one for each picture: there are ",
                          values.size(), " for ", pictures));

@@ -1,6 +1,7 @@
 #include "serve/http/boost_messages.h"
 
 #include "base/ascii.h"
+#include "serve/http/http_date.h"
 
 namespace braid::serve {
 namespace {
@@ -11,8 +12,9 @@ void require_plain(const http::fields& head) {
   for (const auto* const name : {"host", "origin", "authorization", "content-type"})
     if (head.count(name) > 1)
       throw ApiError(400, std::string("there are several ") + name + " headers", "bad_request");
+  const auto codings = head.count(http::field::transfer_encoding);
   const auto coding = head[http::field::transfer_encoding];
-  if (!coding.empty() && !boost::beast::iequals(coding, "chunked"))
+  if (codings > 1 || (codings == 1 && !boost::beast::iequals(coding, "chunked")))
     throw ApiError(400, "the transfer encoding should be chunked alone", "bad_request");
 }
 
@@ -48,9 +50,16 @@ void read_request_query(const http::request_header<>& head, HttpRequest& request
   read_query({target.data(), target.size()}, request);
 }
 
-http::response<http::string_body> boost_response(HttpResponse response, const HttpRequest& request,
-                                                 const Headers& more) {
-  http::response<http::string_body> out(http::status(response.status), unsigned(request.version));
+// HTTP/1.0 knows no chunks: a proxy in front may have found another end (RFC 9112, section 6.1).
+bool may_go_on(const http::request<http::string_body>& request) {
+  const bool has_coding = request.count(http::field::transfer_encoding) > 0;
+  return request.keep_alive() && !(request.version() < 11 && has_coding);
+}
+
+BoostResponse boost_response(HttpResponse response, const HttpRequest& request,
+                             const Headers& more) {
+  BoostResponse out(http::status(response.status), unsigned(request.version));
+  out.set(http::field::date, http_date(std::chrono::system_clock::now()));
   if (!is_bodiless(response.status)) out.set(http::field::content_type, response.content_type);
   out.set(http::field::cache_control, "no-store");
   out.set("x-content-type-options", "nosniff");
@@ -58,7 +67,7 @@ http::response<http::string_body> boost_response(HttpResponse response, const Ht
   if (!request.id.empty()) out.set("x-request-id", request.id);
   for (const auto& [name, value] : response.headers) out.set(name, value);
   for (const auto& [name, value] : more) out.set(name, value);
-  out.body() = std::move(response.body);
+  out.body() = {.text = std::move(response.body), .file = std::move(response.file)};
   if (!is_bodiless(response.status)) out.prepare_payload();
   return out;
 }

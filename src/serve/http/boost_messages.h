@@ -8,12 +8,14 @@
 #include <boost/beast/http.hpp>
 
 #include "serve/api_error.h"
+#include "serve/http/answer_body.h"
 #include "serve/messages.h"
 
 namespace braid::serve {
 
 namespace http = boost::beast::http;
 using boost::beast::error_code;
+using BoostResponse = http::response<AnswerBody>;
 
 // Whether a client has sent something else than HTTP. After other errors it is gone or too slow.
 bool is_malformed(error_code error);
@@ -26,8 +28,11 @@ void read_request_head(const http::request_header<>& head, HttpRequest& request)
 // strangers send is not counted.
 void read_request_query(const http::request_header<>& head, HttpRequest& request);
 
+// Whether another request may follow on the connection.
+bool may_go_on(const http::request<http::string_body>& request);
+
 // The answer to `request`, with `more` headers besides its own.
-http::response<http::string_body> boost_response(HttpResponse response, const HttpRequest& request,
-                                                 const Headers& more);
+BoostResponse boost_response(HttpResponse response, const HttpRequest& request,
+                             const Headers& more);
 
 }  // namespace braid::serve

@@ -26,7 +26,6 @@ void Connection::wait_for_next() {
   stream_.expires_after(shared_.options.keep_alive);
   stream_.async_read_some(buffer_.prepare(kMostBytesAtOnce),
                           [self = shared_from_this()](error_code error, std::size_t bytes) {
-                            self->rests_since_.reset();
                             self->buffer_.commit(bytes);
                             if (!error) self->wait_for_next();
                           });
@@ -43,12 +42,14 @@ void Connection::read_head() {
   is_streaming_ = is_answered_ = has_unread_body_ = false;
   bytes_sent_ = 0;
   is_idle_ = true;
+  rests_since_ = Clock::now();
   stream_.expires_after(shared_.options.head_time);
   async_read_head(stream_, buffer_, *parser_, bound(&Connection::on_head));
 }
 
 void Connection::on_head(error_code error) {
   is_idle_ = false;
+  rests_since_.reset();
   began_ = Clock::now();
   if (error && !is_malformed(error)) return;  // gone, or too slow
   has_unread_body_ = true;
@@ -78,9 +79,9 @@ void Connection::on_head(error_code error) {
 bool Connection::claim_places() {
   if (parser_->is_done()) return true;
   const auto length = parser_->content_length();
-  const auto claimed =
-      shared_.places.claim(length ? std::optional<std::uint64_t>(*length) : std::nullopt);
-  places_ = claimed.value_or(0);
+  const auto bytes = length ? std::optional<std::uint64_t>(*length) : std::nullopt;
+  const auto claimed = shared_.places.claim(request_.client_address, bytes);
+  places_ = claimed.value_or(BodyPlaces::Held{});
   return claimed.has_value();
 }
 
@@ -117,7 +118,8 @@ void Connection::on_body(error_code error) {
 void Connection::dispatch() {
   has_unread_body_ = false;
   request_.body = std::move(parser_->get().body());
-  keeps_alive_ = parser_->get().keep_alive() && shared_.options.keep_alive.count() > 0;
+  body_bytes_ = request_.body.size();
+  keeps_alive_ = may_go_on(parser_->get()) && shared_.options.keep_alive.count() > 0;
   stream_.expires_never();
   if (request_.body.size() <= kReadHere) return answer_with(shared_.api.handle(request_));
   answer_aside(shared_.aside.threads.get_executor(),
@@ -141,6 +143,7 @@ void Connection::answer_with(Answer answer) {
   }
   answer_ = std::move(answer);
   release_places();
+  shared_.aside.give_back_after(std::exchange(body_bytes_, 0));
   if (!answer_.job) return send(std::move(answer_.now));
   if (request_.method == "HEAD") return send({.content_type = kEventStream});
   wait_for_job();
@@ -170,8 +173,8 @@ void Connection::fail(const ApiError& error) {
 void Connection::refuse(const ApiError& error) {
   shared_.api.count(request_, error);
   has_unread_body_ = !parser_->is_done();
-  const bool may_go_on = error.status != 400 && shared_.options.keep_alive.count() > 0;
-  keeps_alive_ = may_go_on && !has_unread_body_ && parser_->get().keep_alive();
+  const bool was_understood = error.status != 400 && shared_.options.keep_alive.count() > 0;
+  keeps_alive_ = was_understood && !has_unread_body_ && may_go_on(parser_->get());
   send(error_response(error));
 }
 
@@ -189,7 +192,7 @@ void Connection::send(HttpResponse response) {
   auto& out = response_.emplace(boost_response(std::move(response), request_, more));
   out.keep_alive(keeps_alive_);
   bytes_sent_ = out.body().size();
-  if (request_.method == "HEAD") out.body().clear();
+  if (request_.method == "HEAD") out.body() = {};
   allow_time_to_write(out.body().size());
   is_writing_ = true;
   http::async_write(stream_, *response_,
@@ -266,7 +269,7 @@ void Connection::on_watched(error_code error) {
     return;
   }
   if (!error && buffer_.size() < kMostBytesAhead) return watch_client();
-  if (error == net::error::eof && !parser_->get().keep_alive()) return watch_for_reset();
+  if (error == net::error::eof && !may_go_on(parser_->get())) return watch_for_reset();
   leave();
 }
 

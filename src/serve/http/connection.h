@@ -39,7 +39,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void stop_waiting() {
     if (waits_elsewhere_ && answer_.when_gone) answer_.when_gone();
   }
-  // When it began to wait for a next request; nothing otherwise.
+  // When it began to wait for a request, whose head has not come; nothing otherwise.
   std::optional<Clock::time_point> rests_since() const { return rests_since_; }
 
  private:
@@ -48,7 +48,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_head(error_code error);
   void fill_request();
   bool claim_places();
-  void release_places() { shared_.places.release(std::exchange(places_, 0)); }
+  void release_places() { shared_.places.release(std::exchange(places_, {})); }
   void read_body();
   void on_body(error_code error);
   void fail(const ApiError& error);
@@ -101,14 +101,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<http::request_parser<http::string_body>> parser_;
   HttpRequest request_;
   Answer answer_;
-  std::optional<http::response<http::string_body>> response_;
+  std::optional<BoostResponse> response_;
   std::string piece_;  // being written
   std::shared_ptr<void> subscription_;
   Clock::time_point began_;
   std::optional<Clock::time_point> lingers_until_, rests_since_;
-  std::size_t bytes_sent_ = 0;
+  std::size_t body_bytes_ = 0, bytes_sent_ = 0;
   std::uint64_t last_event_ = 0, discarded_ = 0;
-  int places_ = 0;  // held of the shared ones
+  BodyPlaces::Held places_;
   bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, has_unread_body_ = false;
   bool waits_elsewhere_ = false;
   bool is_watching_ = false, is_answered_ = false, is_writing_ = false;  // or made aside

@@ -4,10 +4,13 @@
 #include <array>
 #include <charconv>
 
+#include "serve/http/http_date.h"
+
 namespace braid::serve {
 
 std::string stream_head(const std::string& request_id, const Headers& more, StreamEnd end) {
   std::string head = std::string("HTTP/1.1 200 OK\r\ncontent-type: ") + kEventStream + "\r\n";
+  head += "date: " + http_date(std::chrono::system_clock::now()) + "\r\n";
   head += "cache-control: no-store\r\nx-accel-buffering: no\r\nx-content-type-options: nosniff\r\n";
   head += "x-request-id: " + request_id + "\r\n";
   for (const auto& [name, value] : more) head += name + ": " + value + "\r\n";

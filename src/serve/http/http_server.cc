@@ -117,7 +117,7 @@ void HttpServer::Listener::accept() {
   });
 }
 
-// The connection that has waited longest for its next request. False if none does.
+// The connection that has waited longest for a request. False if none does.
 bool HttpServer::Listener::close_one_between_requests() {
   Connection* longest = nullptr;
   for (auto* const one : shared_.connections)

@@ -7,6 +7,7 @@
 #include <boost/asio.hpp>
 #include <set>
 
+#include "base/free_memory.h"
 #include "serve/http/body_places.h"
 #include "serve/http/http_server.h"
 
@@ -20,6 +21,12 @@ struct Aside {
   boost::asio::thread_pool threads{3};
   boost::asio::strand<boost::asio::thread_pool::executor_type> one_by_one{threads.get_executor()};
   boost::asio::thread_pool waiting{4};  // for other machines
+
+  // Returns what a long body left in the heap to the system, behind the pictures that are decoded.
+  void give_back_after(std::size_t body_bytes) {
+    if (body_bytes >= kLongBody) boost::asio::post(one_by_one, give_back_free_memory);
+  }
+  static constexpr std::size_t kLongBody = 4 << 20;
 };
 
 // Only the server's thread uses it, except for the count.

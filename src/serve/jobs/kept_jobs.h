@@ -19,12 +19,22 @@ class KeptJobs {
   void add(const std::shared_ptr<Job>& job) { jobs_[job->id()] = job; }
   std::shared_ptr<Job> find(const std::string& id) const;                        // null if unknown
   std::vector<std::shared_ptr<Job>> of_client(const std::string& client) const;  // oldest first
-  // Drops finished jobs, oldest first, that are too old or, with later ones, exceed the limits.
+  // Drops ended jobs that are too old. Of too many, those without pictures go first, then those of
+  // the client that has most, each time the oldest one; of too large ones, those of the client
+  // whose pictures take most.
   void forget_old();
   // Whether a client may still fetch a picture finished a moment ago.
   bool has_unfetched() const;
 
  private:
+  struct Ended {
+    Clock::time_point when;
+    std::size_t bytes = 0;
+    std::shared_ptr<Job> job;
+  };
+  std::vector<Ended> ended() const;
+  std::optional<std::size_t> next_to_forget(const std::vector<Ended>& ended) const;
+
   KeepLimits limits_;
   std::map<std::string, std::shared_ptr<Job>> jobs_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "braid/braid.h"
@@ -11,6 +12,9 @@
 namespace braid::serve {
 
 struct Backend;
+
+// Begins the names of clients that are users; no address begins so.
+constexpr std::string_view kUserPrefix = "user ";
 
 struct Order {
   const Backend* backend = nullptr;        // the model's; null: the first one

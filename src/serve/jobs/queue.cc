@@ -8,24 +8,50 @@ namespace {
 // A clip is one picture here, as it is where room is reserved before its frames are known.
 Room room_of(const Job& job) { return {job.order().request.num_images, job.num_input_bytes()}; }
 
-}  // namespace
-
-bool Queue::has_room(Room wanted) const {
-  const auto all = used();
-  return all.pictures + wanted.pictures <= max_pictures_ &&
-         all.input_bytes + wanted.input_bytes <= max_input_bytes_;
+void add_room(Room& sum, const Room& more) {
+  sum.pictures += more.pictures;
+  sum.input_bytes += more.input_bytes;
 }
 
-bool Queue::reserve(Room wanted) {
-  if (!has_room(wanted)) return false;
-  reserved_.pictures += wanted.pictures;
-  reserved_.input_bytes += wanted.input_bytes;
+bool has_space(const Room& wanted, const Room& used, const Room& most) {
+  return used.pictures + wanted.pictures <= most.pictures &&
+         used.input_bytes + wanted.input_bytes <= most.input_bytes;
+}
+
+}  // namespace
+
+bool Queue::has_room(const Room& wanted) const { return has_space(wanted, used(), most_); }
+
+Room Queue::share() const {
+  return {.pictures = most_.pictures * 3 / 4, .input_bytes = most_.input_bytes / 4 * 3};
+}
+
+void Queue::meet(const std::string& client) {
+  if (first_client_.empty()) first_client_ = client;
+  is_shared_ = is_shared_ || client != first_client_;
+}
+
+// Who names a user has others beside it. An address alone may be a proxy's, before all clients, or
+// that of the only one.
+bool Queue::has_share_for(const Room& wanted) const {
+  if (!is_shared_ && !wanted.client.starts_with(kUserPrefix)) return true;
+  const auto held = used_by(wanted.client);
+  return held.pictures == 0 || has_space(wanted, held, share());
+}
+
+bool Queue::reserve(const Room& wanted) {
+  meet(wanted.client);
+  if (!has_room(wanted) || !has_share_for(wanted)) return false;
+  add_room(reserved_[wanted.client], wanted);
   return true;
 }
 
-void Queue::release(Room reserved) {
-  reserved_.pictures -= reserved.pictures;
-  reserved_.input_bytes -= reserved.input_bytes;
+void Queue::release(const Room& reserved) {
+  const auto it = reserved_.find(reserved.client);
+  if (it == reserved_.end()) return;
+  it->second.pictures -= reserved.pictures;
+  it->second.input_bytes -= reserved.input_bytes;
+  if (it->second.pictures == 0) reserved_.erase(it);
 }
 
 bool Queue::push(const std::shared_ptr<Job>& job) {
@@ -69,13 +95,20 @@ int Queue::num_jobs() const {
 }
 
 Room Queue::used() const {
-  auto used = reserved_;
+  Room used;
+  for (const auto& [client, reserved] : reserved_) add_room(used, reserved);
   for (const auto& line : lines_)
-    for (const auto& job : line.jobs) {
-      const auto [pictures, input_bytes] = room_of(*job);
-      used.pictures += pictures;
-      used.input_bytes += input_bytes;
-    }
+    for (const auto& job : line.jobs) add_room(used, room_of(*job));
+  return used;
+}
+
+Room Queue::used_by(const std::string& client) const {
+  Room used;
+  const auto it = reserved_.find(client);
+  if (it != reserved_.end()) add_room(used, it->second);
+  for (const auto& line : lines_)
+    if (line.client == client)
+      for (const auto& job : line.jobs) add_room(used, room_of(*job));
   return used;
 }
 

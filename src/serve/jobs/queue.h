@@ -1,5 +1,6 @@
 // Waiting jobs, bounded by the pictures to make and by the bytes of input pictures. Clients take
-// turns, so that one with many jobs does not keep the others waiting. Not thread-safe.
+// turns, so that one with many jobs does not keep the others waiting, and leave room for each
+// other. Not thread-safe.
 #pragma once
 
 #include <list>
@@ -8,22 +9,25 @@
 
 namespace braid::serve {
 
-// What a job takes of the queue.
+// What a job takes of the queue, and for whom.
 struct Room {
   int pictures = 0;
   std::size_t input_bytes = 0;  // of the pictures that it brings
+  std::string client = {};      // as of Order; empty if it is not known yet
 };
 
 class Queue {
  public:
   Queue(int max_pictures, std::size_t max_input_bytes)
-      : max_pictures_(max_pictures), max_input_bytes_(max_input_bytes) {}
+      : most_{.pictures = max_pictures, .input_bytes = max_input_bytes} {}
 
-  bool has_room(Room wanted) const;
-  // Keeps room for a job whose pictures are still being read. False if there is none.
-  bool reserve(Room wanted);
-  void release(Room reserved);
-  // False if there is no room.
+  // Whether the queue has it, whoever wants it.
+  bool has_room(const Room& wanted) const;
+  // Keeps room for a job whose pictures are still being read. False if there is none, or if its
+  // client would hold more than its share. A client that holds nothing may take what there is.
+  bool reserve(const Room& wanted);
+  void release(const Room& reserved);
+  // False if there is no room. A client's share was judged when it reserved its room.
   bool push(const std::shared_ptr<Job>& job);
   // The oldest job of the client whose turn it is; null if none waits.
   std::shared_ptr<Job> pop();
@@ -32,7 +36,10 @@ class Queue {
 
   int num_jobs() const;
   Room used() const;  // by jobs and reservations
-  bool has_reservations() const { return reserved_.pictures > 0; }
+  Room used_by(const std::string& client) const;
+  // The most that one client holds of a queue that others use: three quarters.
+  Room share() const;
+  bool has_reservations() const { return !reserved_.empty(); }
   // Lists the jobs in the order in which they start.
   std::vector<std::shared_ptr<Job>> in_order() const;
 
@@ -42,10 +49,14 @@ class Queue {
     std::deque<std::shared_ptr<Job>> jobs;
   };
 
-  int max_pictures_;
-  std::size_t max_input_bytes_;
-  Room reserved_;
-  std::list<Line> lines_;  // of waiting clients; the first one is next
+  void meet(const std::string& client);
+  bool has_share_for(const Room& wanted) const;
+
+  Room most_;
+  std::map<std::string, Room> reserved_;  // by client
+  std::list<Line> lines_;                 // of waiting clients; the first one is next
+  std::string first_client_;              // that ever asked
+  bool is_shared_ = false;                // another client has asked, too
 };
 
 }  // namespace braid::serve

@@ -37,11 +37,14 @@ const acts = {
   seed: ({ settings }) => useSeed(settings.seed ?? ""),
 };
 
-// `current` resolves to { id, blob, settings }; `before` is called with the act's name first.
+// `current` resolves to { id, blob, settings }; `before` is called with the act's name first. A double
+// click acts once, and so do clicks while an act is under way.
 export function offerActions(toolbar, current, before = () => {}) {
+  let isActing = false;
   toolbar.addEventListener("click", async (event) => {
     const act = event.target.closest("[data-act]")?.dataset.act;
-    if (!act) return;
+    if (!act || isActing || event.detail > 1) return;
+    isActing = true;
     try {
       const picture = await current();
       if (!picture) return;
@@ -51,6 +54,8 @@ export function offerActions(toolbar, current, before = () => {}) {
     } catch (error) {
       before(act);
       complain(error.message);
+    } finally {
+      isActing = false;
     }
   });
 }

@@ -37,6 +37,7 @@ const idsOf = (job) => job.pictures.map((_, number) => `${job.id}/${number}`);
 async function follow(job) {
   if (jobs.has(job.id)) return;
   if (isOver(job.state) && (await Promise.all(idsOf(job).map(isKept))).every(Boolean)) return;
+  if (job.prompts_cut) job = await askJson(`v1/jobs/${job.id}`);  // lists have their beginnings
   if (jobs.has(job.id)) return;
   const one = { job, row: rowOf(job), told: null, notices: new Set(job.warnings) };
   jobs.set(job.id, one);
@@ -106,7 +107,7 @@ function placeOf({ jobs_before, seconds_until_start }) {
 }
 
 function showState(one, job) {
-  one.job = { ...one.job, ...job };
+  one.job = { ...one.job, ...job, request: one.job.request };  // which a list may have cut
   one.state = job.cancelling ? "cancelling" : job.state === "queued" ? `waiting, ${placeOf(job)}`
     : job.state === "running" ? one.state?.startsWith("step") ? one.state : "running" : job.state;
   showWorking();

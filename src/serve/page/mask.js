@@ -1,4 +1,5 @@
 // Paints a mask over a picture. Strokes are kept as drawn, so each can be undone.
+import { closeOnBack, showDialog } from "./back.js";
 import { $ } from "./dom.js";
 import { touch } from "./gestures.js";
 
@@ -28,7 +29,7 @@ export async function openMask(picture, earlier) {
   $("brush-size").max = Math.max(image.naturalWidth, image.naturalHeight) / 2;
   $("brush-size").value = Math.max(image.naturalWidth, image.naturalHeight) / 12;
   choose("brush");
-  $("paint").showModal();
+  showDialog($("paint"));
   fit();
   repaint();
   $("mask").focus();
@@ -234,6 +235,7 @@ $("use-mask").addEventListener("click", async () => {
   finish(file);
 });
 $("cancel-mask").addEventListener("click", () => $("paint").close("cancelled"));
+closeOnBack($("paint"));
 $("paint").addEventListener("close", () => {
   stroke = null;
   if ($("paint").returnValue !== "used") finish(undefined);

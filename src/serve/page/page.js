@@ -5,7 +5,7 @@ import { beginForm, fillFrom, fillRemembered, focusField, isSameOffer, offered, 
 import { openGallery } from "./gallery.js";
 import { begin, followMine, refreshPlaces, whenLost } from "./jobs.js";
 import { order } from "./orders.js";
-import { missing, pictureFields, takePicture } from "./pictures.js";
+import { leftOut, missing, pictureFields, takePictures, takesSeveral, uses } from "./pictures.js";
 import { reach, unreachable } from "./server.js";
 import { settingsOf } from "./settings.js";
 
@@ -63,13 +63,21 @@ function sayStatus(status) {
 
 // ---- orders
 
+// The button is not disabled meanwhile: it would lose the keyboard's focus.
+let isOrdering = false;
+function setOrdering(isOn) {
+  isOrdering = isOn;
+  $("make").setAttribute("aria-disabled", isOn);
+}
+
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
+  if (isOrdering) return;
   clearMessages();
   if (!offered()) return;
   const settings = settingsOfForm();
   rememberForm();
-  $("make").disabled = true;
+  setOrdering(true);
   try {
     if (missing()) throw new Error(missing());
     await begin(await order(settings, await pictureFields()));
@@ -78,7 +86,7 @@ $("form").addEventListener("submit", async (event) => {
     complain(error.message);
     focusField(error.param);
   } finally {
-    $("make").disabled = false;
+    setOrdering(false);
   }
 });
 whenOrdered(begin);
@@ -91,15 +99,21 @@ $("form").addEventListener("keydown", (event) => {
 
 // ---- dropped and pasted files
 
-// Restores the settings of a picture that Braid made; else the model uses the picture, if it can.
-async function takeFile(file) {
+// Restores the settings of a picture that Braid made; else the model uses the picture, if it can. Several
+// pictures are used, if the model can use several. What is left out is said.
+async function takeFiles(files) {
   clearMessages();
-  const isPicture = file.type.startsWith("image/");
-  const settings = isPicture ? await settingsOf(file).catch(() => ({})) : {};
+  const pictures = files.filter(({ type }) => type.startsWith("image/"));
+  const left = files.filter((file) => !pictures.includes(file)).map(({ name }) => `${name || "this"} is not a picture`);
   try {
+    const settings = pictures.length && !(pictures.length > 1 && takesSeveral())
+      ? await settingsOf(pictures[0]).catch(() => ({})) : {};
+    let names = pictures.slice(1).map(({ name }) => name);
     if (settings.prompt !== undefined) await fillFrom(settings);
-    else if (!isPicture) complain(`${file.name || "this"} is not a picture`);
-    else if (!await takePicture(file, file.name)) complain("this picture has no Braid settings");
+    else if (pictures.length && !uses().length) left.push("this picture has no Braid settings");
+    else if (pictures.length) names = await takePictures(pictures);
+    if (names.length) left.push(leftOut(names));
+    if (left.length) complain(left.join("; "));
   } catch (error) {
     complain(error.message);
   }
@@ -118,15 +132,15 @@ addEventListener("drop", (event) => {
   if (!hasFiles(event)) return;
   event.preventDefault();
   document.body.classList.remove("dropping");
-  if (event.dataTransfer.files[0]) takeFile(event.dataTransfer.files[0]);
+  if (event.dataTransfer.files.length) takeFiles([...event.dataTransfer.files]);
 });
 // Office programs put a picture of the text beside it: in a field the text is meant.
 addEventListener("paste", (event) => {
-  const file = [...event.clipboardData.files].find(({ type }) => type.startsWith("image/"));
+  const files = [...event.clipboardData.files].filter(({ type }) => type.startsWith("image/"));
   const isText = event.target.matches?.("input, textarea") && event.clipboardData.types.includes("text/plain");
-  if (!file || isText) return;
+  if (!files.length || isText) return;
   event.preventDefault();
-  takeFile(file);
+  takeFiles(files);
 });
 
 openGallery().catch((error) => complain(`this browser cannot show the gallery: ${error.message}`));

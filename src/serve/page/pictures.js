@@ -43,19 +43,25 @@ const netOf = (i) => taken.controlnets[taken.controlnets.length === 1 ? 0 : i];
 
 const read = (blob, name) => readPictureFile(blob, name);
 export const startFrom = async (blob, name) => setInit(await read(blob, name));
-export const lookAt = async (blob, name) => addReferences([await read(blob, name)]);
-export const follow = async (blob, name) => addControls([await read(blob, name)]);
+export const lookAt = async (blob, name) => sayLeftOut(addReferences([await read(blob, name)]));
+export const follow = async (blob, name) => sayLeftOut(addControls([await read(blob, name)]));
 export async function paintOn(blob, name) {
   await startFrom(blob, name);
   await paintMask();
 }
 
-// True if the model can use the picture.
-export async function takePicture(blob, name) {
-  const [first] = uses();
-  if (!first) return false;
-  await { start: startFrom, look: lookAt, follow }[first](blob, name);
-  return true;
+export const takesSeveral = () => taken !== null && (taken.references > 1 || mostControls() > 1);
+export const leftOut = (names) => `left out, as there is no room for more pictures: ${names.join(", ")}`;
+
+// Uses the files as the model can: several of them, if it looks at or follows several. Resolves to the names
+// of those that are left out.
+export async function takePictures(files) {
+  const ofSeveral = taken.references > 1 ? "look" : "follow";
+  const use = files.length > 1 && takesSeveral() ? ofSeveral : uses()[0];
+  if (use === "start") await startFrom(files[0], files[0].name);
+  if (use === "start") return files.slice(1).map(({ name }) => name);
+  const pictures = await readAll(files);
+  return use === "look" ? addReferences(pictures) : addControls(pictures);
 }
 
 // A sentence if something is missing from the job's form, else "".
@@ -114,15 +120,30 @@ function setMask(picture) {
   showAll();
 }
 
+// The first of the new pictures that fit, behind the newest of the old ones that they leave room for, and the
+// names of the others. A single picture is replaced without a word.
+function fitted(old, added, most) {
+  const first = added.slice(0, most);
+  const fit = [...old.slice(Math.max(0, old.length + first.length - most)), ...first];
+  const out = [...(most > 1 ? old : []), ...added].filter((one) => !fit.includes(one));
+  return { fit, out: out.map(({ name }) => name) };
+}
+const sayLeftOut = (names) => names.length && complain(leftOut(names));
+
+// These two return the names of the pictures that have no room.
 function addControls(pictures) {
-  controls = [...controls, ...pictures.map((one) => ({ scale: 1, from: 0, to: 1, mode: 0, ...one }))].slice(-mostControls());
+  const { fit, out } = fitted(controls, pictures.map((one) => ({ scale: 1, from: 0, to: 1, mode: 0, ...one })), mostControls());
+  controls = fit;
   showAll();
+  return out;
 }
 
 function addReferences(pictures) {
-  references = [...references, ...pictures.map((one) => ({ scale: 1, ...one }))].slice(-taken.references);
+  const { fit, out } = fitted(references, pictures.map((one) => ({ scale: 1, ...one })), taken.references);
+  references = fit;
   showAll();
   if (limits.layers && references.length) onInit(references[0].width, references[0].height);  // layers have its shape
+  return out;
 }
 
 function useDefaultStrength() {
@@ -161,6 +182,7 @@ function showList(id, pictures, what, numbersOf) {
     const remove = button("Remove", `Remove ${what} ${i + 1}`, () => {
       pictures.splice(i, 1);
       showAll();
+      $(`${id}-file`).focus();  // this button is gone
     });
     const note = make("p", { className: "hint", textContent: textOfNote(picture) });
     note.hidden = !note.textContent;
@@ -176,6 +198,7 @@ function numberOf(picture, { name, text, ...range }, what) {
 
 function show(id, picture, text) {
   const image = $(`${id}-picture`), note = $(`${id}-note`);
+  if (!picture && document.activeElement === $(`${id}-remove`)) $(`${id}-file`).focus();
   image.hidden = $(`${id}-remove`).hidden = !picture;
   image.alt = picture ? text : "";
   showBlob(image, picture?.blob);
@@ -187,18 +210,22 @@ function show(id, picture, text) {
 
 const attempt = (work) => work.catch((error) => complain(error.message));
 
-async function chosenFiles(input) {
-  const files = [...input.files], pictures = [];
-  input.value = "";  // allows choosing the same file again
+async function readAll(files) {
+  const pictures = [];
   for (const file of files) pictures.push(await read(file, file.name));
   return pictures;
+}
+function chosenFiles(input) {
+  const files = [...input.files];
+  input.value = "";  // allows choosing the same file again
+  return readAll(files);
 }
 const onFiles = (id, act) => $(id).addEventListener("change", (event) =>
   attempt(chosenFiles(event.target).then((pictures) => pictures.length && act(pictures))));
 onFiles("init-file", ([one]) => setInit(one));
 onFiles("mask-file", ([one]) => setMask(one));
-onFiles("controls-file", addControls);
-onFiles("references-file", addReferences);
+onFiles("controls-file", (pictures) => sayLeftOut(addControls(pictures)));
+onFiles("references-file", (pictures) => sayLeftOut(addReferences(pictures)));
 $("init-remove").addEventListener("click", () => setInit(null));
 $("mask-remove").addEventListener("click", () => setMask(null));
 $("strength").addEventListener("input", () => ($("strength-shown").textContent = $("strength").value));

@@ -7,6 +7,9 @@ import { readSettings } from "./settings.js";
 let finished = null;  // the newest picture: { id, blob, settings }
 
 function showPicture(blob, prompt, isRough) {
+  // The keyboard's user is not left on a button that a preview disables or hides.
+  const isHeld = [$("enlarge"), $("picture-actions")].some((one) => one.contains(document.activeElement));
+  if (isRough && isHeld) $("result").focus({ preventScroll: true });
   showBlob($("picture"), blob);
   $("picture").alt = isRough ? `Preview of: ${prompt}` : prompt || "a picture without a prompt";
   $("picture").className = isRough ? "rough" : "";

@@ -50,10 +50,11 @@ function askForKey(refused) {
 
 export const isOver = (state) => ["done", "failed", "cancelled"].includes(state);
 
+// An event's data may have an `id` as well: the job's.
 function eventOf(block) {
   const event = Object.fromEntries(block.split("\n").filter((line) => !line.startsWith(":"))
     .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
-  return event.event ? { name: event.event, id: event.id, ...JSON.parse(event.data) } : null;
+  return event.event ? { ...JSON.parse(event.data), name: event.event, id: event.id } : null;
 }
 
 // The events of one connection.
@@ -69,6 +70,9 @@ async function* eventsOfStream(body) {
   }
 }
 
+// Asking again would not help, unless there were too many requests.
+const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 408 && status !== 429;
+
 // The events of a job, resumed across broken connections.
 export async function* eventsOf(id) {
   let last = 0;
@@ -82,7 +86,7 @@ export async function* eventsOf(id) {
         if (isOver(event.name)) return;
       }
     } catch (error) {
-      if (error.status === 404) throw error;
+      if (isRefusal(error)) throw error;
     }
     ++failures;
     await new Promise((resolve) => setTimeout(resolve, 500 * failures));

@@ -50,7 +50,7 @@ async function settingsByServer(file) {
 // What the text tells of the server and of the picture: no request has such fields.
 const informational = new Set(["software", "layer", "original_prompt", "dp", "cfg", "pp", "ring", "ulysses", "tp", "shares",
   "collectives", "dtype", "quantize", "quantize_text", "quantize_skip", "cache", "cache_limit", "cache_polynomial",
-  "components", "text_encoder_file", "vae_file", "vae_tiling", "redux"]);
+  "components", "text_encoder_file", "vae_file", "vae_tiling", "redux", "lora_mode"]);
 
 // True for what a request asks for. Names of another form were added by other programs.
 export const isSetting = (name) =>

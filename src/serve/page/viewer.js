@@ -1,5 +1,6 @@
 // A picture in full: zoom by wheel, keys, double click and pinch; arrows lead to its neighbours.
 import { offerActions } from "./actions.js";
+import { closeOnBack, showDialog } from "./back.js";
 import { $, make, showBlob } from "./dom.js";
 import { touch } from "./gestures.js";
 
@@ -95,12 +96,18 @@ async function show() {
   showBlob(image, blob ?? new Blob([card.thumbnail], { type: "image/jpeg" }));
   image.alt = card.settings.prompt || "a picture without a prompt";
   $("shown-title").textContent = cards.length > 1 ? `Picture ${at + 1} of ${cards.length}` : "Picture";
-  $("earlier").disabled = at === 0;
-  $("later").disabled = at === cards.length - 1;
+  disable("earlier", at === 0);
+  disable("later", at === cards.length - 1);
   showText(card);
   isFitted = true;
   await image.decode().catch(() => {});
   place();
+}
+
+// A disabled button loses the focus, and the dialog its keys.
+function disable(id, isDisabled) {
+  if (isDisabled && document.activeElement === $(id)) stage.focus();
+  $(id).disabled = isDisabled;
 }
 
 function showText({ settings }) {
@@ -125,7 +132,7 @@ export function openViewer(all, card, functions) {
   at = cards.indexOf(card);
   uses = functions;
   opener = document.activeElement;
-  $("shown").showModal();
+  showDialog($("shown"));
   stage.focus();
   show();
 }
@@ -156,6 +163,7 @@ $("forget").addEventListener("click", () => {
   $("shown").close();
   uses.remove(card);
 });
+closeOnBack($("shown"));
 $("shown").addEventListener("close", () => {
   showBlob(image, null);
   shown = null;

@@ -53,6 +53,34 @@ TEST_F(StopSignalsTest, EndItAtOnceWhenTheyComeTwice) {
   EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGINT), testing::_);
 }
 
+// As where it writes to a log that nobody reads.
+void hang() { wait(std::chrono::seconds(20)); }
+
+TEST_F(StopSignalsTest, EndItAtOnceThoughACallbackHangs) {
+  const auto body = [] {
+    const StopSignals signals(std::chrono::hours(1));
+    std::atomic<bool> is_asked = false;
+    const std::stop_callback on_stop(signals.token(), [&] { is_asked = true, hang(); });
+    ::kill(::getpid(), SIGTERM);
+    while (!is_asked) wait(milliseconds(1));
+    ::kill(::getpid(), SIGTERM);
+    hang();
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGTERM), testing::_);
+}
+
+TEST_F(StopSignalsTest, EndAProgramWhoseCallbackHangs) {
+  const auto body = [] {
+    const StopSignals signals(milliseconds(50));
+    const std::stop_callback on_stop(signals.token(), hang);
+    ::kill(::getpid(), SIGTERM);
+    hang();
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGTERM), testing::_);
+}
+
 TEST_F(StopSignalsTest, LetAFileBeWrittenToItsEnd) {
   const auto body = [] {
     StopSignals signals(milliseconds(1));

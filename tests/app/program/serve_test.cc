@@ -141,6 +141,51 @@ TEST_F(Serve, CutsLongWorkShortAfterItsTime) {
   EXPECT_THAT(finished.err, HasSubstr("state=cancelled"));
 }
 
+// More than a pipe holds, 64 KiB.
+class ServeUnread : public Serve {
+ protected:
+  static constexpr std::size_t kRequests = 100;
+
+  void fill_log() const {
+    const std::string path(900, 'a');
+    for (std::size_t i = 0; i < kRequests; ++i)
+      EXPECT_THAT(ask("GET /" + path), HasSubstr("error"));
+  }
+};
+
+TEST_F(ServeUnread, GoesOnWhereNobodyReadsItsLog) {
+  start();
+  fill_log();
+  EXPECT_THAT(ask("GET /livez"), HasSubstr("alive"));
+  EXPECT_EQ(pictures_for(R"({"prompt": "a", "size": "32x32", "steps": 1})").size(), 1u);
+  const auto finished = stop();
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, testing::EndsWith("event=stopped\n"));
+  std::size_t num_logged = 0;
+  for (auto at = finished.err.find("status=404"); at != std::string::npos;
+       at = finished.err.find("status=404", at + 1))
+    ++num_logged;
+  EXPECT_EQ(num_logged, kRequests) << "no line is lost that this reader takes late";
+}
+
+TEST_F(ServeUnread, EndsWhereNobodyReadsItsLog) {
+  start();
+  fill_log();
+  server_->send(SIGTERM);
+  EXPECT_EQ(server_->finish_unread().exit_code, 0);
+}
+
+TEST_F(ServeUnread, EndsAtOnceAtTheSecondSignal) {
+  start({"--drain", "600"});
+  ask("POST /v1/jobs", R"({"prompt": "a", "n": 10, "steps": 200, "size": "512x512"})");
+  fill_log();
+  server_->send(SIGTERM);
+  while (ask("GET /readyz").find("draining") == std::string::npos) {
+  }
+  server_->send(SIGTERM);
+  EXPECT_EQ(server_->finish_unread().exit_code, 128 + SIGTERM);
+}
+
 TEST_F(Serve, KeepsPromptsOutOfItsLog) {
   start();
   pictures_for(R"({"prompt": "my secret", "size": "32x32", "steps": 1})");

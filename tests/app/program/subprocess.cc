@@ -162,6 +162,12 @@ Finished Subprocess::finish() {
   return finished_;
 }
 
+Finished Subprocess::finish_unread() {
+  siginfo_t info{};
+  EXPECT_EQ(::waitid(P_PID, id_t(pid_), &info, WEXITED | WNOWAIT), 0);
+  return finish();
+}
+
 Finished run_braid(std::vector<std::string> arguments, const std::filesystem::path& folder) {
   return Subprocess({.arguments = std::move(arguments), .folder = folder}).finish();
 }
