@@ -88,6 +88,7 @@ def draws_what_was_written(browser, chat, prompt, folder):
     assert text(browser, "shown-prompt") == ANSWER and said["original prompt"] == prompt, said
     browser.screenshot(folder / f"enhanced-{browser.engine}.png")
     browser.run("document.getElementById('shown').close()")
+    browser.wait_until("!history.state?.isDialog")  # to go back takes a moment, and would load the page again
     assert value(browser, "prompt") == prompt, "the user's own words stay in the form"
     browser.refresh()
     browser.wait_until("!document.getElementById('make').disabled")

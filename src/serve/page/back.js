@@ -41,5 +41,6 @@ addEventListener("popstate", () => {
   dialog?.close();
 });
 
-// A page that is loaded again has the entry, but no dialog.
-if (isOurs()) history.back();
+// A page that is loaded again has the entry, but no dialog. It becomes one more of the page's own: to
+// go back would load the page again in WebKit.
+if (isOurs()) history.replaceState(null, "");
