@@ -43,10 +43,11 @@ def parts_of(address):
 
 
 def key_headers():
-    """None without a key. What is refused of it is not shown."""
-    key = os.environ.get("BRAID_API_KEY", "").strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise Refused("BRAID_API_KEY should be ASCII without spaces or line breaks")
+    """The first line is the key, as for the server; none without one. What is refused of it is not shown."""
+    lines = os.environ.get("BRAID_API_KEY", "").removeprefix("\ufeff").splitlines()
+    key = lines[0].strip() if lines else ""
+    if not key.isascii() or not key.isprintable():
+        raise Refused("BRAID_API_KEY should have printable ASCII characters alone")
     return {"authorization": f"Bearer {key}"} if key else {}
 
 

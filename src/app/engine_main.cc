@@ -1,6 +1,8 @@
 #include "app/engine_main.h"
 
 #include <c10/util/Exception.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <iostream>
 
@@ -12,6 +14,7 @@
 #include "app/print/failure.h"
 #include "app/print/standard_output.h"
 #include "base/cpu.h"
+#include "base/error.h"
 #include "comm/fate.h"
 
 namespace braid {
@@ -57,6 +60,13 @@ int run(int argc, char** argv, bool& is_verbose) {
   return generate(flags, began);
 }
 
+// A reader of standard error that has stalled does not keep the program from ending.
+void complain(const std::string& text) {
+  constexpr int kPatience = 2000;  // milliseconds
+  pollfd end{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&end, 1, kPatience) != 0) std::cerr << text;
+}
+
 // The first rank speaks for all ranks, except those that never reached it.
 int run_or_complain(int argc, char** argv) {
   bool is_verbose = false;
@@ -68,8 +78,9 @@ int run_or_complain(int argc, char** argv) {
       let_first_rank_end();
       return failure.exit_code;
     }
-    std::cerr << "braid: " << name_of_rank() << failure.sentence << '\n';
-    if (is_verbose && !failure.details.empty()) std::cerr << failure.details << '\n';
+    auto text = text_of("braid: ", name_of_rank(), failure.sentence, "\n");
+    if (is_verbose && !failure.details.empty()) text += failure.details + "\n";
+    complain(text);
     return failure.exit_code;
   }
 }

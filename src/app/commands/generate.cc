@@ -69,6 +69,7 @@ class GenerateRun {
   void share_prompts(const Engine& engine);
   RunFacts draw();
   void share_seed(const Engine& engine);
+  void share_tiling(const Engine& engine);
   void save(const Picture& picture);
   void tell_choices(at::ScalarType dtype);
   void report(const RunFacts& facts) const;
@@ -295,6 +296,7 @@ RunFacts GenerateRun::draw() {
   display_.finish();
   if (deployment_->until_met) take_shares(engine);
   if (flags_.is_seed_random) share_seed(engine);
+  if (is_launched()) share_tiling(engine);
   if (!flags_.enhancer.url.empty() && is_launched()) share_prompts(engine);
   settings_ = engine.settle(request_, {});
   display_.expect_pictures(settings_.num_pictures());
@@ -314,6 +316,13 @@ RunFacts GenerateRun::draw() {
 void GenerateRun::share_seed(const Engine& engine) {
   if (is_launched()) request_.seed = std::stoull(engine.share(std::to_string(request_.seed)));
   if (is_first_) display_.say(text_of("seed ", request_.seed));
+}
+
+// Each process has planned it for memory of its own; all decode what the first one planned. What
+// was asked for stays, and is compared.
+void GenerateRun::share_tiling(const Engine& engine) {
+  const auto heard = std::stoi(engine.share(std::to_string(int(request_.vae_tiling))));
+  if (flags_.request.vae_tiling == VaeTiling::kAuto) request_.vae_tiling = VaeTiling(heard);
 }
 
 void GenerateRun::save(const Picture& picture) {

@@ -24,7 +24,7 @@ export function closeOnBack(dialog) {
   dialog.addEventListener("close", () => {
     if (open !== dialog) return;
     open = null;
-    if (!isOurs()) return;
+    if (isLeaving || !isOurs()) return;  // an entry that is being removed is not removed twice
     isLeaving = true;
     history.back();
   });

@@ -33,12 +33,17 @@ hear("job", () => followMine().catch(console.debug));
 
 const idsOf = (job) => job.pictures.map((_, number) => `${job.id}/${number}`);
 
+// A list has the beginnings of prompts. Nothing of a job that was forgotten meanwhile.
+const wholeOf = ({ id }) => askJson(`v1/jobs/${id}`).catch((error) => {
+  if (error.status !== 404) throw error;
+});
+
 // Also for a job that ended unobserved, if one of its pictures was not in the gallery yet.
 async function follow(job) {
   if (jobs.has(job.id)) return;
   if (isOver(job.state) && (await Promise.all(idsOf(job).map(isKept))).every(Boolean)) return;
-  if (job.prompts_cut) job = await askJson(`v1/jobs/${job.id}`);  // lists have their beginnings
-  if (jobs.has(job.id)) return;
+  if (job.prompts_cut) job = await wholeOf(job);
+  if (!job || jobs.has(job.id)) return;
   const one = { job, row: rowOf(job), told: null, notices: new Set(job.warnings) };
   jobs.set(job.id, one);
   $("jobs").append(one.row);

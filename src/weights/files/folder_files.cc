@@ -17,13 +17,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIndex = ".safetensors.index";
 
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+// macOS writes such files of attributes on disks that have no place for these.
+bool is_apple_double(const fs::path& path) { return path.filename().string().starts_with("._"); }
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code unreadable;
   for (const auto& entry : fs::directory_iterator(folder, unreadable))
-    if (!entry.is_directory(unreadable) && !is_hidden(entry.path()))
+    if (!entry.is_directory(unreadable) && !is_apple_double(entry.path()))
       names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -125,11 +126,12 @@ FolderFiles find_weights_among(const Listing& listing, const std::string& stem) 
 
 bool is_safetensors_name(const fs::path& path) {
   const auto ending = ascii_lower_case(path.extension().string());
-  return (ending == ".safetensors" || ending == ".sft") && !is_hidden(path);
+  return (ending == ".safetensors" || ending == ".sft") && !is_apple_double(path);
 }
 
 bool is_weights_name(const fs::path& path) {
-  const bool is_gguf = ascii_lower_case(path.extension().string()) == ".gguf" && !is_hidden(path);
+  const bool is_gguf =
+      ascii_lower_case(path.extension().string()) == ".gguf" && !is_apple_double(path);
   return is_gguf || is_safetensors_name(path);
 }
 

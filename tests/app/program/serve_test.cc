@@ -1,11 +1,14 @@
 // `braid serve` as a person starts it: pictures with the bytes of `braid generate`, and a shutdown
 // that loses nothing.
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
 #include <thread>
 
+#include "base/error.h"
 #include "serving.h"
 
 namespace braid::serve_test {
@@ -184,6 +187,35 @@ TEST_F(ServeUnread, EndsAtOnceAtTheSecondSignal) {
   }
   server_->send(SIGTERM);
   EXPECT_EQ(server_->finish_unread().exit_code, 128 + SIGTERM);
+}
+
+// A pipe that takes nothing more.
+class FullPipe {
+ public:
+  FullPipe() {
+    if (::pipe2(ends_, O_NONBLOCK) != 0) throw std::runtime_error("there is no pipe");
+    while (::write(ends_[1], "x", 1) == 1) {
+    }
+  }
+  ~FullPipe() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+  std::string path() const { return text_of("/proc/", ::getpid(), "/fd/", ends_[1]); }
+
+ private:
+  int ends_[2];
+};
+
+TEST(Failures, EndAProgramWhoseComplaintNobodyReads) {
+  const FullPipe full;
+  const auto onto_pipe = "exec \"$@\" 2>" + full.path();
+  const auto finished = Subprocess({.arguments = {"info", "-m", "/no/such/model"},
+                                    .launcher = {"/bin/sh", "-c", onto_pipe, "sh"}})
+                            .finish();
+  EXPECT_EQ(finished.exit_code, 2);
 }
 
 TEST_F(Serve, KeepsPromptsOutOfItsLog) {

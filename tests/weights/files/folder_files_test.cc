@@ -98,10 +98,11 @@ TEST(WeightsNames, HaveAnyCase) {
     EXPECT_TRUE(is_weights_name(name)) << name;
   EXPECT_FALSE(is_weights_name("a.bin"));
   EXPECT_FALSE(is_safetensors_name("a.gguf"));
-  for (const char* const name : {"._a.safetensors", "x/._a.gguf", ".a.sft"})
+  for (const char* const name : {"._a.safetensors", "x/._a.gguf", "._a.sft"})
     EXPECT_FALSE(is_weights_name(name)) << name;
   EXPECT_FALSE(is_safetensors_name("x/._a.safetensors"));
-  EXPECT_TRUE(is_weights_name(".x/a.gguf"));
+  for (const char* const name : {".x/a.gguf", "._x/a.gguf", ".a.sft"})
+    EXPECT_TRUE(is_weights_name(name)) << name;
 }
 
 // Not what stands at the place of a header's length.
