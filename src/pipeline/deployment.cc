@@ -193,7 +193,7 @@ void settle_shares(Deployment& d, const std::vector<std::string>& names, const D
 // A model that is loaded for any request gets the most demanding one: as many branches as it has.
 // Data parallel ranks without a picture only wait.
 void check_layout(const Deployment& d, const DeployOptions& asked) {
-  const auto degrees = d.degrees();
+  const auto& degrees = d.degrees();
   if (degrees.product() == 1) return;
   auto job = job_of(d, planned_request(asked, *d.family));
   if (!asked.request) job.branches = most_branches(d.family->description().limits);
