@@ -30,6 +30,30 @@ class Rows {
   std::int64_t batch_, token_;
 };
 
+// The heads of a token, of [B L H D] to as large a tensor.
+class HeadsOfTokens {
+ public:
+  HeadsOfTokens(const Tensor& x_BLHD, const Tensor& y_BLHD)
+      : x_(x_BLHD.select(2, 0)),
+        y_(y_BLHD.select(2, 0)),
+        first_{.x = nullptr,
+               .y = nullptr,
+               .x_step = x_BLHD.stride(2),
+               .y_step = y_BLHD.stride(2),
+               .count = x_BLHD.size(2),
+               .width = x_BLHD.size(3)} {}
+  HeadRows at(std::int64_t b, std::int64_t l) const {
+    auto heads = first_;
+    heads.x = x_.at(b, l);
+    heads.y = y_.at(b, l);
+    return heads;
+  }
+
+ private:
+  Rows x_, y_;
+  HeadRows first_;
+};
+
 // Calls body(batch, token) for all of [B L], on as many threads as the work is worth.
 template <class Body>
 void for_each_row(std::int64_t batches, std::int64_t tokens, std::int64_t width, Body body) {
@@ -174,17 +198,13 @@ Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC) {
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const auto heads = x_BLHD.size(2), width = x_BLHD.size(3);
   const auto y = at::empty(x_BLHD.sizes(), x_BLHD.options());
-  const Rows from(x_BLHD.select(2, 0)), to(y.select(2, 0));
+  const HeadsOfTokens rows(x_BLHD, y);
   const Rows cos(rope.cos.unsqueeze(0)), sin(rope.sin.unsqueeze(0));
-  const auto from_head = x_BLHD.stride(2) * x_BLHD.element_size();
-  const auto to_head = width * x_BLHD.element_size();
   const auto& kernels = kernels_of(x_BLHD);
   auto* const rotate = rope.cos.scalar_type() == x_BLHD.scalar_type() ? kernels.rotate_halves
                                                                       : kernels.rotate_halves_wide;
   for_each_row(x_BLHD.size(0), x_BLHD.size(1), heads * width, [&](std::int64_t b, std::int64_t l) {
-    for (std::int64_t h = 0; h < heads; ++h)
-      rotate(from.at(b, l) + h * from_head, cos.at(0, l), sin.at(0, l), to.at(b, l) + h * to_head,
-             width);
+    rotate(rows.at(b, l), cos.at(0, l), sin.at(0, l));
   });
   return y;
 }
@@ -213,15 +233,12 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
     const auto& x = part.x_BLHD;
     const auto weight = part.weight_D.to(at::kFloat).contiguous();
     const auto y = result.narrow(1, done, x.size(1));
-    const Rows from(x.select(2, 0)), to(y.select(2, 0));
-    const auto from_head = x.stride(2) * x.element_size(), to_head = width * x.element_size();
+    const HeadsOfTokens rows(x, y);
     const auto* const cosines = cos.const_data_ptr<float>() + done * width;
     const auto* const sines = sin.const_data_ptr<float>() + done * width;
     for_each_row(x.size(0), x.size(1), heads * width, [&](std::int64_t b, std::int64_t l) {
-      for (std::int64_t h = 0; h < heads; ++h)
-        kernels.norm_rotate(from.at(b, l) + h * from_head, weight.const_data_ptr<float>(),
-                            cosines + l * width, sines + l * width, to.at(b, l) + h * to_head,
-                            width, float(eps));
+      kernels.norm_rotate(rows.at(b, l), weight.const_data_ptr<float>(), cosines + l * width,
+                          sines + l * width, float(eps));
     });
     done += x.size(1);
   }

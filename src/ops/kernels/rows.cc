@@ -5,7 +5,7 @@
 
 #include BRAID_VECTORS
 
-#include "ops/kernels/vectors/numbers.h"
+#include "ops/kernels/vectors/loops.h"
 
 namespace braid::ops::BRAID_ISA {
 namespace {
@@ -106,17 +106,34 @@ float inverse_rms(const T* x, int64 width, float eps) {
   return 1 / __builtin_sqrtf(squares / float(width) + eps);
 }
 
+// Calls body(x, y, count) for groups of at most kMost heads, whose tables are loaded once.
+template <class T, int64 kMost, class Body>
+void for_each_group(const HeadRows& heads, Body body) {
+  for (int64 first = 0; first < heads.count; first += kMost) {
+    const auto rest = heads.count - first;
+    body(static_cast<const T*>(heads.x) + first * heads.x_step,
+         static_cast<T*>(heads.y) + first * heads.y_step, rest < kMost ? rest : kMost);
+  }
+}
+
+// The root at the end of a head's sum takes as long as half of the head. Those of a group overlap.
 template <class T>
-void norm_rotate(const void* x_, const float* weight, const float* cos, const float* sin, void* y_,
-                 int64 width, float eps) {
-  const auto* x = static_cast<const T*>(x_);
-  auto* y = static_cast<T*>(y_);
-  const float inverse = inverse_rms(x, width, eps);
-  for_each_run(width, [=](int64 i, auto where) {
-    fetch(x + 2 * width + i, where);
-    const auto normed = get(x + i, where) * inverse * get(weight + i, where);
-    const auto other = turned(normed);
-    put(normed * get(cos + i, where) + other * get(sin + i, where), y + i, where);
+void norm_rotate(const HeadRows& heads, const float* weight, const float* cos, const float* sin,
+                 float eps) {
+  constexpr int64 kMost = 4;
+  const auto width = heads.width, x_step = heads.x_step, y_step = heads.y_step;
+  for_each_group<T, kMost>(heads, [=](const T* x, T* y, int64 count) {
+    float inverses[kMost];
+    for (int64 h = 0; h < count; ++h) inverses[h] = inverse_rms(x + h * x_step, width, eps);
+    for_each_run<Pair<Vector>>(width, [&](int64 i, auto where) {
+      const auto weights = take_beside(x, weight + i, where);
+      const auto c = take_beside(x, cos + i, where);
+      const auto s = first_negated(take_beside(x, sin + i, where));
+      for (int64 h = 0; h < count; ++h) {
+        const auto normed = take(x + h * x_step + i, where) * inverses[h] * weights;
+        give(normed * c + swapped(normed) * s, y + h * y_step + i, where);
+      }
+    });
   });
 }
 
@@ -222,13 +239,13 @@ void zero_centred_rms_norm(const void* x_, const float* weight, const void* scal
   const float inverse = inverse_rms(x, width, eps);
   const auto normed = [=](int64 i, auto where) {
     fetch(x + width + i, where);
-    return get(x + i, where) * inverse * (1 + get(weight + i, where));
+    return take(x + i, where) * inverse * (1 + take_beside(x, weight + i, where));
   };
   if (!scale)
-    for_each_run(width, [=](int64 i, auto where) { put(normed(i, where), y + i, where); });
+    for_each_run(width, [=](int64 i, auto where) { give(normed(i, where), y + i, where); });
   else
     for_each_run(width, [=](int64 i, auto where) {
-      put(normed(i, where) * (1 + get(scale + i, where)) + get(shift + i, where), y + i, where);
+      give(normed(i, where) * (1 + take(scale + i, where)) + take(shift + i, where), y + i, where);
     });
 }
 
@@ -242,27 +259,26 @@ void sigmoid_gated(const void* gate_, const void* up_, void* y_, int64 width) {
 }
 
 template <class T, class Angle>
-void rotate_halves(const void* x_, const void* cos_, const void* sin_, void* y_, int64 width) {
-  const auto* x = static_cast<const T*>(x_);
+void rotate_halves(const HeadRows& heads, const void* cos_, const void* sin_) {
   const auto *cos = static_cast<const Angle*>(cos_), *sin = static_cast<const Angle*>(sin_);
-  auto* y = static_cast<T*>(y_);
-  const int64 half = width / 2;
-  for_each_run<Pair<Vector>>(half, [=](int64 i, auto where) {
-    const auto number = [=](const auto* row) {
-      if constexpr (sizeof(T) == sizeof(Angle))
-        return take(row + i, where);
-      else
-        return get(row + i, where);
-    };
-    const auto a = number(x), b = number(x + half), c = number(cos), s = number(sin);
-    const auto left = -(b * s) + a * c, right = a * s + b * c;
-    if constexpr (sizeof(T) == sizeof(Angle)) {
-      give(left, y + i, where);
-      give(right, y + half + i, where);
-    } else {
-      put(left, y + i, where);
-      put(right, y + half + i, where);
-    }
+  const auto x_step = heads.x_step, y_step = heads.y_step, half = heads.width / 2;
+  for_each_group<T, 8>(heads, [=](const T* x, T* y, int64 count) {
+    for_each_run<Pair<Vector>>(half, [=](int64 i, auto where) {
+      const auto angle = [=](const Angle* row) {
+        if constexpr (sizeof(T) == sizeof(Angle))
+          return take(row + i, where);
+        else
+          return take_beside(x, row + i, where);
+      };
+      const auto c = angle(cos), s = angle(sin);
+      for (int64 h = 0; h < count; ++h) {
+        const auto* const from = x + h * x_step + i;
+        auto* const to = y + h * y_step + i;
+        const auto a = take(from, where), b = take(from + half, where);
+        give(-(b * s) + a * c, to, where);
+        give(a * s + b * c, to + half, where);
+      }
+    });
   });
 }
 

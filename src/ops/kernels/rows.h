@@ -6,22 +6,29 @@
 
 namespace braid::ops {
 
-// `bf16` points to the upper halves of float32 numbers. Arithmetic is in float32, and each result
-// is rounded once, to nearest, ties to even, unless noted.
+// Heads of one token. A head is contiguous, and the steps from one to the next are in numbers.
+struct HeadRows {
+  const void* x;
+  void* y;
+  std::int64_t x_step, y_step;
+  std::int64_t count, width;
+};
+
+// Arithmetic is in float32, and each result is rounded once, to nearest, ties to even, unless
+// noted. Rows of bfloat16 are the upper halves of float32 numbers.
 struct RowKernels {
   using Norm = void(const void* x, const void* scale, const void* shift, void* y,
                     std::int64_t width, float eps);
   using Gate = void(const void* residual, const void* gate, const void* y, void* out,
                     std::int64_t width);
   using Gelu = void(const void* x, void* y, std::int64_t count);
-  using Rotate = void(const void* x, const float* weight, const float* cos, const float* sin,
-                      void* y, std::int64_t width, float eps);
+  using Rotate = void(const HeadRows& heads, const float* weight, const float* cos,
+                      const float* sin, float eps);
 
   using RmsNorm = void(const void* x, const void* weight, void* y, std::int64_t width, float eps);
   using ModulatedRms = void(const void* x, const float* weight, const void* scale,
                             const void* shift, void* y, std::int64_t width, float eps);
-  using RotateHalves = void(const void* x, const void* cos, const void* sin, void* y,
-                            std::int64_t width);
+  using RotateHalves = void(const HeadRows& heads, const void* cos, const void* sin);
   using Glu = void(const void* gate, const void* up, void* y, std::int64_t width);
 
   using Moments = void(const void* x, std::int64_t width, float* mean, float* squares);

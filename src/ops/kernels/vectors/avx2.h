@@ -52,6 +52,12 @@ inline void get_shuffled(const uint16_t* p, Ints& a, Ints& b) {
   a = (Ints)_mm256_unpacklo_epi16(zero, all);
   b = (Ints)_mm256_unpackhi_epi16(zero, all);
 }
+// As many numbers in the same order.
+inline void get_shuffled(const float* p, Floats& a, Floats& b) {
+  const __m256 low = _mm256_loadu_ps(p), high = _mm256_loadu_ps(p + kLanes);
+  a = (Floats)_mm256_permute2f128_ps(low, high, 0x20);
+  b = (Floats)_mm256_permute2f128_ps(low, high, 0x31);
+}
 // Each lane below 2^16.
 inline void put_shuffled(Ints a, Ints b, uint16_t* out) {
   _mm256_storeu_si256((__m256i*)out, _mm256_packus_epi32((__m256i)a, (__m256i)b));

@@ -56,6 +56,12 @@ inline void get_shuffled(const uint16_t* p, Ints& a, Ints& b) {
   a = (Ints)_mm512_unpacklo_epi16(zero, all);
   b = (Ints)_mm512_unpackhi_epi16(zero, all);
 }
+// As many numbers in the same order.
+inline void get_shuffled(const float* p, Floats& a, Floats& b) {
+  const __m512 low = _mm512_loadu_ps(p), high = _mm512_loadu_ps(p + kLanes);
+  a = (Floats)_mm512_maskz_shuffle_f32x4(0xffff, low, high, 0x88);
+  b = (Floats)_mm512_maskz_shuffle_f32x4(0xffff, low, high, 0xdd);
+}
 // Each lane below 2^16.
 inline void put_shuffled(Ints a, Ints b, uint16_t* out) {
   _mm512_storeu_si512(out, _mm512_packus_epi32((__m512i)a, (__m512i)b));

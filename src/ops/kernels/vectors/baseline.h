@@ -44,6 +44,10 @@ inline void get_shuffled(const uint16_t* p, Ints& a, Ints& b) {
   a = halves_at(p) << 16;
   b = halves_at(p + kLanes) << 16;
 }
+inline void get_shuffled(const float* p, Floats& a, Floats& b) {
+  a = Floats{p[0], p[1], p[2], p[3]};
+  b = Floats{p[4], p[5], p[6], p[7]};
+}
 inline void put_shuffled(Ints a, Ints b, uint16_t* out) { put_halves(a, b, out); }
 
 // 16 numbers, of which each lane names one.

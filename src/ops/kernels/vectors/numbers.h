@@ -67,7 +67,7 @@ inline void put(Floats x, T* y, Part part) {
 
 // take() and give() are like get() and put(), but pairs of bfloat16 vectors are in an order of
 // lanes of their own, which give() undoes, for fewer instructions: for loops whose rows all have
-// one type.
+// one type, and tables of float32 that take_beside() reads in the same order.
 template <class T, class Where>
 inline Floats take(const T* x, Where where) {
   return get(x, where);
@@ -80,6 +80,19 @@ inline Pair<Vector> take(const Bfloat16* x, Whole<Pair<Vector>>) {
 template <class T, class V>
 inline Pair<V> take(const T* x, Whole<Pair<V>>) {
   return {take(x, Whole<V>{}), take(x + kNumbersOf<V>, Whole<V>{})};
+}
+template <class T, class Where>
+inline Floats take_beside(const T*, const float* table, Where where) {
+  return get(table, where);
+}
+inline Pair<Vector> take_beside(const Bfloat16*, const float* table, Whole<Pair<Vector>>) {
+  Floats a, b;
+  get_shuffled(table, a, b);
+  return {a, b};
+}
+template <class T, class V>
+inline Pair<V> take_beside(const T* row, const float* table, Whole<Pair<V>>) {
+  return {take_beside(row, table, Whole<V>{}), take_beside(row, table + kNumbersOf<V>, Whole<V>{})};
 }
 template <class T, class Where>
 inline void give(Floats x, T* y, Where where) {
@@ -100,55 +113,6 @@ inline Floats rounded_as(const Bfloat16*, Floats x) { return (Floats)(to_nearest
 template <class T, class V>
 inline Pair<V> rounded_as(const T* row, Pair<V> x) {
   return {rounded_as(row, x.a), rounded_as(row, x.b)};
-}
-
-template <class V>
-inline int64 whole(int64 width) {  // how many numbers of a row whole Vs hold
-  return width & -int64(kNumbersOf<V>);
-}
-
-// What is left of a row. Apart from the loops, whose functions then need no buffers.
-template <class Body>
-__attribute__((noinline)) void finish_row(Body body, int64 i, int64 count) {
-  body(i, Part{count});
-}
-template <class Term>
-__attribute__((noinline)) float sum_of_last(Term term, int64 i, int64 count) {
-  const Floats last = term(i, Part{count});
-  float sum = 0;
-  for (int lane = 0; lane < int(count); ++lane) sum += last[lane];
-  return sum;
-}
-
-// Fetches what the next row has here, if rows are dense: a row in a cache leaves memory idle.
-template <class T>
-inline void fetch(const T* next, Whole<Run>) {
-  for (int64 byte = 0; byte < int64(sizeof(T)) * kNumbersOf<Run>; byte += 64)
-    __builtin_prefetch((const char*)next + byte);
-}
-template <class T, class Where>
-inline void fetch(const T*, Where) {}
-
-// Calls body(i, where) for all numbers of a row: from i on, `where` says how many. Bodies with many
-// operands take shorter runs, for which there are registers.
-template <class Longest = Run, class Body>
-inline void for_each_run(int64 width, Body body) {
-  int64 i = 0;
-  for (; i < whole<Longest>(width); i += kNumbersOf<Longest>) body(i, Whole<Longest>{});
-  for (; i < whole<Vector>(width); i += kLanes) body(i, Whole<Vector>{});
-  if (i < width) finish_row(body, i, width - i);
-}
-
-// The sum of a row's terms; term(i, where) computes those from i on.
-template <class Term>
-inline float sum_of(int64 width, Term term) {
-  Run sums = {};
-  int64 i = 0;
-  for (; i < whole<Run>(width); i += kNumbersOf<Run>) sums = sums + term(i, Whole<Run>{});
-  Floats all = (sums.a.a + sums.a.b) + (sums.b.a + sums.b.b);
-  for (; i < whole<Vector>(width); i += kLanes) all += term(i, Whole<Vector>{});
-  const float sum = total_of(all);
-  return i < width ? sum + sum_of_last(term, i, width - i) : sum;
 }
 
 }  // namespace

@@ -81,16 +81,28 @@ inline Pair<V> power_in(Pair<V> x) {
   return {power_in(x.a), power_in(x.b)};
 }
 
-// (-b a) for each pair of lanes (a b).
+// (b a) for each pair of lanes (a b).
 template <int... i>
-inline Floats turned(Floats x, std::integer_sequence<int, i...>) {
-  const Floats swapped = __builtin_shufflevector(x, x, (i ^ 1)...);
-  return (Floats)((Words)swapped ^ Words{(i % 2 ? 0 : 0x80000000)...});
+inline Floats swapped(Floats x, std::integer_sequence<int, i...>) {
+  return __builtin_shufflevector(x, x, (i ^ 1)...);
 }
-inline Floats turned(Floats x) { return turned(x, std::make_integer_sequence<int, kLanes>()); }
+inline Floats swapped(Floats x) { return swapped(x, std::make_integer_sequence<int, kLanes>()); }
 template <class V>
-inline Pair<V> turned(Pair<V> x) {
-  return {turned(x.a), turned(x.b)};
+inline Pair<V> swapped(Pair<V> x) {
+  return {swapped(x.a), swapped(x.b)};
+}
+
+// (-a b) for each pair of lanes (a b).
+template <int... i>
+inline Floats first_negated(Floats x, std::integer_sequence<int, i...>) {
+  return (Floats)((Words)x ^ Words{(i % 2 ? 0 : 0x80000000)...});
+}
+inline Floats first_negated(Floats x) {
+  return first_negated(x, std::make_integer_sequence<int, kLanes>());
+}
+template <class V>
+inline Pair<V> first_negated(Pair<V> x) {
+  return {first_negated(x.a), first_negated(x.b)};
 }
 
 }  // namespace
