@@ -136,4 +136,9 @@ std::uint64_t usable_memory(const ControlGroup& group) {
   return std::min(all, group.memory_bytes.value_or(all));
 }
 
+std::uint64_t available_memory(const ControlGroup& group, const fs::path& root) {
+  const auto all = 1024 * number_named("MemAvailable:", root / "proc/meminfo");
+  return std::min(all, group.free_bytes.value_or(all));
+}
+
 }  // namespace braid

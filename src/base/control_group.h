@@ -26,4 +26,9 @@ int usable_cpus(const ControlGroup& group = read_control_group());
 // The machine's memory in bytes, or the group's if that is less.
 std::uint64_t usable_memory(const ControlGroup& group = read_control_group());
 
+// The bytes that the machine can give without swapping, or the group if that is less: what the
+// kernel caches of files counts as free. 0 where the kernel does not tell.
+std::uint64_t available_memory(const ControlGroup& group = read_control_group(),
+                               const std::filesystem::path& root = "/");
+
 }  // namespace braid

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <string_view>
 
 #include "base/gpu_nodes.h"
 #include "base/hexadecimal.h"
@@ -82,12 +83,26 @@ std::optional<Gpu> find(const std::vector<Gpu>& all, const std::string& entry) {
   return {};
 }
 
+// 89 of "sm_89"; 0 of AMD's.
+int capability_of(const std::string& architecture) {
+  constexpr std::string_view kPrefix = "sm_";
+  int number = 0;
+  if (architecture.starts_with(kPrefix))
+    std::from_chars(architecture.data() + kPrefix.size(), architecture.data() + architecture.size(),
+                    number);
+  return number;
+}
+
 }  // namespace
 
 bool multiplies_int8(const std::string& architecture) {
   if (!architecture.starts_with("gfx")) return true;
   const auto is_of = [&](const char* family) { return architecture.starts_with(family); };
   return is_of("gfx90a") || is_of("gfx94") || is_of("gfx95");
+}
+
+bool multiplies_float8(const std::string& architecture) {
+  return capability_of(architecture) >= kFirstWithFloat8;
 }
 
 std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* list) {

@@ -26,6 +26,11 @@ std::optional<Gpu> gpu_named(const std::string& device);  // of find_gpus()
 // such products for CDNA from the MI200 on, and for no RDNA.
 bool multiplies_int8(const std::string& architecture);
 
+// The first compute capability whose tensor cores multiply 8-bit floats, and whether LibTorch
+// multiplies them there (`_scaled_mm`): on NVIDIA's alone.
+constexpr int kFirstWithFloat8 = 89;
+bool multiplies_float8(const std::string& architecture);
+
 // `all` as selected and ordered by a list such as ROCR_VISIBLE_DEVICES=1,GPU-0123456789abcdef; up
 // to the first entry that is not the number or uuid of one. Null: all of them.
 std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* list);

@@ -50,8 +50,8 @@ std::vector<StageMemory> gather_memory(const Mesh& mesh, const StageMemory& mine
   std::vector<StageMemory> stages(std::size_t(mesh.pp.size()), {false, INT64_MAX});
   for (std::int64_t r = 0; r < rows.size(0); ++r) {
     auto& stage = stages[std::size_t(rows[r][0].item<std::int64_t>())];
-    stage.is_host |= rows[r][1].item<std::int64_t>() != 0;
-    stage.free_bytes = std::min(stage.free_bytes, rows[r][2].item<std::int64_t>());
+    stage = joined_memory(stage, {.is_host = rows[r][1].item<std::int64_t>() != 0,
+                                  .free_bytes = rows[r][2].item<std::int64_t>()});
   }
   return stages;
 }
@@ -90,6 +90,27 @@ std::vector<Share> runs_in_proportion(const std::vector<std::int64_t>& sizes,
   return runs;
 }
 
+StageMemory joined_memory(const StageMemory& stage, const StageMemory& rank) {
+  return {.is_host = stage.is_host || rank.is_host,
+          .free_bytes = std::min(stage.free_bytes, rank.free_bytes)};
+}
+
+std::vector<Share> runs_of_stages(const std::vector<std::int64_t>& block_sizes,
+                                  const Shares& stages, const std::vector<StageMemory>& memory) {
+  const bool all_host = std::all_of(memory.begin(), memory.end(),
+                                    [](const StageMemory& stage) { return stage.is_host; });
+  if (!all_host && stages.are_alike()) {
+    std::vector<double> capacities;
+    for (const auto& m : memory)
+      capacities.push_back(double(std::max<std::int64_t>(1, m.free_bytes)));
+    return runs_in_proportion(block_sizes, capacities);
+  }
+  std::vector<Share> runs;
+  for (int stage = 0; stage < stages.size(); ++stage)
+    runs.push_back(share_of(std::int64_t(block_sizes.size()), stage, stages));
+  return runs;
+}
+
 Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_sizes,
                      const std::function<StageMemory()>& measure) {
   const auto count = std::int64_t(block_sizes.size());
@@ -98,13 +119,7 @@ Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_si
   require(least_share(count, mesh.pp.shares()) > 0, too_few_blocks(mesh.pp.shares(), count));
   mesh.world.await();
   const auto memory = gather_memory(mesh, measure());
-  const bool all_host = std::all_of(memory.begin(), memory.end(),
-                                    [](const StageMemory& stage) { return stage.is_host; });
-  if (all_host || !mesh.pp.shares().are_alike()) return share_of(count, mesh.pp);
-  std::vector<double> capacities;
-  for (const auto& m : memory)
-    capacities.push_back(double(std::max<std::int64_t>(1, m.free_bytes)));
-  return runs_in_proportion(block_sizes, capacities)[std::size_t(mesh.pp.rank())];
+  return runs_of_stages(block_sizes, mesh.pp.shares(), memory)[std::size_t(mesh.pp.rank())];
 }
 
 }  // namespace braid

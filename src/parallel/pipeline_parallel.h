@@ -19,10 +19,17 @@ struct StageMemory {
   std::int64_t free_bytes;
 };
 
-// The run of blocks of this rank's stage. If all stages are on CPUs, each gets the same number of
-// blocks. Otherwise the bytes of the runs are proportional to free memory, where the fullest rank
-// of a stage counts. `block_sizes` are in any unit; `measure` is called once all ranks have
-// arrived. Collective over the world. Throws InputError if there are more stages than blocks.
+// The memory of a stage that has another rank: its fullest one counts, and a host among them.
+StageMemory joined_memory(const StageMemory& stage, const StageMemory& rank);
+
+// The run of blocks of each stage. If all stages are on CPUs or do not take alike, their shares
+// count blocks. Otherwise the bytes of the runs are proportional to free memory. `block_sizes` are
+// in any unit.
+std::vector<Share> runs_of_stages(const std::vector<std::int64_t>& block_sizes,
+                                  const Shares& stages, const std::vector<StageMemory>& memory);
+
+// The run of this rank's stage. `measure` is called once all ranks have arrived. Collective over
+// the world. Throws InputError if there are more stages than blocks.
 Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_sizes,
                      const std::function<StageMemory()>& measure);
 

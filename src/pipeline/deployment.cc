@@ -5,13 +5,13 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
+#include "parallel/refusals.h"
 #include "pipeline/devices.h"
 #include "pipeline/engine.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/planner/fastest.h"
 #include "pipeline/rank_speeds.h"
-#include "pipeline/settings.h"
 #include "weights/names.h"
 #include "weights/weights.h"
 
@@ -51,11 +51,11 @@ at::ScalarType stored_dtype(const ModelFiles& files, const Family& family) {
   return widest.value();
 }
 
-OpenedModel open_model(const DeployOptions& asked, bool is_first) {
+OpenedModel open_model(const DeployOptions& asked) {
   if (!asked.synthetic.empty()) return synthetic_model(asked);
   require(std::all_of(asked.blocks.begin(), asked.blocks.end(), [](int n) { return n == 0; }),
           "numbers of blocks can be chosen for synthetic weights only");
-  auto found = find_model(asked.pipeline, asked.needed, is_first ? asked.say : Warn());
+  auto found = find_model(asked.pipeline, asked.needed, asked.say);
   auto files = std::make_shared<const ModelFiles>(std::move(found.files));
   auto family = open_family(*files);
   const auto stored = stored_dtype(*files, *family);
@@ -92,9 +92,9 @@ void check_request(const DeployOptions& asked, const RequestLimits& limits, bool
 
 // Says which layers are to stay dense that no transformer or ControlNet has. These are constructed
 // without weights.
-void say_unknown_layers(const DeployOptions& asked, const Family& family, bool is_first) {
+void say_unknown_layers(const DeployOptions& asked, const Family& family) {
   const auto& named = asked.pipeline.memory.keep_dense;
-  if (named.empty() || !asked.say || !is_first) return;
+  if (named.empty() || !asked.say) return;
   std::vector<SurveyedTensor> tensors;
   auto parts = family.denoisers();
   for (const auto* const net : family.parts(Part::Role::kControl)) parts.push_back(net);
@@ -118,16 +118,6 @@ void check_limits(const PipelineOptions& o) {
           o.memory.offload.resident);
   require(o.condition_cache >= 0, "condition_cache should be at least 0 bytes, it is ",
           o.condition_cache);
-}
-
-// Names each rank's device. "cuda" means each process's own.
-std::vector<std::string> names_by_rank(const PipelineOptions& options, int num_ranks,
-                                       bool are_threads) {
-  auto names = device_names(options);
-  if (names.size() == 1) names.resize(std::size_t(num_ranks), names.front());
-  for (std::size_t r = 0; r < names.size() && !are_threads; ++r)
-    if (names[r] == "cuda") names[r] += ":" + std::to_string(r);
-  return names;
 }
 
 void take_degrees(Layout& layout, const Degrees& g) {
@@ -209,23 +199,23 @@ void check_layout(const Deployment& d, const DeployOptions& asked) {
 
 void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) {
   auto& layout = d.options.layout;
-  auto names = device_names(d.options);
+  const auto names = device_names(d.options);
   const int num_ranks = host.launch ? host.launch->size : int(names.size());
   d.devices = {host.device(names.front())};  // enough for a job
   d.dtype = choose_dtype(d.options.dtype, d.dtype, d.devices.front());
   if (layout.fit == Fit::kAuto) {
     require(!has_degrees(layout), "a layout that is chosen should have no degrees of its own");
-    if (names.size() == 1) names.resize(std::size_t(num_ranks), names.front());
-    d.layout_plan = fastest_layout(job_of(d, planned_request(asked, *d.family)), names, host);
+    d.layout_plan = fastest_layout(job_of(d, planned_request(asked, *d.family)),
+                                   names_of_ranks(d.options, std::size_t(num_ranks)), host);
     take_degrees(layout, d.layout_plan->grid);
   }
   layout = choose_layout(layout, num_ranks, branches_of(asked, *d.family));
   (void)world_of(layout);
   if (degrees_of(layout).product() == 1) layout.collectives = Collectives::kOrdered;  // no sums
-  const bool are_threads = !host.launch;
-  const auto by_rank = names_by_rank(d.options, degrees_of(layout).product(), are_threads);
+  const auto by_rank =
+      names_by_rank(d.options, std::size_t(degrees_of(layout).product()), host.launch);
   settle_shares(d, by_rank, asked, host);
-  d.places = {.grid = degrees_of(layout), .devices = by_rank, .are_threads = are_threads};
+  d.places = {.grid = degrees_of(layout), .devices = by_rank, .are_threads = !host.launch};
   together(asked, host.launch, [&] { check_layout(d, asked); });
 }
 
@@ -240,14 +230,10 @@ std::shared_ptr<const TemporaryPages> made_pages() {
 // The plan for d's budget, with files in a temporary folder if only they make it fit. A refusal
 // names what is lacking with them.
 MemoryPlan plan_in_files(Deployment& d, const Request& request) {
+  if (d.options.memory.fit != Fit::kAuto) return plan_memory(d, request);
   auto& folder = d.options.memory.offload.folder;
-  try {
-    return plan_memory(d, request);
-  } catch (const DoesNotFit&) {
-    if (d.options.memory.fit != Fit::kAuto || !folder.empty()) throw;
-  }
-  folder = "pages";  // of any name, to plan
-  auto plan = plan_memory(d, request);
+  auto plan = plan_memory_or_files(job_of(d, request), d.places);
+  if (!folder.empty() || plan.memory.offload.folder.empty()) return plan;
   d.pages = made_pages();
   plan.memory.offload.folder = folder = d.pages->folder();
   const auto room = std::filesystem::space(folder).available;
@@ -274,10 +260,6 @@ void settle_memory(Deployment& d, const DeployOptions& asked, const Host& host) 
 
 }  // namespace
 
-int Deployment::ranks_on(at::Device device) const {
-  return int(std::count(devices.begin(), devices.end(), device));
-}
-
 Request Deployment::tiled(Request request) const {
   if (memory_plan && request.vae_tiling == VaeTiling::kAuto)
     request.vae_tiling = memory_plan->tiling;
@@ -293,10 +275,10 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   check_shares_fit(asked.pipeline.layout, host);
   for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
     (void)host.device(device_of_rank(name, host));
-  const bool is_first = !host.launch || host.launch->rank == 0;
-  auto model = together(asked, host.launch, [&] { return open_model(asked, is_first); });
+  if (host.launch && host.launch->rank > 0) asked.say = {};
+  auto model = together(asked, host.launch, [&] { return open_model(asked); });
   check_request(asked, model.family->description().limits, host.launch.has_value());
-  say_unknown_layers(asked, *model.family, is_first);
+  say_unknown_layers(asked, *model.family);
   Deployment d{.options = std::move(model.options),
                .files = std::move(model.files),
                .family = std::move(model.family),
@@ -341,6 +323,14 @@ PlanJob job_of(const Deployment& d, const Request& request) {
   job.layout = d.options.layout;
   job.is_on_host = d.is_on_host();
   return surveyed(with_request(std::move(job), request), d.files.get());
+}
+
+Settings settle(const Deployment& d, const Request& request, const Warn& warn) {
+  const auto limits = limits_for(request, d.family->description().limits);
+  auto settings = settle(request, limits, warn);
+  const int cfg = d.degrees().cfg, branches = num_branches(request, limits);
+  require(branches >= cfg, too_few_branches(cfg, branches));
+  return settings;
 }
 
 MemoryPlan plan_memory(const Deployment& deployment, const Request& request) {

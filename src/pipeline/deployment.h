@@ -11,6 +11,7 @@
 #include "pipeline/memory/stated.h"
 #include "pipeline/memory/temporary_pages.h"
 #include "pipeline/planner/memory_plan.h"
+#include "pipeline/settings.h"
 
 namespace braid {
 
@@ -67,7 +68,6 @@ struct Deployment {
 
   const Degrees& degrees() const { return places.grid; }
   bool is_on_host() const { return devices.front().is_cpu(); }
-  int ranks_on(at::Device device) const;
   // The request, decoded in tiles if the memory plan says so and the request leaves it open.
   Request tiled(Request request) const;
 };
@@ -92,6 +92,11 @@ void settle_shares(Deployment& deployment, std::vector<double> flops);
 
 // What the planner is asked about such a run. Surveys the model's tensors.
 PlanJob job_of(const Deployment& deployment, const Request& request);
+
+// The request with every default filled in, those of its own adapters included, and every value
+// checked. Throws InputError, also where it has fewer branches of guidance than the layout shares
+// out.
+Settings settle(const Deployment& deployment, const Request& request, const Warn& warn);
 
 // plan_memory() for `deployment.options.memory` and its budget.
 MemoryPlan plan_memory(const Deployment& deployment, const Request& request);

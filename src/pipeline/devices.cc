@@ -4,12 +4,12 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
+#include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "parallel/refusals.h"
@@ -35,10 +35,6 @@ std::optional<std::vector<int>> numbers_of(const std::string& range) {
   std::vector<int> numbers;
   for (int i = *first; i <= *last; ++i) numbers.push_back(i);
   return numbers;
-}
-
-std::int64_t free_host_bytes() {
-  return std::int64_t(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace
@@ -80,6 +76,29 @@ std::vector<std::string> device_names(const PipelineOptions& options) {
   return names;
 }
 
+std::vector<std::string> names_of_ranks(const PipelineOptions& options, std::size_t num_ranks) {
+  auto names = device_names(options);
+  if (names.size() == 1) names.resize(num_ranks, names.front());
+  return names;
+}
+
+std::vector<std::string> names_by_rank(const PipelineOptions& options, std::size_t num_ranks,
+                                       const std::optional<Launch>& launch) {
+  auto names = names_of_ranks(options, num_ranks);
+  for (std::size_t r = 0; r < names.size() && launch; ++r)
+    if (names[r] == "cuda") names[r] += ":" + std::to_string(r);
+  return names;
+}
+
+std::vector<std::string> names_on_host(const PipelineOptions& options, std::size_t num_gpus,
+                                       const std::optional<Launch>& launch) {
+  auto names = device_names(options);
+  if (!launch || names.front() != "cuda") return names;
+  names.assign(std::min(num_gpus, std::size_t(launch->size)), "cuda:");
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] += std::to_string(i);
+  return names;
+}
+
 std::string list_of_devices(const PipelineOptions& options) {
   std::string list;
   for (const auto& name : device_names(options)) list += (list.empty() ? "" : ",") + name;
@@ -89,9 +108,8 @@ std::string list_of_devices(const PipelineOptions& options) {
 std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees& degrees,
                                    const std::function<at::Device(const std::string&)>& find) {
   std::vector<at::Device> devices;
-  for (const auto& name : device_names(options)) devices.push_back(find(name));
   const auto num_ranks = std::size_t(degrees.product());
-  if (devices.size() == 1) devices.resize(num_ranks, devices.front());
+  for (const auto& name : names_of_ranks(options, num_ranks)) devices.push_back(find(name));
   require(devices.size() == num_ranks, to_string(degrees), " = ", num_ranks, ", but there are ",
           devices.size(), " devices: the degrees of tensor, ring, Ulysses, CFG, pipeline and ",
           "data parallelism should multiply to the number of devices");
@@ -110,7 +128,7 @@ std::optional<std::int64_t> free_gpu_bytes(const std::string& name) {
 
 StageMemory free_memory(at::Device device, int num_ranks) {
   if (device.is_cpu() || device.is_meta())
-    return {.is_host = true, .free_bytes = free_host_bytes() / num_ranks};
+    return {.is_host = true, .free_bytes = std::int64_t(available_memory()) / num_ranks};
   const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
   (void)total;
   return {.is_host = false, .free_bytes = std::int64_t(free) / num_ranks};

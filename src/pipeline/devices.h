@@ -1,9 +1,12 @@
 // Which device each rank computes on.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "braid/braid.h"
+#include "comm/launch.h"
 #include "parallel/pipeline_parallel.h"
 
 namespace braid {
@@ -24,7 +27,23 @@ std::vector<at::Device> devices_of(
 
 // The names in options.devices with ranges expanded, or options.device if there are none.
 std::vector<std::string> device_names(const PipelineOptions& options);
+// One for each of `num_ranks` ranks: a single name serves all.
+std::vector<std::string> names_of_ranks(const PipelineOptions& options, std::size_t num_ranks);
+// Where a launcher started the ranks as processes, "cuda" means each one's own GPU. These spell it
+// out: the device of each of `num_ranks` ranks, and the devices of those on this host, which has
+// `num_gpus`.
+std::vector<std::string> names_by_rank(const PipelineOptions& options, std::size_t num_ranks,
+                                       const std::optional<Launch>& launch);
+std::vector<std::string> names_on_host(const PipelineOptions& options, std::size_t num_gpus,
+                                       const std::optional<Launch>& launch);
 std::string list_of_devices(const PipelineOptions& options);  // the same, separated by commas
+
+// Counts the ranks that compute on the same device as `rank`, itself included. Devices are by rank:
+// named, or LibTorch's.
+template <class Device>
+int sharers_of(const std::vector<Device>& devices, std::size_t rank) {
+  return int(std::count(devices.begin(), devices.end(), devices[rank]));
+}
 
 // The dtype asked for, else the checkpoint's if the device has instructions for it, else float32.
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);

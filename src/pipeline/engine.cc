@@ -204,8 +204,7 @@ const Model& Engine::model() const {
 }
 
 Settings Engine::settle(const Request& request, const Hooks& hooks) const {
-  const auto& limits = model().family().description().limits;
-  return braid::settle(request, limits_for(request, limits), hooks.warning);
+  return braid::settle(deployment_, request, hooks.warning);
 }
 
 std::string Engine::share(const std::string& text) const {

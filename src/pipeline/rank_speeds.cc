@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "comm/process/device_link.h"
 #include "comm/texts.h"
+#include "pipeline/devices.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
@@ -30,12 +31,12 @@ std::vector<double> speeds_of_threads(const Deployment& d, const std::vector<std
   const int threads = threads_per_rank(d.options, int(names.size()));
   std::map<std::string, double> of_kind;
   std::vector<double> speeds;
-  for (const auto& name : names) {
-    const auto device = host.device(name);
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    const auto device = host.device(names[rank]);
     const auto kind = host.kind(device);
     if (!of_kind.contains(kind)) of_kind[kind] = speed_of(d, device, threads, host);
-    const auto sharers = device.is_cpu() ? 1 : std::count(names.begin(), names.end(), name);
-    speeds.push_back(of_kind[kind] / double(sharers));
+    const int sharers = device.is_cpu() ? 1 : sharers_of(names, rank);
+    speeds.push_back(of_kind[kind] / sharers);
   }
   return speeds;
 }
@@ -55,7 +56,7 @@ std::vector<double> speeds_of_processes(const Group& world, const Deployment& d,
   std::vector<double> speeds;
   for (std::size_t r = 0; r < kinds.size(); ++r)
     speeds.push_back(measured[std::int64_t(first_like(kinds, r))].item<double>() /
-                     double(std::ranges::count(places, places[r])));
+                     sharers_of(places, r));
   return speeds;
 }
 

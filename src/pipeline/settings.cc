@@ -26,11 +26,6 @@ Number within(const char* name, Number value, Number low, Number high) {
   return value;
 }
 
-double finite(const char* name, double value) {
-  require(std::isfinite(value), "the ", name, " should be a finite number, it is ", value);
-  return value;
-}
-
 void check_text(const char* name, const std::string& text) {
   require(is_valid_utf8(text), "the ", name, " should be UTF-8 text");
 }
@@ -135,7 +130,7 @@ TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
       .from = limits.guided_from,
       .scale = true_scale(r, limits).value_or(1),
       .rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0),
-      .norm_cap = finite("norm cap of guidance", r.cfg_norm_cap),
+      .norm_cap = checked_number("norm cap of guidance", r.cfg_norm_cap),
       .kept_channels = kept_channels(r, limits),
       .until = within("part of the way that true guidance runs", r.cfg_until, 0.0, 1.0),
       .way_from = limits.guided_way_from};
@@ -227,10 +222,8 @@ void settle_steps(const Request& r, const RequestLimits& limits, const Warn& war
 void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings& s) {
   s.mask_blur = pictures.mask_blur;
   s.padding_crop = pictures.padding_crop;
-  if (!starts_from_init(pictures, taken)) return;
-  s.strength =
-      pictures.strength.value_or(pictures.mask ? taken.strength_with_mask : taken.strength);
-  s.first_step = first_step_of(s.num_steps, *s.strength);
+  s.strength = strength_of(pictures, taken);
+  if (s.strength) s.first_step = first_step_of(s.num_steps, *s.strength);
 }
 
 }  // namespace
@@ -308,8 +301,8 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   check_texts(r, limits);
   s.prompts = pair_prompts(r);
   lay_out(r, limits, s.prompts);
-  s.true_cfg = finite("true guidance scale", r.true_cfg);
-  s.guidance = finite("guidance scale", guidance_of(r, limits));
+  s.true_cfg = checked_number("true guidance scale", r.true_cfg);
+  s.guidance = checked_number("guidance scale", guidance_of(r, limits));
   check_guidance(r, limits, warn);
   s.true_guidance = true_guidance_of(r, limits);
   if (true_scale(r, limits)) s.negative = negative_of(r, limits);
@@ -382,6 +375,8 @@ void check_initial_latents(const Request& request, const Settings& settings, con
   if (!request.latents) return;
   const auto shapes = latent_shapes(settings, family);
   check_latents("the initial latents", *request.latents, {shapes.packed, shapes.unpacked});
+  for (const float value : request.latents->values)
+    checked_number("value of initial latents", value);
 }
 
 }  // namespace braid

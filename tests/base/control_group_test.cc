@@ -169,4 +169,17 @@ TEST(ControlGroups, LimitWhatTheMachineHas) {
   EXPECT_EQ(usable_memory({.memory_bytes = std::uint64_t(1) << 62}), memory);
 }
 
+// MemFree is what sysconf(_SC_AVPHYS_PAGES) counts: it leaves out what the kernel caches of files.
+TEST(AvailableMemory, CountsCachedFilesAndTheLimitsOfTheGroup) {
+  const TemporaryFolder root;
+  EXPECT_EQ(available_memory({}, root.path()), 0u) << "nothing tells";
+  fs::create_directories(root.path() / "proc");
+  std::ofstream(root.path() / "proc/meminfo") << "MemTotal:       8388608 kB\n"
+                                                 "MemFree:        1048576 kB\n"
+                                                 "MemAvailable:   4194304 kB\n";
+  EXPECT_EQ(available_memory({}, root.path()), 4 * kGiB);
+  EXPECT_EQ(available_memory({.free_bytes = kGiB}, root.path()), kGiB);
+  EXPECT_EQ(available_memory({.free_bytes = 6 * kGiB}, root.path()), 4 * kGiB);
+}
+
 }  // namespace braid::control_group_test

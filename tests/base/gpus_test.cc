@@ -107,4 +107,12 @@ TEST(Gpus, MultiplyCodesWhereTheirLibraryDoes) {
     EXPECT_FALSE(multiplies_int8(gpu)) << gpu;
 }
 
+// NVIDIA's documentation: tensor cores from Ada on.
+TEST(Gpus, MultiplyFloat8FromAdaOn) {
+  for (const auto* const gpu : {"sm_89", "sm_90", "sm_100", "sm_120"})
+    EXPECT_TRUE(multiplies_float8(gpu)) << gpu;
+  for (const auto* const gpu : {"sm_75", "sm_80", "sm_86", "gfx1100", "gfx942", "unknown", "sm_"})
+    EXPECT_FALSE(multiplies_float8(gpu)) << gpu;
+}
+
 }  // namespace braid::gpus_test

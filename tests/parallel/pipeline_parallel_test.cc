@@ -149,6 +149,26 @@ TEST(RunsInProportion, LeaveNoneEmpty) {
   EXPECT_THAT(counts(runs_in_proportion({1, 1, 1, 1}, {1, 1, 1e9})), ElementsAre(1, 1, 2));
 }
 
+// The planner asks for the same runs before there are ranks.
+TEST(RunsOfStages, AreByMemoryUnlessAllAreHostsOrSharesAreGiven) {
+  const std::vector<std::int64_t> equal(8, 1);
+  const StageMemory large{.is_host = false, .free_bytes = 30},
+      small{.is_host = false, .free_bytes = 10}, host{.is_host = true, .free_bytes = 10},
+      full{.is_host = false, .free_bytes = -5};
+  EXPECT_THAT(counts(runs_of_stages(equal, 2, {large, small})), ElementsAre(6, 2));
+  EXPECT_THAT(counts(runs_of_stages(equal, 2, {large, host})), ElementsAre(6, 2));
+  EXPECT_THAT(counts(runs_of_stages(equal, 2, {host, host})), ElementsAre(4, 4));
+  EXPECT_THAT(counts(runs_of_stages(equal, 2, {large, full})), ElementsAre(7, 1));
+  EXPECT_THAT(counts(runs_of_stages(equal, {2, {1, 3}}, {large, small})), ElementsAre(2, 6));
+}
+
+TEST(JoinedMemory, IsThatOfTheFullestRankAndOfAHostIfThereIsOne) {
+  const auto joined =
+      joined_memory({.is_host = false, .free_bytes = 30}, {.is_host = true, .free_bytes = 40});
+  EXPECT_TRUE(joined.is_host);
+  EXPECT_EQ(joined.free_bytes, 30);
+}
+
 // Computed by hand: sizes of 1 each, devices with 30 and 10 bytes free.
 TEST(BlocksOfRank, AreByFreeMemoryOnDevicesAndEqualOnCpus) {
   for (const bool is_host : {false, true}) {

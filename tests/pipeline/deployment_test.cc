@@ -231,6 +231,21 @@ TEST(Deployment, RefusesARequestThatTheModelCannotTake) {
   EXPECT_THAT(refusal, HasSubstr("looks at no references"));
 }
 
+TEST(Deployment, SaysWhatItChoseOnTheFirstRankOnly) {
+  auto host = host_of("2xrtx-4090");
+  int said = 0;
+  DeployOptions asked{.pipeline = {.model = "", .device = "cuda", .layout = {.tp = 2}},
+                      .synthetic = "flux1-dev",
+                      .say = [&](const std::string&) { ++said; }};
+  asked.pipeline.memory.keep_dense = {"no.such.layer"};
+  asked.pipeline.layout.ranks = Ranks::kProcesses;
+  for (const int rank : {0, 1}) {
+    host.launch = Launch{.rank = rank, .size = 2, .local_rank = rank};
+    (void)deploy(asked, host);
+    EXPECT_EQ(said, 1) << "rank " << rank;
+  }
+}
+
 TEST(Deployment, RefusesToRunNoModel) {
   EXPECT_THAT(message_of([] { (void)deploy(PipelineOptions()); }),
               HasSubstr("no model is named: `model` should be a folder, a file or a name"));

@@ -25,6 +25,27 @@ TEST(DeviceNames, TakeRangesApart) {
     EXPECT_THAT(names({odd}), ElementsAre(odd)) << "left for find_device to refuse";
 }
 
+TEST(DeviceNames, OfRanksAndOfAHostSpellOutEachProcesssGpu) {
+  const PipelineOptions one{.model = {}, .device = "cuda"},
+      several{.model = {}, .devices = {"cuda:2-3"}};
+  const std::optional<Launch> launch = Launch{.rank = 1, .size = 4, .local_rank = 1};
+  EXPECT_THAT(names_of_ranks(one, 2), ElementsAre("cuda", "cuda"));
+  EXPECT_THAT(names_of_ranks(several, 2), ElementsAre("cuda:2", "cuda:3"));
+  EXPECT_THAT(names_by_rank(one, 2, {}), ElementsAre("cuda", "cuda"));
+  EXPECT_THAT(names_by_rank(one, 3, launch), ElementsAre("cuda:0", "cuda:1", "cuda:2"));
+  EXPECT_THAT(names_by_rank(several, 2, launch), ElementsAre("cuda:2", "cuda:3"));
+  EXPECT_THAT(names_on_host(one, 2, {}), ElementsAre("cuda"));
+  EXPECT_THAT(names_on_host(one, 2, launch), ElementsAre("cuda:0", "cuda:1")) << "of 4 ranks";
+  EXPECT_THAT(names_on_host(several, 8, launch), ElementsAre("cuda:2", "cuda:3"));
+}
+
+TEST(Sharers, AreTheRanksOfOneDevice) {
+  const std::vector<std::string> names = {"cuda:0", "cpu", "cuda:0", "cuda:0"};
+  EXPECT_EQ(sharers_of(names, 1), 1);
+  EXPECT_EQ(sharers_of(names, 2), 3);
+  EXPECT_EQ(sharers_of(std::vector<at::Device>{at::kCPU, at::kCPU}, 0), 2);
+}
+
 TEST(Devices, AreOneARankOrOneForAll) {
   const auto devices = [](std::vector<std::string> entries, const Degrees& degrees) {
     return devices_of({.model = {}, .devices = std::move(entries)}, degrees);

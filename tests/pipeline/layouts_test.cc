@@ -293,6 +293,21 @@ TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
   EXPECT_THAT(refusal({.tp = 1024, .ring = 1024}, kEven), HasSubstr("more than 1024 ranks"));
 }
 
+TEST(Layout, RefusesTooFewBranchesBeforeAPromptIsEncoded) {
+  const Engine engine({.model = kModel, .layout = {.cfg = 2}}, {});
+  Request request{.prompts = {"a"}, .width = 32, .height = 32, .steps = 1};
+  bool has_begun = false;
+  const Hooks hooks{.progress = [&](const Progress&) { has_begun = true; }};
+  const auto refused = HasSubstr("cfg 2 needs as many branches, there is 1: give a negative");
+  EXPECT_THAT(message_of([&] { (void)engine.generate(request, hooks); }), refused);
+  EXPECT_FALSE(has_begun);
+  EXPECT_THAT(message_of([&] { (void)engine.complete(request, {}); }), refused);
+  EXPECT_THAT(message_of([&] { (void)settle(engine.deployment(), request, {}); }), refused);
+  request.negative_prompt = "b";
+  request.true_cfg = 2;
+  EXPECT_EQ(settle(engine.deployment(), request, {}).true_cfg, 2);
+}
+
 TEST(Layout, AnEngineThatWasStoppedGoesOn) {
   const Engine engine({.model = kModel, .dtype = Dtype::kFloat32, .layout = {.tp = 2}}, {});
   std::stop_source stop;

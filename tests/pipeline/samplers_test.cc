@@ -279,4 +279,35 @@ TEST(Samplers, TakeTwoEvaluationsInThePlan) {
   EXPECT_EQ(asked.evaluations(), 5);
 }
 
+// A beta schedule has fewer levels than steps are asked for, and of fewer steps fewer again.
+TEST(Samplers, TakeAsManyStepsInThePlanAsInARun) {
+  const TemporaryFolder folder;
+  const auto lora =
+      adapter_with(folder.path(), {{"schedule", "beta"}, {"num_inference_steps", "900"}});
+  const Engine engine({.model = kModel, .adapters = {{lora, 1}}}, {});
+  const auto settings = engine.settle({.prompts = {"a"}}, {});
+  ASSERT_EQ(settings.sampling.schedule, SigmaSchedule::kBeta);
+  ASSERT_LT(settings.num_steps, settings.steps);
+  EXPECT_EQ(job_of(engine.deployment(), {.prompts = {"a"}}).steps, settings.num_steps);
+}
+
+TEST(Samplers, SkipTheStepsInThePlanThatARunSkips) {
+  const auto deployment = deploy({.model = kModel});
+  Request request{.prompts = {"a"}, .steps = 10};
+  const auto whole = job_of(deployment, request);
+  EXPECT_EQ(whole.steps, 10);
+  request.pictures.init =
+      Pixels{.width = 32, .height = 32, .rgb = std::vector<std::uint8_t>(3 * 32 * 32)};
+  for (const auto strength : {std::optional<double>(), std::optional(0.3), std::optional(1.0)}) {
+    request.pictures.strength = strength;
+    const auto settings = settle(deployment, request, {});
+    const auto job = job_of(deployment, request);
+    EXPECT_EQ(job.steps, settings.steps_taken());
+    EXPECT_EQ(job.skipped_steps, settings.first_step);
+    EXPECT_EQ(job.evaluations(), job.steps);
+  }
+  request.pictures.strength = 0.3;
+  EXPECT_EQ(job_of(deployment, request).steps, 3);
+}
+
 }  // namespace braid::samplers_test

@@ -174,6 +174,7 @@ TEST(Settle, RefusesWhatIsOutOfRangeByName) {
   EXPECT_THAT(refusal({.height = 1 << 30}), HasSubstr("height"));
   EXPECT_THAT(refusal({.steps = 0}), HasSubstr("the number of steps"));
   EXPECT_THAT(refusal({.guidance = std::nan("")}), HasSubstr("guidance scale should be a finite"));
+  EXPECT_THAT(refusal({.guidance = 1e300}), HasSubstr("at most 3.4e38, it is 1e+300"));
   EXPECT_THAT(refusal({.true_cfg = INFINITY}), HasSubstr("true guidance scale"));
   EXPECT_THAT(refusal({.max_sequence_length = 513}), HasSubstr("between 1 and 512"));
   EXPECT_THAT(refusal({.num_images = 0}), HasSubstr("number of pictures"));

@@ -37,25 +37,19 @@ Budget budget_here(const std::string& device) {
 FitHere plan_here(Deployment deployment, const Budget& budget) {
   auto& asked = deployment.options.memory;
   asked.budget = budget;
-  const auto taken = [&](const MemoryPlan& plan) {
-    return "takes " + readable_bytes(double(plan.device_peak)) + " of the " +
-           readable_bytes(double(budget.device)) + " that " + deployment.places.devices.front() +
-           " has free";
-  };
   try {
-    const auto plan = plan_memory(deployment, {});
-    const auto flags = flags_of(plan.memory);
-    return {.fits = true, .sentence = taken(plan) + (flags.empty() ? "" : ", with " + flags)};
-  } catch (const DoesNotFit&) {
-    asked.offload.folder = "pages";  // generate makes temporary files then
-  }
-  try {
-    const auto plan = plan_memory(deployment, {});
+    const auto plan = plan_memory_or_files(job_of(deployment, {}), deployment.places);
+    const auto taken = text_of("takes ", readable_bytes(double(plan.device_peak)), " of the ",
+                               readable_bytes(double(budget.device)), " that ",
+                               deployment.places.devices.front(), " has free");
+    // generate makes temporary files then
+    const bool is_in_files = asked.offload.folder.empty() && !plan.memory.offload.folder.empty();
     auto memory = plan.memory;
     memory.budget = budget;
-    return {.fits = true,
-            .sentence = taken(plan) + ", with " + readable_bytes(double(plan.files)) +
-                        " of temporary files and" + flags_of_budget(memory)};
+    const auto flags = is_in_files ? flags_of_budget(memory) : flags_of(plan.memory);
+    const auto files = readable_bytes(double(plan.files)) + " of temporary files and";
+    if (is_in_files) return {.fits = true, .sentence = taken + ", with " + files + flags};
+    return {.fits = true, .sentence = taken + (flags.empty() ? "" : ", with " + flags)};
   } catch (const DoesNotFit& refusal) {
     return {.sentence = std::string("does not fit: ") + refusal.what() +
                         help_sentence(refusal, "generate")};

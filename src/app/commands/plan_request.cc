@@ -101,7 +101,7 @@ std::vector<PlanRemedy> find_remedies(const PlanJob& job, const Machine& machine
       for (auto* form : {&memory.quantize, &memory.quantize_text})
         if (*form == Quantize::kNone) *form = Quantize::kInt8;
     if (changes & kPages) pages.transformer = pages.text = pages.vae = OffloadMode::kBlock;
-    if (changes & kFiles) pages.folder = "pages";
+    if (changes & kFiles) pages.folder = kFolderToMake;
     return other;
   };
   const std::vector<std::vector<int>> steps = {{kNothing},

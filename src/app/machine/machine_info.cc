@@ -9,7 +9,6 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -63,20 +62,6 @@ OrderedJson cpu_info() {
   return cpu;
 }
 
-// Bytes from a line of /proc/meminfo; 0 if it is missing.
-std::uint64_t system_memory(const std::string& name) {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(name + ":"))
-      return 1024 * std::strtoull(line.c_str() + name.size() + 1, nullptr, 10);
-  return 0;
-}
-
-std::uint64_t free_memory(const ControlGroup& group) {
-  const auto free = system_memory("MemAvailable");
-  return std::min(free, group.free_bytes.value_or(free));
-}
-
 OrderedJson gpu_info(int index) {
   const auto [free, total] =
       c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(c10::DeviceIndex(index));
@@ -89,7 +74,8 @@ OrderedJson gpu_info(int index) {
 OrderedJson devices() {
   OrderedJson devices;
   const auto group = read_control_group();
-  devices["cpu"] = {{"memory_bytes", usable_memory(group)}, {"free_bytes", free_memory(group)}};
+  devices["cpu"] = {{"memory_bytes", usable_memory(group)},
+                    {"free_bytes", available_memory(group)}};
   if (!c10::impl::hasDeviceGuardImpl(at::kCUDA)) return devices;
   const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
   if (count > 0) at::globalContext().lazyInitDevice(at::kCUDA);
@@ -103,11 +89,8 @@ OrderedJson link_between_gpus() {
 }
 
 OrderedJson bundled() {
-  try {
-    return bundled_model().string();
-  } catch (const InputError&) {
-    return nullptr;  // not installed, which is no error here
-  }
+  const auto model = bundled_model_if_there();
+  return model.empty() ? OrderedJson() : OrderedJson(model.string());
 }
 
 }  // namespace
@@ -118,7 +101,7 @@ std::int64_t free_bytes_of(const std::string& device) {
   return found == all.end() ? 0 : found->at("free_bytes").get<std::int64_t>();
 }
 
-std::int64_t free_host_bytes() { return std::int64_t(free_memory(read_control_group())); }
+std::int64_t free_host_bytes() { return std::int64_t(available_memory()); }
 
 std::string name_of_machine(const std::string& device) {
   if (device == "cpu") return cpu_info().at("name").get<std::string>();

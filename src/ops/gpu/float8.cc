@@ -2,13 +2,13 @@
 #include <ATen/ATen.h>
 
 #include "base/gpu_runtime.h"
+#include "base/gpus.h"
 #include "ops/gpu/gpu.h"
 
 namespace braid::ops::gpu {
 namespace {
 
 constexpr std::int64_t kWidths = 16;
-constexpr int kFirstWithFloat8 = 89;  // compute capability
 
 Tensor as_float8(const Tensor& bytes) { return bytes.contiguous().view(at::kFloat8_e4m3fn); }
 

@@ -274,7 +274,9 @@ void Conversion::check_single_file() const {
 // The result must be new and must not lie in a part of the model being read.
 void Conversion::check_place() const {
   std::error_code unreadable;  // a link without a target is there, too
-  const bool is_new = fs::symlink_status(out_, unreadable).type() == fs::file_type::not_found;
+  const auto kind = fs::symlink_status(out_, unreadable).type();
+  require(kind != fs::file_type::none, out_, " cannot be written: ", unreadable.message());
+  const bool is_new = kind == fs::file_type::not_found;
   require(is_new, out_, " exists: a conversion makes a new ",
           is_single_file() ? "file" : "directory");
   const auto index = read_json(index_of(files_.folder));

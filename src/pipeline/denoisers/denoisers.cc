@@ -54,9 +54,9 @@ Denoisers::Denoisers(const Loading& loading)
     : family_(loading.deployment.family),
       cfg_(loading.mesh.cfg),
       controls_(load_controls(loading)) {
-  const auto device = loading.device();
-  const auto run =
-      blocks_of_rank(*family_, loading.mesh, device, loading.deployment.ranks_on(device));
+  const auto sharers =
+      sharers_of(loading.deployment.devices, std::size_t(loading.mesh.world.rank()));
+  const auto run = blocks_of_rank(*family_, loading.mesh, loading.device(), sharers);
   const auto of_denoisers = loading_of_denoisers(loading);
   for (const auto* const part : family_->denoisers())
     list_.push_back({.part = *part,

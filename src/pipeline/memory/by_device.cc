@@ -1,24 +1,11 @@
 #include "pipeline/memory/by_device.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/readable_bytes.h"
 #include "pipeline/devices.h"
 
 namespace braid {
 namespace {
-
-// The devices of the ranks on this host; under a launcher "cuda" means one per rank.
-std::vector<std::string> names_here(const PipelineOptions& options, const Host& host,
-                                    const std::vector<Gpu>& gpus) {
-  auto names = device_names(options);
-  if (!host.launch || names.front() != "cuda") return names;
-  const auto count = std::min(gpus.size(), std::size_t(host.launch->size));
-  names.assign(count, "cuda:");
-  for (std::size_t i = 0; i < count; ++i) names[i] += std::to_string(i);
-  return names;
-}
 
 struct NamedGpu {
   std::string device;
@@ -29,7 +16,7 @@ NamedGpu smallest_gpu(const PipelineOptions& options, const Host& host) {
   NamedGpu smallest{.device = device_names(options).front(), .gpu = {}};
   if (!smallest.device.starts_with("cuda")) return smallest;
   const auto gpus = host.gpus();
-  for (const auto& device : names_here(options, host, gpus)) {
+  for (const auto& device : names_on_host(options, gpus.size(), host.launch)) {
     const auto gpu = gpu_named(device, gpus);
     if (!gpu) return {.device = device, .gpu = {}};
     if (!smallest.gpu || gpu->bytes < smallest.gpu->bytes) smallest = {device, gpu};
@@ -41,7 +28,7 @@ NamedGpu smallest_gpu(const PipelineOptions& options, const Host& host) {
 Budget least_budget(const PipelineOptions& options, const Host& host) {
   Budget least;
   const auto gpus = host.gpus();
-  for (const auto& device : names_here(options, host, gpus)) {
+  for (const auto& device : names_on_host(options, gpus.size(), host.launch)) {
     const auto free = host.free_bytes ? host.free_bytes(device) : std::nullopt;
     const auto budget = implied_budget(double(gpu_named(device, gpus)->bytes), free);
     if (!least.is_set() || budget.device < least.device) least = budget;
@@ -52,7 +39,7 @@ Budget least_budget(const PipelineOptions& options, const Host& host) {
 void check_products(const PipelineOptions& options, const Host& host) {
   if (!multiplies_codes(options.memory)) return;
   const auto gpus = host.gpus();
-  for (const auto& device : names_here(options, host, gpus))
+  for (const auto& device : names_on_host(options, gpus.size(), host.launch))
     if (const auto gpu = gpu_named(device, gpus))
       require(multiplies_int8(gpu->architecture), no_products_of_codes(device, gpu->architecture));
 }

@@ -83,9 +83,7 @@ void check_references(const PicturesIn& in, const PicturesTaken& taken) {
           "references have scales with Redux only");
   require(scales.size() == in.references.size(), "there are ", scales.size(), " scales for ",
           in.references.size(), " references");
-  for (const double scale : scales)
-    require(std::isfinite(scale), "the scale of a reference should be a finite number, it is ",
-            scale);
+  for (const double scale : scales) checked_number("scale of a reference", scale);
 }
 
 void check_control_of_model(const std::vector<ControlPicture>& controls) {
@@ -114,8 +112,7 @@ void check_controls_of_nets(const std::vector<ControlPicture>& controls,
   for (std::size_t i = 0; i < controls.size(); ++i) {
     const auto& c = controls[i];
     const auto net = net_of_control(i, modes.size());
-    require(std::isfinite(c.scale), "the scale of a ControlNet should be a finite number, it is ",
-            c.scale);
+    checked_number("scale of a ControlNet", c.scale);
     require(c.from >= 0 && c.from < c.to && c.to <= 1, "the part of the steps in which a control ",
             "picture is followed should lie between 0 and 1, it is from ", c.from, " to ", c.to);
     check_mode(c, net, modes[net]);
@@ -157,6 +154,11 @@ void check_mask(const PicturesIn& in) {
 bool starts_from_init(const PicturesIn& in, const PicturesTaken& taken) {
   const bool is_followed = taken.nets_follow == NetsFollow::kMasked;
   return in.init && !(is_followed && in.strength.value_or(taken.strength_with_mask) == 1);
+}
+
+std::optional<double> strength_of(const PicturesIn& in, const PicturesTaken& taken) {
+  if (!starts_from_init(in, taken)) return {};
+  return in.strength.value_or(in.mask ? taken.strength_with_mask : taken.strength);
 }
 
 std::size_t net_of_control(std::size_t control, std::size_t num_nets) {

@@ -24,6 +24,9 @@ bool may_cache_references(const RequestLimits& limits);
 // it would be left under the noise.
 bool starts_from_init(const PicturesIn& pictures, const PicturesTaken& taken);
 
+// How much noise is added to the initial picture; unset where drawing starts from none.
+std::optional<double> strength_of(const PicturesIn& pictures, const PicturesTaken& taken);
+
 // The ControlNet that follows a control picture: the one of the same number, or the only one.
 std::size_t net_of_control(std::size_t control, std::size_t num_nets);
 

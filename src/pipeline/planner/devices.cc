@@ -21,6 +21,7 @@ constexpr double kGB = 1e9, kGiB = 1024.0 * 1024 * 1024, kTera = 1e12;
 // docs/parallelism.md has the figures.
 struct Reached {
   double products, attention, memory, gap, float8;
+  bool multiplies_int8 = true;  // as the function of base/gpus.h says
 };
 
 // Kernels of a recorded step are 1.1 us apart, and those bound by memory take 1.5 us more than
@@ -33,7 +34,7 @@ constexpr Reached kHopper{.661, .597, .855, kGap, .578};
 // Products and FlashAttention 2 reach 0.5 to 0.7 of other tensor cores' peak.
 constexpr Reached kTensorCores{.6, .6, .85, kGap, .5};
 // LibTorch reaches 0.2 on RDNA3 (FLUX.1-dev on one RX 7800 XT: 5.1 s per step).
-constexpr Reached kRdna3{.2, .2, .85, kGap, 0};
+constexpr Reached kRdna3{.2, .2, .85, kGap, 0, false};
 constexpr double kCpu = 0.5;
 
 enum class Peers { kDirect, kThroughHost };
@@ -54,7 +55,7 @@ DeviceSpec gpu(const char* name, double memory, double bfloat16, double float32,
           .gap = reached.gap,
           .float8_flops = float8 * kTera,
           .float8_reached = reached.float8,
-          .multiplies_int8 = reached.products != kRdna3.products};
+          .multiplies_int8 = reached.multiplies_int8};
 }
 
 // Peaks are from the makers' data sheets, in TFLOP/s and GB/s; memory sizes as sold are powers of

@@ -1,10 +1,10 @@
 #include "pipeline/planner/fastest.h"
 
-#include <algorithm>
 #include <limits>
 #include <map>
 
 #include "base/error.h"
+#include "pipeline/devices.h"
 
 namespace braid {
 namespace {
@@ -18,15 +18,12 @@ DeviceSpec shared_by(double sharers, DeviceSpec spec) {
   return spec;
 }
 
-double sharers_of(const std::vector<std::string>& names, const std::string& name) {
-  return double(std::count(names.begin(), names.end(), name));
-}
-
 std::vector<DeviceSpec> specs_of(const std::vector<std::string>& names, const Host& host) {
   std::vector<DeviceSpec> devices;
-  for (const auto& name : names)
-    devices.push_back(
-        shared_by(name == "cuda" ? 1 : sharers_of(names, name), host.spec(host.device(name))));
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    const int sharers = names[rank] == "cuda" ? 1 : sharers_of(names, rank);
+    devices.push_back(shared_by(sharers, host.spec(host.device(names[rank]))));
+  }
   return devices;
 }
 
@@ -69,8 +66,8 @@ std::optional<SlowerSplit> slower_on(const Machine& machine, const PlanJob& job,
 
 Machine machine_of(const std::vector<std::string>& names, const Cards& cards) {
   std::vector<DeviceSpec> devices;
-  for (const auto& name : names)
-    devices.push_back(shared_by(sharers_of(names, name), cards.at(name)));
+  for (std::size_t rank = 0; rank < names.size(); ++rank)
+    devices.push_back(shared_by(sharers_of(names, rank), cards.at(names[rank])));
   return machine_of(std::move(devices));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/graphs/step_graph.h"
+#include "pipeline/pictures/check_pictures.h"
 #include "pipeline/settings.h"
 
 namespace braid {
@@ -100,9 +101,13 @@ PlanJob with_request(PlanJob job, const Request& r) {
   job.frames = size.frames;
   job.tiling = r.vae_tiling;
   job.pictures = planned_pictures(*job.family, r.pictures, job.size());
-  const auto sampling = settle_sampling(r.sampling, limits.defaults.sampling, r.steps, job.steps,
-                                        limits.sampling, [](const std::string&) {});
-  job.steps = std::max(1, sampling.num_steps);
+  const auto sampling =
+      settle_sampling(r.sampling, limits.defaults.sampling, r.steps, limits.defaults.steps,
+                      limits.sampling, [](const std::string&) {});
+  const auto strength = strength_of(r.pictures, limits.pictures);
+  const int num_steps = std::max(1, sampling.num_steps);
+  job.skipped_steps = strength ? first_step_of(num_steps, *strength) : 0;
+  job.steps = num_steps - job.skipped_steps;
   job.sampler = *sampling.sampling.sampler;
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);

@@ -14,6 +14,7 @@ struct PlanJob {
   std::shared_ptr<const Family> family;
   at::ScalarType dtype = at::kBFloat16;
   int width = 1024, height = 1024, frames = 1, text_tokens = 512, steps = 28;
+  int skipped_steps = 0;  // before these, where drawing starts from a picture
   Sampler sampler = Sampler::kEuler;
   int batch_size = 1, num_pictures = 1;  // denoised together by a rank; in the whole run
   // Denoised together by all ranks, where data parallel ones do not share alike; 0: they do.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
+#include "pipeline/devices.h"
 #include "pipeline/planner/costs/denoisers.h"
 
 namespace braid {
@@ -49,11 +50,11 @@ class MemorySearch {
 
 Machine machine_of(const RankPlaces& place, double memory) {
   std::vector<DeviceSpec> devices;
-  for (const auto& name : place.devices) {
+  for (std::size_t rank = 0; rank < place.devices.size(); ++rank) {
+    const auto& name = place.devices[rank];
     auto spec = devices_named("the device", name == "cpu" ? "cpu" : "a100").front();
     spec.name = name;
-    const auto sharers = std::count(place.devices.begin(), place.devices.end(), name);
-    spec.memory = memory / double(sharers);
+    spec.memory = memory / sharers_of(place.devices, rank);
     devices.push_back(spec);
   }
   return {.devices = devices, .link = link_of(devices), .network = link_of(devices)};
@@ -255,7 +256,7 @@ std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const RankPlac
     j.memory.budget.may_quantize = j.memory.budget.may_quantize_text = true;
   };
   const auto allow_files = [](PlanJob& j) {
-    if (j.memory.offload.folder.empty()) j.memory.offload.folder = "pages";
+    if (j.memory.offload.folder.empty()) j.memory.offload.folder = kFolderToMake;
   };
   consider(Remedy::kFiles, allow_files);
   consider(Remedy::kEightBits, allow_8_bits);
@@ -296,6 +297,17 @@ MemoryPlan plan_memory(const PlanJob& job, const RankPlaces& place) {
   if (!found && job.is_budget_implied) return search.least();
   if (!found) throw DoesNotFit(refusal(job, search.least()), what_would_help(job, place));
   return *found;
+}
+
+MemoryPlan plan_memory_or_files(const PlanJob& job, const RankPlaces& place) {
+  try {
+    return plan_memory(job, place);
+  } catch (const DoesNotFit&) {
+    if (!job.memory.offload.folder.empty()) throw;
+  }
+  auto in_files = job;
+  in_files.memory.offload.folder = kFolderToMake;
+  return plan_memory(in_files, place);
 }
 
 }  // namespace braid

@@ -51,4 +51,11 @@ struct RankPlaces {
 // DoesNotFit. The job is surveyed.
 MemoryPlan plan_memory(const PlanJob& job, const RankPlaces& place);
 
+// Stands for a folder that is yet to be made, wherever files of weights are only planned.
+inline constexpr auto* kFolderToMake = "pages";
+
+// The same; if nothing fits, with files in kFolderToMake, unless the job has a folder of its own. A
+// refusal names what is lacking with them.
+MemoryPlan plan_memory_or_files(const PlanJob& job, const RankPlaces& place);
+
 }  // namespace braid

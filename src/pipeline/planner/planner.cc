@@ -103,31 +103,24 @@ void measure(PlanJob job, const Machine& machine, const std::vector<Stage>& stag
 
 }  // namespace
 
-// Cuts as blocks_of_rank() does in a run.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& g) {
   const auto& shape = job.shape();
   if (g.pp == 1) return {whole_transformer(shape)};
-  std::vector<double> room(std::size_t(g.pp), INFINITY);
-  bool all_host = true;
+  std::vector<StageMemory> memory(std::size_t(g.pp), {.is_host = false, .free_bytes = INT64_MAX});
   const int stride = strides_of(g).pp;
   double others = 0;
   for (int rank = 0; rank < g.product(); ++rank) {
     const auto& device = machine.devices[std::size_t(rank)];
-    auto& least = room[std::size_t(rank / stride % g.pp)];
     // beyond the ranks that may share the text encoders, all are alike
     if (rank <= g.tp) others = double(bytes_of_others(job, g, rank).weights());
-    least = std::min(least, device.memory - others);
-    all_host = all_host && device.name == "cpu";
+    auto& stage = memory[std::size_t(rank / stride % g.pp)];
+    stage = joined_memory(stage, {.is_host = device.name == "cpu",
+                                  .free_bytes = std::int64_t(device.memory - others)});
   }
-  for (auto& bytes : room) bytes = std::max(bytes, 1.0);
-  const auto sizes = block_parameters(*job.family, *job.tensors);
-  const bool is_by_count = all_host || !g.of_pp().are_alike();
   std::vector<Stage> stages;
-  for (int stage = 0; stage < g.pp; ++stage)
-    if (is_by_count)
-      stages.push_back(stage_of(shape, share_of(std::int64_t(sizes.size()), stage, g.of_pp())));
-  if (!is_by_count)
-    for (const auto& run : runs_in_proportion(sizes, room)) stages.push_back(stage_of(shape, run));
+  for (const auto& run :
+       runs_of_stages(block_parameters(*job.family, *job.tensors), g.of_pp(), memory))
+    stages.push_back(stage_of(shape, run));
   return stages;
 }
 

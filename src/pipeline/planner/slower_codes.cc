@@ -1,9 +1,7 @@
 #include "pipeline/planner/slower_codes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
-#include <string_view>
 
 #include "base/error.h"
 #include "ops/kernels/products.h"
@@ -11,18 +9,6 @@
 
 namespace braid {
 namespace {
-
-constexpr int kFirstWithFloat8 = 89;  // as gpu::multiplies_float8()
-
-// 89 of "sm_89"; 0 of AMD's.
-int compute_capability(const std::string& architecture) {
-  constexpr std::string_view kPrefix = "sm_";
-  int number = 0;
-  if (architecture.starts_with(kPrefix))
-    std::from_chars(architecture.data() + kPrefix.size(), architecture.data() + architecture.size(),
-                    number);
-  return number;
-}
 
 enum class Codes { kNone, kInt8, kRotated, kFloat8, kOfFile };
 
@@ -88,7 +74,7 @@ CodesMultiplied codes_multiplied_by(const DeviceSpec& device) {
 CodesMultiplied codes_multiplied_by(const std::string& name, const Gpu& gpu) {
   return {.device = name,
           .int8 = multiplies_int8(gpu.architecture),
-          .float8 = compute_capability(gpu.architecture) >= kFirstWithFloat8};
+          .float8 = multiplies_float8(gpu.architecture)};
 }
 
 CodesMultiplied codes_multiplied_by_this_cpu() { return by_cpu("cpu"); }

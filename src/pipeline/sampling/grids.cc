@@ -109,6 +109,10 @@ void check_together(const Sampling& s, const SamplingLimits& limits) {
       int(s.schedule.has_value()) + int(!s.sigmas.empty()) + int(!s.base_sigmas.empty());
   require(sources <= 1, "a request may have a schedule, sigmas or base sigmas, but only one of ",
           "them: each says all noise levels");
+  require(!s.sampler || !sampling_name(kSamplers, *s.sampler).empty(),
+          "there is no such sampler as number ", int(s.sampler.value_or(Sampler::kEuler)));
+  require(!s.schedule || !sampling_name(kSigmaSchedules, *s.schedule).empty(),
+          "there is no such schedule as number ", int(s.schedule.value_or(SigmaSchedule::kModel)));
   require(!s.shift || (std::isfinite(*s.shift) && *s.shift > 0),
           "the shift should be a number above 0, it is ", s.shift.value_or(0));
   require(!s.shift || s.sigmas.empty(), "a shift has no effect on sigmas, which are used as they ",

@@ -333,4 +333,22 @@ TEST(MemoryPlan, OfACpuIsOfTheProcess) {
   EXPECT_THROW(plan_memory(job_of_one, cpu), InputError);
 }
 
+TEST(MemoryPlan, TakesFilesOnlyWhereNothingElseFits) {
+  auto job = flux_dev();
+  const RankPlaces place{.grid = {}, .devices = {"cuda:0"}};
+  const auto within = [&](std::int64_t host) {
+    job.memory.budget = {.device = 8'000'000'000, .host = host};
+    return plan_memory_or_files(job, place);
+  };
+  EXPECT_TRUE(within(80'000'000'000).memory.offload.folder.empty());
+  job.memory.budget.host = 8'000'000'000;
+  EXPECT_THROW((void)plan_memory(job, place), DoesNotFit);
+  const auto in_files = within(8'000'000'000);
+  EXPECT_EQ(in_files.memory.offload.folder, kFolderToMake);
+  EXPECT_GT(in_files.files, 0);
+  job.memory.offload.folder = "own";
+  EXPECT_EQ(within(8'000'000'000).memory.offload.folder, "own");
+  EXPECT_THROW((void)within(1'000'000), DoesNotFit);
+}
+
 }  // namespace braid::memory_plan_test

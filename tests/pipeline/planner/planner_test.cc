@@ -307,4 +307,21 @@ TEST(PlannedPictures, AreKeptOnce) {
             always.activations);
 }
 
+// Each stage has a rank on a CPU, so that a run counts blocks instead of bytes.
+TEST(Planner, CutsStagesOfMixedDevicesAsARunDoes) {
+  const auto job = flux_dev();
+  const auto sizes = [&](const std::string& devices, const Degrees& grid) {
+    std::vector<std::int64_t> counts;
+    for (const auto& stage : plan_stages(job, machine_of(devices), grid))
+      counts.push_back(stage.num_blocks);
+    return counts;
+  };
+  const Degrees grid{.pp = 2, .tp = 2};
+  EXPECT_EQ(sizes("h100,cpu,h100,cpu", grid), (std::vector<std::int64_t>{29, 28}));
+  EXPECT_EQ(sizes("4xh100", {.pp = 2, .tp = 2, .shares = {.pp = {1, 2}}}),
+            (std::vector<std::int64_t>{19, 38}));
+  EXPECT_NE(sizes("4xh100", grid), (std::vector<std::int64_t>{29, 28}))
+      << "double blocks are larger";
+}
+
 }  // namespace braid::planner_test

@@ -149,6 +149,8 @@ TEST(Grids, SayWhatIsWrong) {
   EXPECT_THAT(refusal({.schedule = SigmaSchedule::kBeta, .sigmas = {1}}), HasSubstr("only one"));
   EXPECT_THAT(refusal({.shift = 0}), HasSubstr("shift should be a number above 0, it is 0"));
   EXPECT_THAT(refusal({.sigmas = {1}, .shift = 2}), HasSubstr("no effect on sigmas"));
+  EXPECT_THAT(refusal({.schedule = SigmaSchedule(99)}), HasSubstr("no such schedule as number 99"));
+  EXPECT_THAT(refusal({.sampler = Sampler(77)}), HasSubstr("no such sampler as number 77"));
   const SamplingLimits inverted{.is_inverted = true};
   EXPECT_THAT(refusal({.sampler = Sampler::kHeun}, inverted),
               HasSubstr("the sampler heun needs noise levels that fall"));

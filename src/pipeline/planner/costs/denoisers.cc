@@ -15,7 +15,9 @@ std::vector<ServedSteps> served_steps(const PlanJob& job) {
     served.front().levels = std::int64_t(job.num_levels()) * job.branches;
     return served;
   }
-  const auto schedule = job.family->schedule(job.steps, job.size(), StartsFrom::kNoise);
+  const auto schedule =
+      job.family->schedule(job.skipped_steps + job.steps, job.size(), StartsFrom::kNoise)
+          .from(job.skipped_steps);
   int levels = 0;
   for (const auto& one : evaluations_of(job.sampler, schedule)) {
     const bool begins_level = one.row == levels;
