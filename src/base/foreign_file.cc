@@ -68,21 +68,34 @@ bool is_printable(std::string_view text) {
   });
 }
 
-// The first words, on one line.
+constexpr std::string_view kQuotes = "; it begins with \"";
+
+// The first words, on one line. The clause ends with them.
 std::string quoted_begin(std::string_view text) {
   constexpr std::size_t kQuoted = 120;
   std::string words(without_space(text).substr(0, kQuoted));
   std::replace_if(
       words.begin(), words.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
   while (!words.empty() && (words.back() == ' ' || (words.back() & 0xc0) == 0x80)) words.pop_back();
-  return "\"" + words + (text.size() > kQuoted ? " ..." : "") + "\"";
+  return std::string(kQuotes) + words + (text.size() > kQuoted ? " ..." : "") + "\"";
 }
 
-bool speaks_of_access(std::string_view text) {
-  const auto lower = ascii_lower_case(text.substr(0, 1024));
-  for (const char* const word : {"access", "restricted", "gated", "unauthorized", "forbidden",
-                                 "token", "authenticat", "log in", "login", "permission", "denied"})
-    if (lower.find(word) != lower.npos) return true;
+// What Hugging Face, Civitai and S3 answer, in a few lines.
+bool is_refusal_of_access(std::string_view text) {
+  constexpr std::size_t kLongestAnswer = 1024;
+  if (text.size() > kLongestAnswer) return false;
+  const auto lower = ascii_lower_case(without_space(text));
+  const auto has = [&](std::string_view words) { return lower.find(words) != lower.npos; };
+  if (lower.starts_with('<')) return has("<code>accessdenied</code>");
+  if (lower.starts_with('{'))
+    return has("\"error\"") && (has("unauthorized") || has("forbidden") || has("restricted") ||
+                                has("gated repo") || has("invalid credentials"));
+  if (lower.starts_with("access to "))
+    return has("is restricted") || has("authorized list") || has("must be authenticated");
+  for (const char* const begin :
+       {"invalid username or password", "invalid credentials", "unauthorized", "forbidden",
+        "401 unauthorized", "403 forbidden", "cannot access gated repo"})
+    if (lower.starts_with(begin)) return true;
   return false;
 }
 
@@ -91,11 +104,11 @@ std::string text_clause(std::string_view text) {
   const bool is_json = begin.starts_with('{') || begin.starts_with('[');
   const bool is_xml = begin.starts_with('<');
   const auto kind = text_of("is text", is_json ? " (JSON)" : is_xml ? " (XML)" : "");
-  if (speaks_of_access(text))
-    return text_of(kind, ", the answer of a server that refused access: ", quoted_begin(text),
-                   "; accept the model's licence on its page, and download the file again with an "
-                   "access token");
-  return text_of(kind, ", not weights: ", quoted_begin(text));
+  if (is_refusal_of_access(text))
+    return text_of(
+        kind, ", the answer of a server that refused access: accept the model's licence ",
+        "on its page, and download the file again with an access token", quoted_begin(text));
+  return text_of(kind, ", not weights", quoted_begin(text));
 }
 
 // PyTorch's files are ZIP archives with a pickle in them.
@@ -136,6 +149,11 @@ std::string foreign_format(std::span<const std::byte> file) {
   const bool is_empty_yet = text.size() == kLooked && text.find_first_not_of('\0') == text.npos;
   if (is_empty_yet) return "begins with zeros only: its download was not completed";
   return is_printable(text) ? text_clause(text) : "";
+}
+
+std::string without_quoted_begin(std::string sentence) {
+  sentence.resize(std::min(sentence.find(kQuotes), sentence.size()));
+  return sentence;
 }
 
 void require_no_pointer(std::span<const std::byte> file, const std::filesystem::path& path) {

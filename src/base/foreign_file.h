@@ -13,6 +13,10 @@ namespace braid {
 // itself: ..."; empty if its beginning tells nothing. `file` may be only its first 4096 bytes.
 std::string foreign_format(std::span<const std::byte> file);
 
+// A sentence with such a clause at its end, without the words of the file that it may quote: for
+// those who may not read the file.
+std::string without_quoted_begin(std::string sentence);
+
 // Throws InputError for a Git LFS pointer in place of the file.
 void require_no_pointer(std::span<const std::byte> file, const std::filesystem::path& path);
 

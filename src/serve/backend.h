@@ -15,6 +15,13 @@ class BackendLost : public Error {
   using Error::Error;
 };
 
+// A model cannot be loaded, which is no client's fault. Its sentence may name the server's files:
+// it is for the log.
+class LoadFailed : public Error {
+ public:
+  using Error::Error;
+};
+
 struct Backend {
   std::string model;  // its name for clients: "demo"
   // Further names by which clients may ask for it: those that are listed, and others.
@@ -23,7 +30,7 @@ struct Backend {
   // Does what Pipeline::complete does. Any thread may call it, also while pictures are being made.
   std::function<Request(const Request&, const Hooks&)> complete;
   // Does what Pipeline::generate does; pictures go to the hook. It loads the model if necessary.
-  // One thread at a time may call it. Throws Error with a sentence for the client.
+  // One thread at a time may call it. Throws Error with a sentence for the client, and LoadFailed.
   std::function<void(const Request&, const Hooks&)> generate;
   // The text that `braid generate` would write into the file. `request` is complete; `files` are
   // those of its pictures.
@@ -31,7 +38,7 @@ struct Backend {
                         const std::vector<InputFile>& files)>
       text;
   // How many tokens of a prompt each text encoder reads, in order; null if that is not known. Any
-  // thread may call it. Throws InputError for text that is not UTF-8.
+  // thread may call it. Throws InputError for text that is not UTF-8, and LoadFailed.
   struct TokenCount {
     std::string encoder;  // empty if there is only one
     std::int64_t tokens = 0, limit = 0;

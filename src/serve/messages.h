@@ -64,8 +64,11 @@ struct Answer {
   HttpResponse now = {};
 };
 
+// The address of OPTIONS that asks about no path (RFC 9112, 3.2.4).
+constexpr std::string_view kWholeServer = "*";
+
 // Reads the path of "/path?a=b&c=%20d", or of the same after "http://host", which then replaces the
-// header `Host`. Throws ApiError if it is malformed.
+// header `Host`; with OPTIONS also kWholeServer. Throws ApiError if it is malformed.
 void read_target(std::string_view target, HttpRequest& request);
 // Reads the query of the same text. Throws ApiError if it is malformed.
 void read_query(std::string_view target, HttpRequest& request);

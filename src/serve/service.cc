@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/readable_bytes.h"
 #include "serve/body/loras.h"
 #include "serve/jobs/picture_run.h"
 
@@ -27,20 +26,6 @@ ApiError unavailable(Readiness readiness) {
                  readiness == Readiness::kLoading ? "loading" : "draining");
   error.retry_after = 5;
   return error;
-}
-
-std::string fullness_text(const Queue& queue, const Room& wanted) {
-  const auto bytes_text = [](const Room& room) {
-    return readable_bytes(double(room.input_bytes)) + " of input pictures";
-  };
-  const bool is_full = !queue.has_room(wanted);
-  const auto used = is_full ? queue.used() : queue.used_by(wanted.client);
-  const auto waiting = text_of(used.pictures, " pictures wait, with ", bytes_text(used));
-  if (is_full) return "the queue is full: " + waiting;
-  const auto share = queue.share();
-  return text_of("this client has its share of the queue: ", waiting,
-                 "; one client of several may have three quarters: ", share.pictures,
-                 " pictures, with ", bytes_text(share));
 }
 
 }  // namespace
@@ -78,16 +63,25 @@ const Backend* Service::backend_of(const Job& job) const {
   return job.order().backend ? job.order().backend : backends_.data();
 }
 
+std::optional<double> Service::seconds_of(const Job& job) const {
+  const auto pace = paces_.find(backend_of(job));
+  return pace == paces_.end() ? std::nullopt : pace->second.seconds_of(job.order().request);
+}
+
+// A job that has just begun says nothing yet.
+std::optional<double> Service::seconds_until_next() const {
+  if (!running_) return 0;
+  const auto status = running_->status();
+  return status.phase.empty() ? seconds_of(*running_) : status.eta;
+}
+
 // Counts until a waiting job starts, or until all have ended if it is null.
 std::optional<double> Service::seconds_of_queue(const Job* until) const {
-  double sum = running_ ? running_->status().eta.value_or(0) : 0;
+  auto sum = seconds_until_next();
   for (const auto& job : queue_.in_order()) {
-    if (job.get() == until) return sum;
-    const auto pace = paces_.find(backend_of(*job));
-    const auto seconds =
-        pace == paces_.end() ? std::nullopt : pace->second.seconds_of(job->order().request);
-    if (!seconds) return {};
-    sum += *seconds;
+    if (job.get() == until || !sum) return sum;
+    const auto seconds = seconds_of(*job);
+    sum = seconds ? std::optional(*sum + *seconds) : std::nullopt;
   }
   return sum;
 }
@@ -98,13 +92,14 @@ const std::vector<Backend>& Service::backends() const {
   return backends_;
 }
 
-ApiError Service::queue_full(const Room& wanted) const {
+ApiError Service::no_room(const Room& wanted) const {
+  if (!queue_.could_have(wanted)) return too_large_for(queue_, wanted);
   ApiError error(429, fullness_text(queue_, wanted), "queue_full");
   // The next one to start leaves room. Where none waits, requests keep it whose pictures are being
   // decoded, or whose prompts are with the enhancer.
-  const auto wait = std::ceil(running_ ? running_->status().eta.value_or(1) : 1);
+  const auto wait = queue_.num_jobs() == 0 ? std::nullopt : seconds_until_next();
   error.retry_after =
-      queue_.num_jobs() == 0 ? kRetryUnknown : int(std::clamp(wait, 1.0, double(kLongestRetry)));
+      wait ? int(std::clamp(std::ceil(*wait), 1.0, double(kLongestRetry))) : kRetryUnknown;
   metrics_.request_refused("queue_full");
   return error;
 }
@@ -124,13 +119,13 @@ void Service::require_not_stopped() const {
 void Service::require_room() const {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (const Room one{.pictures = 1}; !queue_.has_room(one)) throw queue_full(one);
+  if (const Room one{.pictures = 1}; !queue_.has_room(one)) throw no_room(one);
 }
 
 std::shared_ptr<Room> Service::reserve(Room room) {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (!queue_.reserve(room)) throw queue_full(room);
+  if (!queue_.reserve(room)) throw no_room(room);
   return {new Room(std::move(room)), [this](Room* reserved) {
             const std::scoped_lock lock(mutex_);
             queue_.release(*std::unique_ptr<Room>(reserved));
@@ -144,7 +139,7 @@ std::shared_ptr<Job> Service::submit(Order order, const std::shared_ptr<Room>& r
   if (reserved) queue_.release(std::exchange(*reserved, {}));
   auto job = std::make_shared<Job>(random_id(), std::move(order));
   if (!queue_.push(job))
-    throw queue_full(
+    throw no_room(
         {.pictures = job->order().request.num_images, .input_bytes = job->num_input_bytes()});
   kept_.forget_old();
   if (job->order().is_kept) kept_.add(job);
@@ -188,8 +183,8 @@ void Service::cancel(const std::shared_ptr<Job>& job) {
   }
   if (waited)
     end(job, cancelled());
-  else if (!is_final(job->status().state))
-    job->request_stop();
+  else
+    job->request_stop();  // of a finished one: nobody comes for its pictures
 }
 
 JobResult Service::cancelled() const {
@@ -238,8 +233,13 @@ void Service::work() {
 // Gives clients that were just told of their pictures time to fetch them.
 void Service::wait_for_readers() {
   std::unique_lock lock(mutex_);
-  while (!is_cut_short_ && !failure_ && kept_.has_unfetched())
+  while (!is_cut_short_ && !failure_ && kept_.num_unfetched(Clock::now()) > 0)
     changed_.wait_for(lock, kLookForReaders);
+}
+
+int Service::num_unfetched() const {
+  const std::scoped_lock lock(mutex_);
+  return kept_.num_unfetched(Clock::now());
 }
 
 bool Service::load() {
@@ -327,6 +327,10 @@ void Service::run(const std::shared_ptr<Job>& job) {
   } catch (const BackendLost& failure) {
     result = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kStop};
     lost = std::current_exception();
+  } catch (const LoadFailed& failure) {
+    result = {.state = JobState::kFailed,
+              .error = told_of(failure, *backend_of(*job)),
+              .cause = Cause::kLoad};
   } catch (const InputError& failure) {
     result = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kRequest};
   } catch (const std::exception& failure) {
@@ -341,6 +345,12 @@ void Service::run(const std::shared_ptr<Job>& job) {
   }
   end(job, result);
   if (lost) stop_working(lost);
+}
+
+std::string Service::told_of(const LoadFailed& failure, const Backend& backend) const {
+  const auto what = text_of("the model '", backend.model, "' cannot be loaded: ");
+  if (options_.on_warning) options_.on_warning(what + failure.what());
+  return what + "the server's log says why";
 }
 
 void Service::make_pictures(Job& job) {

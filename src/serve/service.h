@@ -54,7 +54,8 @@ class Service {
   // short.
   void require_not_stopped() const;
   // All throw ApiError: 503 unless the server is ready, or drains and the job has its room; all but
-  // the first 429 if the queue is full, and reserve() also if the client has its share of it.
+  // the first 429 if the queue is full, and reserve() also if the client has its share of it; 400
+  // or 413 for what an empty queue would not take.
   void require_ready() const;
   void require_room() const;  // before a body is read
   // Keeps room for a job, before its pictures are decoded, while the result lives or until
@@ -67,17 +68,23 @@ class Service {
   std::shared_ptr<Job> running() const;
   int jobs_before(const Job& job) const;                            // started before a queued one
   std::optional<double> seconds_until_start(const Job& job) const;  // of a queued one
-  // A waiting job ends at once, a running one within a step. A finished job stays as it is.
+  // A waiting job ends at once, a running one within a step. A finished job stays as it is, but a
+  // server that stops does not wait for its reader.
   void cancel(const std::shared_ptr<Job>& job);
   // Frees the models' memory as soon as nothing runs or waits; the next job loads its model again.
   // False if the models stay.
   bool release_models();
 
   void drain();                        // takes no more jobs, and stops when the last one is fetched
+  int num_unfetched() const;           // pictures that their clients may still come for
   void stop();                         // also cancels all jobs
   void wait();                         // until the thread has ended
   std::exception_ptr failure() const;  // why the engine cannot go on; null: it can
 
+  // Writes to the log why a model cannot be loaded, and returns what clients are told: no paths.
+  std::string told_of(const LoadFailed& failure, const Backend& backend) const;
+
+  int max_waiting_pictures() const { return options_.max_waiting_pictures; }
   Metrics& metrics() { return metrics_; }
 
  private:
@@ -91,8 +98,10 @@ class Service {
   void make_pictures(Job& job);
   JobResult cancelled() const;
   void end(const std::shared_ptr<Job>& job, const JobResult& result);
+  std::optional<double> seconds_of(const Job& job) const;
+  std::optional<double> seconds_until_next() const;
   std::optional<double> seconds_of_queue(const Job* until) const;
-  ApiError queue_full(const Room& wanted) const;
+  ApiError no_room(const Room& wanted) const;
   bool is_over() const;
   bool is_drained() const;
   const Backend* backend_of(const Job& job) const;

@@ -16,6 +16,7 @@ namespace braid::foreign_file_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 const std::string kPointer =
@@ -45,13 +46,39 @@ TEST(ForeignFile, IsNamed) {
 TEST(ForeignFile, IsAMessageAboutAccess) {
   for (const char* const message :
        {"Access to model black-forest-labs/FLUX.1-dev is restricted. You must have access to it.",
-        "Invalid username or password: log in",
+        "Access to model black-forest-labs/FLUX.1-dev is restricted and you are not in the "
+        "authorized list.",
+        "Invalid username or password.",
+        R"({"error":"Invalid credentials in Authorization header"})",
         R"({"error":"Unauthorized","message":"The creator"})",
         "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>"})
     EXPECT_THAT(format_of(message), AllOf(HasSubstr("refused access"), HasSubstr("access token")))
         << message;
-  EXPECT_THAT(format_of("Entry not found"), HasSubstr("text, not weights: \"Entry not found\""));
   EXPECT_THAT(format_of("one\ntwo"), HasSubstr("\"one two\"")) << "one line";
+}
+
+TEST(ForeignFile, IsNoMessageAboutAccessByAWordAlone) {
+  for (const char* const text :
+       {"Entry not found", "the access code of the safe is 1234", "token = abc", "login: me",
+        R"({"token": "abc", "permission": "all"})", R"({"error": "the disk is full"})",
+        "<a>access denied</a>", "Forbidding mountains"})
+    EXPECT_THAT(format_of(text), AllOf(HasSubstr("not weights; it begins with \""),
+                                       Not(HasSubstr("refused access"))))
+        << text;
+  const auto long_text = "Access to model a is restricted." + std::string(2000, 'x');
+  EXPECT_THAT(format_of(long_text), Not(HasSubstr("refused access"))) << "no answer is as long";
+}
+
+TEST(ForeignFile, IsToldOfWithoutItsWords) {
+  for (const std::string secret : {"secret", "se\"cret; it begins with \"more", "{\"secret\": 1}",
+                                   "Invalid credentials: secret"}) {
+    const auto whole = "a.safetensors is not a safetensors file: it " + format_of(secret);
+    const auto told = without_quoted_begin(whole);
+    EXPECT_THAT(whole, HasSubstr("cret")) << secret;
+    EXPECT_THAT(told, AllOf(StartsWith("a.safetensors is not a safetensors file: it is text"),
+                            Not(HasSubstr("cret")), Not(HasSubstr("begins with"))));
+  }
+  EXPECT_EQ(without_quoted_begin("the mask is black"), "the mask is black");
 }
 
 TEST(ForeignFile, IsNoFileOfNumbers) {

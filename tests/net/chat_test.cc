@@ -79,14 +79,23 @@ TEST(Chat, GivesASlowServerUntilTheDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
 }
 
-TEST(Chat, IsStoppedWhileItWaits) {
-  StandInChat chat([](const auto&) { return Reply{.is_held = true}; });
-  std::stop_source stop;
-  std::jthread stopper([&] {
-    chat.wait_for_questions(2);
-    stop.request_stop();
-  });
-  EXPECT_THROW(asked({.url = chat.url()}, stop.get_token()), Cancelled);
+// Its client's place is free for others then: libcurl alone would look once a second.
+TEST(Chat, IsStoppedAtOnceWhileItWaits) {
+  using Clock = std::chrono::steady_clock;
+  for (int i = 0; i < 3; ++i) {
+    StandInChat chat([](const auto&) { return Reply{.is_held = true}; });
+    std::stop_source stop;
+    Clock::time_point stopped;
+    std::jthread stopper([&] {
+      chat.wait_for_questions(2);
+      std::this_thread::sleep_for(20ms);
+      stopped = Clock::now();
+      stop.request_stop();
+    });
+    EXPECT_THROW(asked({.url = chat.url()}, stop.get_token()), Cancelled);
+    stopper.join();
+    EXPECT_LT(Clock::now() - stopped, 500ms);
+  }
 }
 
 TEST(Chat, TellsOfAConnectionThatIsCut) {
@@ -106,16 +115,22 @@ TEST(Chat, TellsWhatTheServerRefuses) {
               AllOf(HasSubstr("refuses the key (401)"), Not(HasSubstr("the-secret"))));
   EXPECT_THAT(words(404), HasSubstr("has no chat completions, or no such model (404)"));
   EXPECT_THAT(words(400), HasSubstr("refuses the question (400): its own words"));
-  EXPECT_THAT(words(500), HasSubstr("fails (500): its own words"));
-  EXPECT_THAT(words(503), HasSubstr("fails (503): its own words"));
-  EXPECT_THAT(failure_of(Kind::kRefused, {.status = 429, .headers = "retry-after: 7\r\n"}),
+}
+
+// It may answer the same question later.
+TEST(Chat, TellsThatTheServerIsBusy) {
+  for (const int status : {500, 502, 503})
+    EXPECT_THAT(failure_of(Kind::kBusy, {.status = status,
+                                         .body = R"({"error": {"message": "its own words"}})"}),
+                HasSubstr(text_of("fails (", status, "): its own words")));
+  EXPECT_THAT(failure_of(Kind::kBusy, {.status = 429, .headers = "retry-after: 7\r\n"}),
               HasSubstr("is busy (429); it asks to wait 7 s"));
 }
 
 TEST(Chat, ShowsTheServersWordsOnOneShortLine) {
   const auto words = std::string("a\\nb\\u001b[31m\\u2028c") + std::string(5000, 'x');
   const auto sentence =
-      failure_of(Kind::kRefused, {.status = 500, .body = "{\"error\": \"" + words + "\"}"});
+      failure_of(Kind::kBusy, {.status = 500, .body = "{\"error\": \"" + words + "\"}"});
   EXPECT_THAT(sentence, HasSubstr("a b [31m cxxx"));
   EXPECT_LT(sentence.size(), 500u);
   EXPECT_EQ(sentence.find_first_of("\n\x1b"), sentence.npos);

@@ -19,13 +19,37 @@ TEST(Access, TakesAKeyFromTheFirstLineOfAText) {
   const auto refusal = [](const std::string& text) {
     return message_of([&] { key_in_text(text); });
   };
-  EXPECT_THAT(refusal(""), HasSubstr("at least 16 characters, this one has 0"));
-  EXPECT_THAT(refusal("\xef\xbb\xbf" + std::string(15, 'k')), HasSubstr("this one has 15"));
+  EXPECT_THAT(refusal(""), HasSubstr("an API key should have at least 16 characters, it has 0"));
+  EXPECT_THAT(refusal("\xef\xbb\xbf" + std::string(15, 'k')), HasSubstr("it has 15"));
   EXPECT_THAT(refusal("a key with a tab\tin it"), HasSubstr("no control characters"));
   for (const auto* const odd : {"s\u00e9cretsecretsecret",
                                 "s\xe9"
                                 "cretsecretsecret"})
     EXPECT_THAT(refusal(odd), HasSubstr("ASCII characters alone")) << odd;
+}
+
+// A key that no head has room for would start a server for nobody.
+TEST(Access, SaysWhichKeyIsUnusable) {
+  EXPECT_EQ(key_in_text(std::string(4096, 'k')).size(), 4096u);
+  EXPECT_THAT(message_of([] { key_in_text(std::string(4097, 'k')); }),
+              HasSubstr("at most 4096 characters"));
+  for (const auto& text : std::vector<std::string>{
+           "", std::string(20'000, 'k'), "a key with a tab\tin it", "s\u00e9cretsecretsecret"})
+    EXPECT_THAT(message_of([&] { key_in_text(text, "the API key in key.txt"); }),
+                testing::StartsWith("the API key in key.txt should have "));
+}
+
+TEST(Access, IsGivenWhereverTheKeyBegins) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret"});
+  const auto status = [&](const std::string& value) {
+    return status_of(server.ask("GET /v1/models", "authorization: " + value + "\r\n"));
+  };
+  for (const std::string value :
+       {"Bearer secret", "Bearer  secret", "bearer    secret", "Basic  dXNlcjpzZWNyZXQ="})
+    EXPECT_EQ(status(value), 200) << value << ": RFC 9110, section 11.4";
+  for (const std::string value : {"Bearersecret", "Bearer", "Bearer ", "secret", "Bearer  sec ret"})
+    EXPECT_EQ(status(value), 401) << value;
 }
 
 // Containers, NAT and tunnels: who has the key needs no rebinding.

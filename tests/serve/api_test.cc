@@ -270,7 +270,8 @@ TEST(Api, NamesTheFieldThatTheEngineComplainsOf) {
   });
   const Server server(engine);
   const auto param_of = [&](const std::string& complaint) {
-    const nlohmann::json wish = {{"prompt", complaint}};
+    const nlohmann::json wish = {
+        {"prompt", complaint}, {"sigmas", {0.5}}, {"base_sigmas", {0.5}}, {"guidance_rescale", 2}};
     return json_of(server.ask("POST /v1/images/generations", "", wish.dump()))["error"]["param"];
   };
   EXPECT_EQ(param_of("the sigmas should fall, but 1 follows 0.5"), "sigmas");

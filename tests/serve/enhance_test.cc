@@ -124,15 +124,19 @@ TEST_F(EnhancedRequests, AreRefusedWithoutAnEnhancer) {
 
 TEST_F(EnhancedRequests, MakeNoJobIfTheEnhancerFails) {
   using Kind = EnhancerFailure::Kind;
-  const std::vector<std::pair<Kind, int>> cases = {
-      {Kind::kGone, 502}, {Kind::kLate, 504}, {Kind::kRefused, 502}, {Kind::kNonsense, 502}};
+  const std::vector<std::pair<Kind, int>> cases = {{Kind::kGone, 502},
+                                                   {Kind::kBusy, 502},
+                                                   {Kind::kLate, 504},
+                                                   {Kind::kRefused, 502},
+                                                   {Kind::kNonsense, 502}};
   for (const auto& [kind, status] : cases) {
     serve(failing(kind));
     for (const char* const path : {"/v1/images/generations", "/v1/jobs", "/sdapi/v1/txt2img"}) {
       const auto answer = post(path);
       EXPECT_EQ(status_of(answer), status) << path;
       EXPECT_THAT(answer, HasSubstr("the prompt was not enhanced: its reason")) << path;
-      EXPECT_EQ(answer.find("x-should-retry: false") == answer.npos, kind == Kind::kGone);
+      EXPECT_EQ(answer.find("x-should-retry: false") == answer.npos,
+                kind == Kind::kGone || kind == Kind::kBusy);
       EXPECT_FALSE(has_jobs());
     }
   }

@@ -11,6 +11,7 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
     changed_.notify_all();
   }
   if (request.prompts.front() == "fails") throw Error("the device is out of memory");
+  if (request.prompts.front() == "is not loaded") throw LoadFailed("/models/demo is not a folder");
   if (request.guidance == 0) hooks.warning("the guidance is not used");  // again
   if (request.prompts.front() == "long") hooks.warning("the prompt's end is ignored");
   if (request.adapters && request.adapters->back().file == "/models/odd.safetensors")

@@ -74,6 +74,7 @@ class FakeEngine {
     };
     backend.count_tokens = [](const std::string& prompt, const std::string& second, int most) {
       if (prompt == "\xff") throw InputError("the prompt is not UTF-8");
+      if (prompt == "is not loaded") throw LoadFailed("/models/demo is not a folder");
       return std::vector<Backend::TokenCount>{
           {.encoder = "short", .tokens = std::int64_t(prompt.size()), .limit = 4, .cut = "end"},
           {.encoder = "long", .tokens = std::int64_t(second.size()), .limit = most}};

@@ -116,6 +116,7 @@ TEST(Fields, AreRefusedByName) {
            {R"({"prompt": "a", "size": "16x65536", "width": 16})", "size"},
            {R"({"prompt": "a", "shift": 0})", "shift"},
            {R"({"prompt": "a", "shift": -1.5})", "shift"},
+           {R"({"prompt": "a", "shift": 1e-320})", "shift"},
            {R"({"prompt": "a", "frames": 2})", "frames"},
            {R"({"prompt": "a", "frames": 0})", "frames"},
            {R"({"prompt": "a", "layers": 2})", "layers"},
@@ -285,6 +286,14 @@ TEST(Fields, OfAFormNameTheListThatIsNoJson) {
   EXPECT_EQ(complaint(R"([], "other": [])").code, "invalid_json");
   const auto deep = complaint("[" + std::string(40, '[') + std::string(40, ']') + "]");
   EXPECT_EQ(deep.message, "'lora' nests JSON deeper than 32 levels");
+}
+
+TEST(Fields, OfSecondPromptsMayBeEmpty) {
+  const auto r = read(R"({"prompt": "a", "prompt_2": "", "negative_prompt_2": ""})");
+  EXPECT_TRUE(r.prompts_2.empty());
+  EXPECT_FALSE(r.negative_prompt_2);
+  EXPECT_EQ(read(R"({"prompt": "a", "negative_prompt_2": "b"})").negative_prompt_2, "b");
+  EXPECT_EQ(read(R"({"prompt": "a", "negative_prompt": ""})").negative_prompt, "") << "asked for";
 }
 
 TEST(Fields, SayThatTheModelHasNeitherFramesNorLayers) {

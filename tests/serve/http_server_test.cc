@@ -289,4 +289,52 @@ TEST(HttpServer, FinishesAnswersWhenItStops) {
   EXPECT_THAT(asking.read_all(), HasSubstr("b64_json"));
 }
 
+// A folder that is moved away is no client's fault, and where it was is not told.
+TEST(HttpServer, TakesTheBlameForAModelThatCannotBeLoaded) {
+  FakeEngine engine;
+  std::mutex mutex;
+  std::string log;
+  Server server(engine, {}, {}, {.on_warning = [&](const std::string& sentence) {
+                  const std::scoped_lock lock(mutex);
+                  log += sentence + "\n";
+                }});
+  for (const std::string path : {"/v1/images/generations", "/sdapi/v1/txt2img", "/v1/tokens"}) {
+    const auto answer = server.ask("POST " + path, "", R"({"prompt": "is not loaded"})");
+    EXPECT_EQ(status_of(answer), 500) << path;
+    const auto error = json_of(answer)["error"];
+    EXPECT_EQ(error["type"], "server_error") << path;
+    EXPECT_EQ(error["code"], "model_not_loaded") << path;
+    EXPECT_TRUE(error["param"].is_null()) << path;
+    EXPECT_EQ(error["message"], "the model 'demo' cannot be loaded: the server's log says why");
+    EXPECT_THAT(answer, HasSubstr("x-should-retry: false\r\n")) << path;
+    const std::scoped_lock lock(mutex);
+    EXPECT_THAT(log, HasSubstr("the model 'demo' cannot be loaded: /models/demo is not a folder"));
+    log.clear();
+  }
+  const auto stream = server.ask("POST /v1/images/generations", "",
+                                 R"({"prompt": "is not loaded", "stream": true})");
+  EXPECT_THAT(stream, HasSubstr("server_error"));
+  EXPECT_THAT(stream, Not(HasSubstr("/models/demo")));
+  EXPECT_THAT(server.ask("GET /metrics"),
+              HasSubstr("braid_requests_total{outcome=\"failed\"} 3\n"));
+}
+
+TEST(HttpServer, TakesNoMorePicturesThanItsQueue) {
+  FakeEngine engine;
+  const Server server(engine, {}, {}, {.max_waiting_pictures = 8});
+  EXPECT_EQ(json_of(server.ask("GET /v1/capabilities"))["limits"]["pictures"], 8);
+  for (const std::string path : {"/v1/images/generations", "/v1/jobs"}) {
+    const auto answer = server.ask("POST " + path, "", R"({"prompt": "a", "n": 10})");
+    EXPECT_EQ(status_of(answer), 400) << path;
+    EXPECT_EQ(json_of(answer)["error"]["param"], "n") << path;
+    EXPECT_THAT(answer, HasSubstr("8")) << path;
+  }
+  EXPECT_EQ(status_of(server.ask("POST /sdapi/v1/txt2img", "",
+                                 R"({"prompt": "a", "batch_size": 3, "n_iter": 3})")),
+            400);
+  EXPECT_EQ(status_of(server.ask("POST /v1/images/generations", "",
+                                 R"({"prompt": "a", "size": "16x16", "n": 8})")),
+            200);
+}
+
 }  // namespace braid::serve::http_server_test

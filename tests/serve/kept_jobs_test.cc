@@ -75,4 +75,25 @@ TEST(KeptJobs, StayWhileTheyAreFewAndYoung) {
   EXPECT_FALSE(old.has(old.add("a", 1)));
 }
 
+TEST(KeptJobs, AreWaitedForByClientsThatWereJustToldOfThem) {
+  KeptJobs kept({});
+  const auto made = [&](JobState state) {
+    auto job = std::make_shared<Job>(random_id(), Order{});
+    for (int i = 0; i < 2; ++i) job->add({.file = std::make_shared<const std::string>("x")});
+    job->finish({.state = state});
+    kept.add(job);
+    return job;
+  };
+  const auto job = made(JobState::kDone), dropped = made(JobState::kDone);
+  made(JobState::kFailed);
+  const auto end = *job->status().finished;
+  using std::chrono::milliseconds;
+  EXPECT_EQ(kept.num_unfetched(end), 4);
+  dropped->request_stop();
+  EXPECT_EQ(kept.num_unfetched(end), 2) << "its client wants none";
+  job->mark_fetched(1);
+  EXPECT_EQ(kept.num_unfetched(end + milliseconds(4999)), 1);
+  EXPECT_EQ(kept.num_unfetched(end + milliseconds(5000)), 0) << "its client would have come";
+}
+
 }  // namespace braid::serve::kept_jobs_test

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/foreign_file.h"
 #include "test_server.h"
 
 namespace braid::serve::loras_test {
@@ -135,6 +136,48 @@ TEST(LorasOfTheServer, AreToldOfWithoutTheirPaths) {
   const auto failed = ask("fails")["error"];
   EXPECT_EQ(failed["message"], "the LoRA 'always' is gone");
   EXPECT_TRUE(failed["param"].is_null()) << "the request names another one";
+}
+
+// The folder is looked into again when a request is about to be drawn.
+TEST(LorasOfTheServer, ThatWereTakenAwayAreUnknown) {
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  FakeEngine engine([gone](Backend& backend) {
+    backend.loras = [gone]() -> std::map<std::string, std::filesystem::path> {
+      if (*gone) return {};
+      return {{"new", "loras/new.safetensors"}};
+    };
+    backend.complete = [gone](const Request& request, const Hooks&) -> Request {
+      *gone = true;
+      throw InputError(request.prompts.front());
+    };
+  });
+  const Server server(engine);
+  for (const std::string complaint :
+       {"there is no adapter at loras/new.safetensors, and none of that name in /root/.cache",
+        "cannot read \"loras/new.safetensors\": No such file or directory"}) {
+    *gone = false;
+    const nlohmann::json wish = {{"prompt", complaint}, {"lora", {{{"name", "new"}}}}};
+    const auto error = json_of(server.ask("POST /v1/jobs", "", wish.dump()))["error"];
+    EXPECT_EQ(error["message"], "this server has no LoRA 'new'");
+    EXPECT_EQ(error["code"], "lora_not_found");
+    EXPECT_EQ(error["param"], "lora");
+  }
+}
+
+TEST(LorasOfTheServer, AreNotQuotedToClients) {
+  FakeEngine engine([](Backend& backend) {
+    backend.complete = [](const Request&, const Hooks&) -> Request {
+      const std::string text = "the secret of another folder";
+      throw InputError("/models/ink.safetensors is not a safetensors file: it " +
+                       foreign_format(std::as_bytes(std::span(text))));
+    };
+  });
+  const Server server(engine);
+  const auto answer =
+      server.ask("POST /v1/jobs", "", R"({"prompt": "a", "lora": [{"name": "ink"}]})");
+  EXPECT_EQ(json_of(answer)["error"]["message"],
+            "the LoRA 'ink' is not a safetensors file: it is text, not weights");
+  EXPECT_EQ(json_of(answer)["error"]["param"], "lora");
 }
 
 }  // namespace braid::serve::loras_test

@@ -42,6 +42,30 @@ TEST(OddHttp, RefusesWhatIsAmbiguous) {
               HasSubstr("there is no Host header"));
 }
 
+// RFC 9112, section 3.2.4, and HAProxy's older checks
+TEST(OddHttp, TellsWhatTheWholeServerTakes) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret", .base_path = "/pictures"});
+  const auto answer = server.ask("OPTIONS *");
+  EXPECT_EQ(status_of(answer), 204) << answer;
+  EXPECT_THAT(answer, HasSubstr("allow: GET, HEAD, POST, DELETE, OPTIONS\r\n"));
+  for (const std::string line : {"GET *", "OPTIONS **", "OPTIONS *?a=b"})
+    EXPECT_EQ(status_of(server.ask(line)), 400) << line;
+}
+
+TEST(OddHttp, CallsWrongAddressesBadRequests) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const std::string address : {"*", "livez", "/%zz", "/%00", "http:///livez", "/livez?a=%2"}) {
+    const auto answer = server.ask("GET " + address);
+    EXPECT_EQ(status_of(answer), 400) << address;
+    EXPECT_EQ(json_of(answer)["error"]["code"], "bad_request") << address;
+  }
+  const auto nameless =
+      RawClient(server.port()).asked("GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n");
+  EXPECT_EQ(json_of(nameless)["error"]["code"], "bad_request");
+}
+
 // Chunks are unknown to HTTP/1.0: another end may have been found on the way (RFC 9112, 6.1).
 TEST(OddHttp, EndsOldConnectionsBehindChunks) {
   FakeEngine engine;

@@ -163,7 +163,8 @@ TEST_F(OpenAiFields, AreNeverFetched) {
   expect_refused({{"image_url", "http://localhost/"}}, "image_url", "fetches no addresses");
   expect_refused({{"images", {{{"file_id", "file-1"}}}}}, "images", "no stored files");
   expect_refused({{"images", {{{"image", image_}}}}}, "images", "'image_url', it is object");
-  expect_refused({{"images", json::array()}}, "image", "there is no 'image'");
+  expect_refused({{"images", json::array()}}, "images", "it is empty");
+  expect_refused({{"images", nullptr}}, "image", "there is no 'image'");
   expect_refused({{"image", "data:image/svg+xml,<svg/>"}}, "image", "a data URL in base64");
 }
 

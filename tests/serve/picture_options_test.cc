@@ -250,8 +250,8 @@ TEST_F(PictureOptions, DoNotScaleThinPicturesToHugeOnes) {
   for (const int mode : {1, 2})
     expect_refused(
         "/sdapi/v1/img2img",
-        {{"init_images", {one_}}, {"resize_mode", mode}, {"width", 4096}, {"height", 4096}}, "size",
-        "4194304 pixels here, this one has 16777216");
+        {{"init_images", {one_}}, {"resize_mode", mode}, {"width", 4096}, {"height", 4096}},
+        "width", "4194304 pixels here, this one has 16777216");
 }
 
 TEST_F(PictureOptions, OfControlNetsAreNotPassedOver) {

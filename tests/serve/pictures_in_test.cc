@@ -200,6 +200,41 @@ TEST_F(PicturesIn, AreRefusedByTheirField) {
   expect_refused(post_form("/v1/jobs", {{"prompt", "a"}, {"prompt", "b"}}), "prompt", "twice");
   EXPECT_EQ(status_of(post_form("/v1/jobs", {{"prompt", "\xff"}})), 400);
   EXPECT_EQ(status_of(post_form("/v1/images/generations", {{"prompt", "a"}})), 415);
+  const auto of_type = [&](const std::string& path) {
+    return server_.ask("POST " + path, "content-type: application/x-www-form-urlencoded\r\n",
+                       "a=b");
+  };
+  for (const std::string path : {"/v1/images/edits", "/v1/jobs"})
+    EXPECT_THAT(of_type(path), HasSubstr("should be application/json or multipart/form-data, it"));
+  EXPECT_THAT(of_type("/v1/images/generations"), HasSubstr("should be application/json, it is"));
+}
+
+// Another picture would be drawn; but browsers send fields without a chosen file.
+TEST_F(PicturesIn, ThatAreEmptyAreRefused) {
+  const auto one = base64(picture(16, 16, 1));
+  const std::vector<std::string> holes = {one, ""};
+  for (const nlohmann::json& none :
+       {nlohmann::json(""), nlohmann::json::array(), nlohmann::json{""}, nlohmann::json(holes)}) {
+    for (const std::string field : {"init", "mask", "reference", "control"}) {
+      nlohmann::json wish = {{"prompt", "a"}, {"init", one}};
+      wish[field] = none;
+      expect_refused(post("/v1/jobs", wish), field, "'" + field + "' should be a picture, or left");
+    }
+    for (const std::string field : {"image", "images", "image_url", "mask"}) {
+      nlohmann::json wish = {{"prompt", "a"}, {field == "image" ? "images" : "image", one}};
+      wish[field] = none;
+      expect_refused(post("/v1/images/edits", wish), field, "it is empty");
+    }
+  }
+  const nlohmann::json absent = {{"prompt", "a"}, {"image", one}, {"mask", nullptr}};
+  EXPECT_EQ(status_of(post("/v1/images/edits", absent)), 200);
+  const nlohmann::json web_ui = {{"prompt", "a"}, {"init_images", {one}}, {"mask", ""}};
+  EXPECT_EQ(status_of(post("/sdapi/v1/img2img", web_ui)), 200) << "as that web UI has it";
+  EXPECT_FALSE(engine_.last().pictures.mask);
+  EXPECT_EQ(
+      status_of(post_form("/v1/images/edits",
+                          {{"prompt", "a"}, {"image", picture(16, 16, 1), "a.png"}, {"mask", ""}})),
+      200);
 }
 
 TEST_F(PicturesIn, AreNotMoreThanTheModelLooksAt) {

@@ -123,6 +123,29 @@ TEST(PicturesOfJobs, CountInTheQueue) {
   EXPECT_TRUE(queue.push(job()));
 }
 
+TEST(Queue, SaysHowManyPlacesAreFree) {
+  Queue queue(8, 100);
+  queue.reserve(room_for("a", 5, 60));
+  EXPECT_TRUE(fullness_text(queue, room_for("b", 4))
+                  .starts_with("the queue has too few places: 3 of 8 are free, this request needs "
+                               "4; 5 pictures wait"))
+      << fullness_text(queue, room_for("b", 4));
+  EXPECT_NE(fullness_text(queue, room_for("b", 1, 50)).find("this request has 50 bytes"),
+            std::string::npos)
+      << fullness_text(queue, room_for("b", 1, 50));
+  queue.reserve(room_for("b", 3));
+  EXPECT_TRUE(fullness_text(queue, room_for("c", 1)).starts_with("the queue is full: 8 pictures"));
+}
+
+TEST(Queue, KnowsWhatItCouldNeverHave) {
+  const Queue queue(8, 100);
+  EXPECT_TRUE(queue.could_have(room_for("a", 8, 100)));
+  EXPECT_FALSE(queue.could_have(room_for("a", 9)));
+  EXPECT_FALSE(queue.could_have(room_for("a", 1, 101)));
+  EXPECT_EQ(too_large_for(queue, room_for("a", 9)).param, "n");
+  EXPECT_EQ(too_large_for(queue, room_for("a", 1, 101)).status, 413);
+}
+
 // Its client also loses its turn if that was its only job.
 TEST(Queue, LosesAJobThatIsRemoved) {
   for (const auto* const client : {"a", "b"}) {

@@ -139,6 +139,24 @@ TEST(ServiceEnd, WaitsForThoseWhoComeForTheirPictures) {
   EXPECT_EQ(stopped.wait_for(std::chrono::seconds(5)), std::future_status::ready);
 }
 
+TEST(ServiceEnd, WaitsForNoPicturesOfAJobThatIsDeleted) {
+  FakeEngine engine;
+  Service service(engine.load(), {.keep = {.to_fetch = std::chrono::seconds(1000)}});
+  start(service);
+  const auto job = service.submit(order_of("a", 2));
+  wait_for_end(*job);
+  EXPECT_EQ(service.num_unfetched(), 2);
+  service.cancel(job);
+  EXPECT_EQ(job->status().state, JobState::kDone);
+  EXPECT_EQ(service.num_unfetched(), 0);
+  auto stopped = std::async(std::launch::async, [&] {
+    service.drain();
+    service.wait();
+  });
+  EXPECT_EQ(stopped.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  service.stop();
+}
+
 TEST(ServiceEnd, WaitsForThemOnlyForAWhile) {
   FakeEngine engine;
   Service service(engine.load(), {.keep = {.to_fetch = std::chrono::seconds(0)}});

@@ -102,6 +102,32 @@ TEST(Service, SaysWhenTheRunningJobWillHaveEnded) {
   }
 }
 
+// Nothing is known of how long it takes, so it says neither 0 nor a second.
+TEST(Service, DoesNotGuessHowLongItsFirstJobTakes) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {.max_waiting_pictures = 1});
+  start(service);
+  service.submit(order_of("runs"));
+  engine.wait_until_called(1);
+  const auto waiting = service.submit(order_of("waits"));
+  EXPECT_EQ(service.seconds_until_start(*waiting), std::nullopt);
+  EXPECT_EQ(service.status().seconds_until_idle, std::nullopt);
+  try {
+    service.require_room();
+    ADD_FAILURE() << "there was room";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.retry_after, 10);
+  }
+}
+
+TEST(Service, RefusesForGoodWhatItsQueueCouldNeverHave) {
+  FakeEngine engine;
+  Service service(engine.load(), {.max_waiting_pictures = 3});
+  start(service);
+  EXPECT_EQ(status_of_refusal(service, order_of("a", 4)), 400);
+  EXPECT_EQ(status_of_refusal(service, order_of("a", 3)), 0);
+}
+
 TEST(Service, CancelsAWaitingJobAtOnceAndARunningOneWithinAStep) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Service service(engine.load(), {});

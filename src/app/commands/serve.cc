@@ -30,9 +30,9 @@ std::string read_key(const ServeFlags& flags) {
   const auto* const variable = std::getenv("BRAID_API_KEY");
   if (flags.api_key_file.empty() && !variable) return "";
   const auto& file = flags.api_key_file;
-  const auto text =
-      file.empty() ? variable : read_stream(file, "the key in " + file.string(), kMaxKeyFile);
-  return serve::key_in_text(text);
+  const auto what =
+      file.empty() ? "the key in the variable BRAID_API_KEY" : "the key in " + file.string();
+  return serve::key_in_text(file.empty() ? variable : read_stream(file, what, kMaxKeyFile), what);
 }
 
 std::string seconds_text(serve::Clock::time_point from, serve::Clock::time_point to) {
@@ -187,7 +187,11 @@ void ServeRun::log_job(const serve::Job& job) {
 
 // A thread of StopSignals calls this. Accepted requests are finished, within a time limit.
 void ServeRun::drain() {
-  log_("drain", {{"seconds", std::to_string(flags_.drain)}});
+  const auto status = service_.status();
+  log_("drain", {{"seconds", std::to_string(flags_.drain)},
+                 {"running", std::to_string(status.running)},
+                 {"waiting_pictures", std::to_string(status.waiting_pictures)},
+                 {"unfetched_pictures", std::to_string(service_.num_unfetched())}});
   service_.drain();
   drained_ = std::jthread([this](const std::stop_token& over) {
     std::mutex mutex;

@@ -30,10 +30,8 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   ServedModel settled{.name = model_name(deployment.options.model),
                       .deployment = std::move(deployment),
                       .tiling = flags.vae_tiling};
-  if (const auto& plan = settled.deployment.memory_plan) {
-    settled.tiling = plan->tiling;
+  if (const auto& plan = settled.deployment.memory_plan)
     settled.need = {.device = plan->device_peak, .host = plan->host_peak};
-  }
   // There are as many pictures as data parallel ranks, or these would have nothing to do.
   const auto slower = slower_split_here(
       settled.deployment, {.prompts = {""}, .num_images = settled.deployment.degrees().dp});
@@ -41,15 +39,31 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   return settled;
 }
 
+// Whatever goes wrong with the server's files is no client's fault.
+template <class Work>
+auto loaded_by(const Work& load) {
+  try {
+    return load();
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const WorldLost&) {
+    throw;
+  } catch (...) {
+    throw serve::LoadFailed(current_failure().sentence);
+  }
+}
+
 // Engines also throw LibTorch's exceptions; clients get one sentence.
 void draw(ServedEngines& engines, std::size_t model, const Request& request, const Hooks& hooks) {
   try {
-    const auto& engine = engines.use(model, hooks);
+    const auto& engine = *loaded_by([&] { return &engines.use(model, hooks); });
     if (is_launched()) announce_request(engine, request);
     engine.generate(request, hooks);
   } catch (const Cancelled&) {
     throw;
   } catch (const InputError&) {
+    throw;
+  } catch (const serve::LoadFailed&) {
     throw;
   } catch (const WorldLost& loss) {
     throw serve::BackendLost(loss.what());
@@ -95,7 +109,9 @@ token_counter(const ServedModel& model) {
   return [lazy = std::make_shared<Lazy>(), readers = std::move(readers),
           folder = model.deployment.files->folder](
              const std::string& prompt, const std::string& second, int max_sequence_length) {
-    std::call_once(lazy->once, [&] { lazy->counter.emplace(readers, folder); });
+    std::call_once(lazy->once, [&] {
+      lazy->counter.emplace(loaded_by([&] { return PromptCounter(readers, folder); }));
+    });
     std::vector<Backend::TokenCount> counts;
     for (auto& one : lazy->counter->count(prompt, second, max_sequence_length))
       counts.push_back({.encoder = std::move(one.encoder),
@@ -110,20 +126,18 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
   const auto& model = engines->models()[index];
   const auto& options = model.deployment.options;
   const auto& family = model.deployment.family;
-  const auto complete = [family, tiling = model.tiling, cfg = options.layout.cfg](
-                            Request request, const Hooks& hooks) {
-    if (request.vae_tiling == VaeTiling::kAuto) request.vae_tiling = tiling;
-    const auto limits = limits_for(request, family->description().limits);
-    require(num_branches(request, limits) >= cfg, "this server's ranks share the branches of ",
-            "guidance: ask for a negative prompt and a true guidance scale above 1");
-    return completed(request, settle(request, limits, hooks.warning));
+  const auto complete = [engines, index](Request request, const Hooks& hooks) {
+    const auto& served = engines->models()[index];
+    if (request.vae_tiling == VaeTiling::kAuto) request.vae_tiling = served.tiling;
+    request = served.deployment.tiled(std::move(request));
+    return completed(request, settle(served.deployment, request, hooks.warning));
   };
   const auto generate = [engines, index](const Request& request, const Hooks& hooks) {
     draw(*engines, index, request, hooks);
   };
-  const auto text = [family, engines, index](const Picture& picture, const Request& request,
-                                             const std::vector<InputFile>& files) {
-    const auto settings = settle(request, limits_for(request, family->description().limits), {});
+  const auto text = [engines, index](const Picture& picture, const Request& request,
+                                     const std::vector<InputFile>& files) {
+    const auto settings = settle(engines->models()[index].deployment, request, {});
     return text_in_file(picture, settings, request, engines->options(index), files);
   };
   const bool starts_at_prompt = family->description().limits.guided_from == GuidedFrom::kPositive;

@@ -122,8 +122,9 @@ WebAnswer Chat::ask(WebRequest request) {
 void Chat::require_success(const WebAnswer& answer) const {
   const int status = answer.status;
   if (status == 200) return;
+  const auto kind = status == 429 || status >= 500 ? Kind::kBusy : Kind::kRefused;
   const auto refuse = [&](const auto&... words) {
-    throw EnhancerFailure(Kind::kRefused, text_of(host(), words...));
+    throw EnhancerFailure(kind, text_of(host(), words...));
   };
   const auto words = words_of_error(answer.body);
   if (status >= 300 && status < 400)

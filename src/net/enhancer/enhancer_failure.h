@@ -12,7 +12,8 @@ class EnhancerFailure : public Error {
   enum class Kind {
     kGone,      // no answer came: no listener, a cut connection, a certificate that is not trusted
     kLate,      // the deadline passed
-    kRefused,   // the server answered that it will not do it, or not now
+    kBusy,      // the server answered that it cannot do it now: 429, 5xx
+    kRefused,   // the server answered that it will not do it
     kNonsense,  // what it answered is no prompt
   };
   EnhancerFailure(Kind kind, const std::string& why)

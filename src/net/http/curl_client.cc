@@ -74,7 +74,6 @@ bool is_redirect(int status) {
 struct Exchange {
   const WebRequest& request;
   WebAnswer answer = {};
-  bool is_stopped = false;
   std::exception_ptr thrown = {};  // by `receive`
 
   void take_header(std::string_view line) {
@@ -115,12 +114,6 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* point
     exchange.thrown = std::current_exception();
     return size * count + 1;  // an error for libcurl
   }
-}
-
-int on_progress(void* pointer, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  auto& exchange = *static_cast<Exchange*>(pointer);
-  exchange.is_stopped = exchange.request.stop.stop_requested();
-  return exchange.is_stopped ? 1 : 0;
 }
 
 struct HeaderList {
@@ -172,8 +165,9 @@ WebFailure failure_of(CURLcode code, const std::string& host, const WebRequest& 
 }  // namespace
 
 struct WebClient::Session {
-  Session() : curl(curl_easy_init(), curl_easy_cleanup) {
-    check(curl != nullptr, "libcurl does not start");
+  Session()
+      : multi(curl_multi_init(), curl_multi_cleanup), curl(curl_easy_init(), curl_easy_cleanup) {
+    check(multi && curl, "libcurl does not start");
   }
 
   template <class Value>
@@ -192,7 +186,6 @@ struct WebClient::Session {
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, long(request.silence.count()));
     set(CURLOPT_TIMEOUT_MS, long(request.deadline.count()));
-    set(CURLOPT_NOPROGRESS, 0L);
   }
   void set_method(const WebRequest& request) {
     if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
@@ -202,10 +195,33 @@ struct WebClient::Session {
       set(CURLOPT_POSTFIELDS, request.body.data());
     }
   }
+  CURLcode perform(const std::stop_token& stop);
   WebAnswer ask_once(const WebRequest& request, const Address& address, const std::string& bearer);
 
+  std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)> multi;  // has the connections
   std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl;
 };
+
+// Does what curl_easy_perform() does, which notices a stop only once a second.
+CURLcode WebClient::Session::perform(const std::stop_token& stop) {
+  constexpr int kLongestWait = 1000;  // milliseconds
+  const std::stop_callback wake(stop, [this] { curl_multi_wakeup(multi.get()); });
+  const auto works = [](CURLMcode code) {
+    check(code == CURLM_OK, "libcurl fails: ", curl_multi_strerror(code));
+  };
+  works(curl_multi_add_handle(multi.get(), curl.get()));
+  const std::unique_ptr<CURL, std::function<void(CURL*)>> added(
+      curl.get(), [this](CURL* one) { curl_multi_remove_handle(multi.get(), one); });
+  for (int running = 1; running > 0;) {
+    if (stop.stop_requested()) throw Cancelled("stopped");
+    works(curl_multi_perform(multi.get(), &running));
+    if (running > 0) works(curl_multi_poll(multi.get(), nullptr, 0, kLongestWait, nullptr));
+  }
+  int left = 0;
+  const auto* const ended = curl_multi_info_read(multi.get(), &left);
+  check(ended && ended->msg == CURLMSG_DONE, "libcurl does not tell how a request ended");
+  return ended->data.result;
+}
 
 WebAnswer WebClient::Session::ask_once(const WebRequest& request, const Address& address,
                                        const std::string& bearer) {
@@ -225,15 +241,12 @@ WebAnswer WebClient::Session::ask_once(const WebRequest& request, const Address&
   set(CURLOPT_HEADERDATA, &exchange);
   set(CURLOPT_WRITEFUNCTION, on_body);
   set(CURLOPT_WRITEDATA, &exchange);
-  set(CURLOPT_XFERINFOFUNCTION, on_progress);
-  set(CURLOPT_XFERINFODATA, &exchange);
   set(CURLOPT_BUFFERSIZE, 512L << 10);
   set_limits(request);
   set_method(request);
   set_trust();
-  const auto code = curl_easy_perform(curl.get());
+  const auto code = perform(request.stop);
   if (exchange.thrown) std::rethrow_exception(exchange.thrown);
-  if (exchange.is_stopped) throw Cancelled("stopped");
   if (code != CURLE_OK) throw failure_of(code, address.host(), request, details.data());
   return std::move(exchange.answer);
 }

@@ -12,7 +12,7 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kShortestKey = 16;
+constexpr std::size_t kShortestKey = 16, kLongestKey = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF, as some editors write it
 
 // "This machine", also as servers print it that listen everywhere.
@@ -35,7 +35,7 @@ bool is_public(const std::string& path) {
 std::string key_in(const std::string& authorization) {
   const auto space = std::min(authorization.find(' '), authorization.size());
   const auto scheme = ascii_lower_case(authorization.substr(0, space));
-  const auto rest = authorization.substr(std::min(space + 1, authorization.size()));
+  const std::string rest(trimmed(authorization.substr(space)));  // RFC 9110, 11.4: spaces
   if (scheme == "bearer") return rest;
   if (scheme != "basic") return "";
   try {
@@ -67,22 +67,26 @@ void check_content_type(const HttpRequest& head) {
   if (name == "application/json" ||
       (name.empty() && is_empty && head.header("transfer-encoding").empty()))
     return;
+  const std::string forms = takes_forms(head.path) ? " or multipart/form-data" : "";
   throw ApiError(415,
-                 "the content type should be application/json, it is '" + name.substr(0, 100) + "'",
+                 "the content type should be application/json" + forms + ", it is '" +
+                     name.substr(0, 100) + "'",
                  "unsupported_content_type");
 }
 
-std::string key_in_text(std::string_view text) {
+std::string key_in_text(std::string_view text, const std::string& what) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::string key(trimmed(text.substr(0, text.find_first_of("\r\n"))));
   const auto is_control = [](unsigned char c) { return c < ' ' || c == 127; };
   const auto is_ascii = [](unsigned char c) { return c < 128; };
-  require(key.size() >= kShortestKey, "an API key should have at least ", kShortestKey,
-          " characters, this one has ", key.size());
-  require(std::ranges::none_of(key, is_control),
-          "an API key should have no control characters: clients cannot send them");
-  require(std::ranges::all_of(key, is_ascii),
-          "an API key should have ASCII characters alone: clients send others in different bytes");
+  require(key.size() >= kShortestKey, what, " should have at least ", kShortestKey,
+          " characters, it has ", key.size());
+  require(key.size() <= kLongestKey, what, " should have at most ", kLongestKey,
+          " characters, since a request's head has little room, it has ", key.size());
+  require(std::ranges::none_of(key, is_control), what,
+          " should have no control characters: clients cannot send them");
+  require(std::ranges::all_of(key, is_ascii), what,
+          " should have ASCII characters alone: clients send others in different bytes");
   return key;
 }
 
@@ -145,7 +149,8 @@ bool Access::has_key(const HttpRequest& head) const {
 // Browsers always send a name, so what comes without one is no page's.
 void Access::require_host(const HttpRequest& head) const {
   const bool may_lack_host = head.version == 10 || is_health_check(head.path);
-  if (head.header("host").empty() && !may_lack_host) throw ApiError(400, "there is no Host header");
+  if (head.header("host").empty() && !may_lack_host)
+    throw ApiError(400, "there is no Host header", "bad_request");
 }
 
 void Access::admit(HttpRequest& head,

@@ -42,8 +42,9 @@ struct Access {
 void check_content_type(const HttpRequest& head);
 
 // The key in the first line of `text`, without a byte order mark and blanks around it. Throws
-// InputError for one that is short, or that clients would send in different bytes.
-std::string key_in_text(std::string_view text);
+// InputError naming `what` for one that is short or long, or that clients would send in different
+// bytes.
+std::string key_in_text(std::string_view text, const std::string& what = "an API key");
 
 // Compares in time independent of where they differ.
 bool is_same_secret(const std::string& a, const std::string& b);

@@ -75,6 +75,8 @@ Answer answer_to(const std::function<Answer()>& work,
 
 Api::Api(ApiContext context, Access access)
     : context_(std::move(context)), access_(std::move(access)) {
+  auto& most = context_.bounds.max_pictures;
+  most = std::min(most, context_.service.max_waiting_pictures());  // others would never fit
   for (const auto& routes :
        {status_routes(), openai_routes(), jobs_routes(), sdapi_routes(), sdapi_list_routes(),
         sdapi_extras_routes(), tokens_routes(), page_routes()})
@@ -152,6 +154,8 @@ Api::Found Api::find_route(const HttpRequest& request) const {
 }
 
 Answer Api::dispatch(const HttpRequest& request) const {
+  if (request.path == kWholeServer)
+    return {.now = {.status = 204, .headers = {{"allow", "GET, HEAD, POST, DELETE, OPTIONS"}}}};
   try {
     const auto [route, parts] = find_route(request);
     return route->handle(context_, request, parts);
@@ -189,7 +193,9 @@ ApiError error_of(const Job::Status& status) {
     return error;
   }
   auto error = was_cancelled ? ApiError(409, "the request was cancelled", "cancelled")
-                             : ApiError(500, status.error, "generation_failed");
+                             : ApiError(500, status.error,
+                                        status.cause == Cause::kLoad ? "model_not_loaded"
+                                                                     : "generation_failed");
   error.is_last_word = true;
   return error;
 }

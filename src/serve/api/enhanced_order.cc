@@ -10,7 +10,8 @@ ApiError error_of_enhancer(const braid::net::EnhancerFailure& failure) {
   using Kind = braid::net::EnhancerFailure::Kind;
   ApiError error = failure.kind() == Kind::kLate ? ApiError(504, failure.what(), "enhancer_timeout")
                                                  : ApiError(502, failure.what(), "enhancer_failed");
-  error.is_last_word = failure.kind() != Kind::kGone;  // what takes minutes is not to be repeated
+  // What takes minutes, or would be refused again, is not to be repeated.
+  error.is_last_word = failure.kind() != Kind::kGone && failure.kind() != Kind::kBusy;
   return error;
 }
 

@@ -150,6 +150,7 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
               .request = std::move(request),
               .client = client_of(http, user),
               .warnings = fields.warnings(),
+              .sent = fields.names(),
               .form = form,
               .is_kept = true,
               .has_previews = has_previews};

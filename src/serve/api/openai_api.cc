@@ -192,6 +192,7 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
               .request = std::move(request),
               .client = client_of(http, user),
               .warnings = fields.warnings(),
+              .sent = fields.names(),
               .form = file_form,
               .is_kept = form.is_url,
               .has_previews = form.is_stream && form.num_partial > 0,

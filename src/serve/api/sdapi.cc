@@ -180,6 +180,7 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
                                   .request = std::move(request),
                                   .client = http.client_address,
                                   .warnings = fields.warnings(),
+                                  .sent = fields.names(),
                                   .has_previews = true},
                         .brought = std::move(brought),
                         .adjust = std::move(adjust),

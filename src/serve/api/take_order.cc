@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "serve/api_error.h"
+#include "serve/body/complaints.h"
 
 namespace braid::serve {
 namespace {
@@ -35,6 +36,18 @@ Order completed_order(Order order, const RequestBounds& bounds) {
   order.warnings.insert(order.warnings.end(), completed.warnings.begin(), completed.warnings.end());
   check_form(order);
   return order;
+}
+
+// Complaints name fields as the client sent them; LoRAs may also stand in a prompt.
+template <class Work>
+auto naming_what_was_sent(const std::set<std::string>& sent, Work work) {
+  try {
+    return work();
+  } catch (ApiError& error) {
+    if (!error.param.empty() && error.param != "lora")
+      error.param = name_as_sent(error.param, sent);
+    throw;
+  }
 }
 
 // What waits for a thread, with its room in the queue. Its memory and the room are free at once if
@@ -75,7 +88,10 @@ Answer after_enhancing(const ApiContext& context, Order order, std::shared_ptr<R
               [&context, stop, waiting, answer = std::move(answer)] {
                 context.service.require_not_stopped();
                 auto [held, until_answered] = waiting->take();
-                auto enhanced = enhanced_order(context, std::move(held), stop->get_token());
+                const auto sent = held.sent;
+                auto enhanced = naming_what_was_sent(sent, [&context, &stop, &waits = held] {
+                  return enhanced_order(context, std::move(waits), stop->get_token());
+                });
                 return answer(context.service.submit(std::move(enhanced), until_answered));
               },
           .when_gone =
@@ -102,11 +118,14 @@ Answer take_order(const ApiContext& context, ClientOrder requested, AnswerTo ans
     context.service.require_not_stopped();  // it must not keep clients waiting
     auto [held, until_answered] = waiting->take();
     const bool is_enhanced = held.is_enhanced;
-    auto order = order_with_pictures(std::move(held));
-    check_form(order);
+    const auto sent = held.order.sent;
+    auto order = naming_what_was_sent(sent, [&context, is_enhanced, &waits = held] {
+      auto whole = order_with_pictures(std::move(waits));
+      check_form(whole);
+      return is_enhanced ? std::move(whole) : completed_order(std::move(whole), context.bounds);
+    });
     if (is_enhanced)
       return after_enhancing(context, std::move(order), std::move(until_answered), answer);
-    order = completed_order(std::move(order), context.bounds);
     return answer(context.service.submit(std::move(order), until_answered));
   };
   if (!has_pictures) return rest();

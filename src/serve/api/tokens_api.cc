@@ -13,8 +13,8 @@ struct CountedPrompt {
   int max_sequence_length = 0;
 };
 
-Json counts_json(const Backend& backend, const std::string& text, const std::string& second,
-                 int max_sequence_length, const std::string& param) {
+Json counts_json(const ApiContext& context, const Backend& backend, const std::string& text,
+                 const std::string& second, int max_sequence_length, const std::string& param) {
   auto json = Json::array();
   try {
     for (const auto& one : backend.count_tokens(text, second, max_sequence_length))
@@ -22,6 +22,10 @@ Json counts_json(const Backend& backend, const std::string& text, const std::str
                       {"tokens", one.tokens},
                       {"limit", one.limit},
                       {"cut", one.cut}});
+  } catch (const LoadFailed& failure) {
+    ApiError error(500, context.service.told_of(failure, backend), "model_not_loaded");
+    error.is_last_word = true;
+    throw error;
   } catch (const InputError& error) {
     refuse(param, error.what());
   }
@@ -43,11 +47,13 @@ Answer count_tokens(const ApiContext& context, const HttpRequest& http,
       .max_sequence_length = int(fields.integer({"max_sequence_length"}, 1, info.max_text_tokens)
                                      .value_or(info.max_sequence_length))};
   fields.finish();
-  return {.rest = [&backend, counted = std::move(counted)]() -> Answer {
-    const auto most = counted.max_sequence_length;
-    return json_answer(
-        {{"prompt", counts_json(backend, counted.text, counted.second, most, "prompt")},
-         {"negative_prompt", counts_json(backend, counted.negative, "", most, "negative_prompt")}});
+  return {.rest = [&context, &backend, counted = std::move(counted)]() -> Answer {
+    const auto counts = [&](const std::string& text, const std::string& second,
+                            const std::string& param) {
+      return counts_json(context, backend, text, second, counted.max_sequence_length, param);
+    };
+    return json_answer({{"prompt", counts(counted.text, counted.second, "prompt")},
+                        {"negative_prompt", counts(counted.negative, "", "negative_prompt")}});
   }};
 }
 

@@ -1,6 +1,7 @@
 #include "serve/body/brought_pictures.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -83,6 +84,11 @@ std::optional<BroughtFile> single(std::vector<BroughtFile> files, const std::str
   if (files.size() > 1)
     refuse(field, text_of("'", field, "' should be one picture, there are ", files.size()));
   return files.empty() ? std::nullopt : std::optional(std::move(files.front()));
+}
+
+// The web UI takes an empty text for no picture, and its clients send it.
+bool is_left_empty(Fields& fields, const char* name) {
+  return fields.has(name) && fields.json().at(name) == Json("");
 }
 
 // The family decides: its pictures are what to start from, what to look at, or what to follow.
@@ -212,7 +218,7 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   auto images = fields.files("init_images");
   if (images.empty())
     throw ApiError(400, "there are no 'init_images'", "missing_required_parameter", "init_images");
-  auto mask = single(fields.files("mask"), "mask");
+  auto mask = is_left_empty(fields, "mask") ? std::nullopt : single(fields.files("mask"), "mask");
   const auto strength = fields.number({"denoising_strength"}).value_or(kSdapiStrength);
   const auto role = role_of_first(info.pictures, true);
   require_few(images.size(), "init_images", role, info);

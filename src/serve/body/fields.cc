@@ -303,10 +303,16 @@ std::vector<BroughtFile> Fields::files(const std::string& name) {
   if (!has_text(name)) return files;
   const auto& value = json_->at(name);
   const auto texts = value.is_array() ? value : Json::array({value});
+  bool lacks_one = texts.empty();
   for (const auto& one : texts) {
     const auto& text = encoded_picture(one, name);
+    lacks_one = lacks_one || text.empty();
     if (!text.empty()) files.push_back({"", bytes_of_base64(text, name)});
   }
+  // Another picture would be drawn than the one that was meant.
+  if (lacks_one && !is_form_)
+    refuse(name,
+           "'" + name + "' should be a picture, or left out where there is none: it is empty");
   return files;
 }
 
@@ -341,6 +347,15 @@ void Fields::complain_of_unknown(const std::string& name, const char* more) cons
   if (unknown_ == UnknownFields::kRefused)
     throw ApiError(400, sentence, "unknown_parameter", shown);
   if (warnings_->size() < kMostWarnings) warnings_->push_back(sentence + ": it is not used");
+}
+
+std::set<std::string> Fields::names() const {
+  std::set<std::string> names;
+  for (const auto& [name, value] : json_->items())
+    if (!value.is_null()) names.insert(name);
+  for (const auto& [name, files] : files_)
+    if (!files.empty()) names.insert(name);
+  return names;
 }
 
 std::vector<std::string> Fields::unread() const {

@@ -50,7 +50,8 @@ class Fields {
   std::string word(const std::string& name, std::initializer_list<const char*> words,
                    const std::string& otherwise);
   // Files of a form by field name, but for those that nobody chose; in JSON base64, a data URL, or
-  // OpenAI's object with such an `image_url`; or a list of these.
+  // OpenAI's object with such an `image_url`; or a list of these. Throws ApiError for JSON without
+  // a picture in it, but for null.
   std::vector<BroughtFile> files(const std::string& name);
   // The elements of a list, each with its fields, also for a list given as JSON text; empty if
   // absent.
@@ -58,6 +59,7 @@ class Fields {
   // Accepts these fields without using them, and warns of those that are there.
   void accept_unused(std::initializer_list<const char*> names);
   void warn(std::string sentence) { warnings_->push_back(std::move(sentence)); }
+  std::set<std::string> names() const;  // of what is there
   // Names of what is there and was not asked for, but for files.
   std::vector<std::string> unread() const;
   // Throws ApiError naming a field that was not asked for, or warns of it.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/foreign_file.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
@@ -34,6 +35,13 @@ double scale_of(std::string_view text) {
     refuse("prompt", "a LoRA in the prompt should be <lora:NAME:SCALE>, its scale is '" +
                          std::string(text.substr(0, 100)) + "'");
   return *scale;
+}
+
+// As the engine says it of a file that is gone: such a sentence looks for it elsewhere, too.
+bool says_that_it_is_not_there(std::string_view sentence, const std::string& path) {
+  const bool is_of_absence =
+      sentence.starts_with("there is no adapter at ") || sentence.starts_with("cannot read ");
+  return is_of_absence && sentence.find(path) != sentence.npos;
 }
 
 }  // namespace
@@ -74,7 +82,7 @@ std::vector<std::string> lora_names(const Backend& backend) {
 
 SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
                                 const Backend& backend) {
-  SentenceOfLoras told{.text = std::move(sentence)};
+  SentenceOfLoras told{.text = without_quoted_begin(std::move(sentence))};
   auto adapters = request.adapters.value_or(backend.adapters);
   if (told.text.empty() || adapters.empty()) return told;
   const auto length = [](const Adapter& one) { return one.file.native().size(); };
@@ -84,8 +92,14 @@ SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
   for (const auto& [file, scale] : adapters) {
     const auto path = file.string();
     const auto it = std::ranges::find(known, file, [](const auto& one) { return one.second; });
-    const bool is_requests = request.adapters && it != known.end();
-    const auto words = "the LoRA '" + (is_requests ? it->first : file.stem().string()) + "'";
+    const bool is_known = it != known.end();
+    const bool is_requests =
+        request.adapters &&
+        (is_known || !std::ranges::count(backend.adapters, file, &Adapter::file));
+    const auto name = is_known ? it->first : file.stem().string();
+    if (is_requests && !is_known && says_that_it_is_not_there(told.text, path))
+      return {.text = "this server has no LoRA '" + name + "'", .names_one = true, .is_gone = true};
+    const auto words = "the LoRA '" + name + "'";
     for (auto at = told.text.find(path); at != told.text.npos && !path.empty();
          at = told.text.find(path, at + words.size())) {
       told.text.replace(at, path.size(), words);

@@ -25,11 +25,12 @@ std::vector<std::string> lora_names(const Backend& backend);  // that requests m
 // name.
 void apply_loras(const std::vector<NamedLora>& loras, const Backend& backend, Request& request);
 
-// A sentence of the engine in a client's words: adapters by name, as paths are the server's
-// business.
+// A sentence of the engine in a client's words: adapters by name and nothing of what files hold, as
+// both are the server's business.
 struct SentenceOfLoras {
   std::string text;
   bool names_one = false;  // of those that the request named
+  bool is_gone = false;    // such a one was taken out of the folder, which is all it says
 };
 SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
                                 const Backend& backend);

@@ -167,7 +167,7 @@ std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& 
   // Otherwise the engine stretches it.
   const bool is_ours = mode != kStretch || fill == kFromAround;
   const bool is_resized = in.init && !in.padding_crop && is_ours && request.width && request.height;
-  if (is_resized) require_few_pixels(*request.width, *request.height, bounds);
+  if (is_resized) require_few_pixels(*request.width, *request.height, bounds, "width");
   return [=](Request& decoded) {
     auto& pictures = decoded.pictures;
     give_mask_the_pictures_size(pictures);

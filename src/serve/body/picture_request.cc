@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/random_bits.h"
 #include "serve/api_error.h"
+#include "serve/body/complaints.h"
 #include "serve/body/loras.h"
 #include "serve/body/sampling_fields.h"
 
@@ -66,7 +67,8 @@ void read_guidance(Fields& fields, const ModelInfo& info, Request& request) {
   request.boxes = fields.text("boxes", kLongestPrompt).value_or("");
   if (!request.boxes.empty() && !info.takes_boxes)
     refuse("boxes", "this model takes no boxes: it was not trained to follow layouts");
-  request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
+  if (auto second = fields.text("negative_prompt_2", kLongestPrompt).value_or(""); !second.empty())
+    request.negative_prompt_2 = std::move(second);
 }
 
 bool is_called(const Backend& backend, const std::string& name) {
@@ -127,7 +129,8 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
   if (!prompt) throw ApiError(400, "there is no 'prompt'", "missing_required_parameter", "prompt");
   Request request;
   request.prompts = {*prompt};
-  if (const auto second = fields.text("prompt_2", kLongestPrompt)) request.prompts_2 = {*second};
+  if (auto second = fields.text("prompt_2", kLongestPrompt).value_or(""); !second.empty())
+    request.prompts_2 = {std::move(second)};
   request.num_images = int(fields.integer({"n"}, 1, bounds.max_pictures).value_or(1));
   read_size(fields, backend.info, request);
   read_frames(fields, backend.info, request);
@@ -180,42 +183,13 @@ PixelSize size_within(PixelSize size, const ModelInfo& info, const RequestBounds
   return scaled_down(size, bounds.max_pixels, info.size_multiple);
 }
 
-void require_few_pixels(int width, int height, const RequestBounds& bounds) {
+void require_few_pixels(int width, int height, const RequestBounds& bounds,
+                        const std::string& param) {
   const auto pixels = num_pixels({.width = width, .height = height});
   if (pixels > bounds.max_pixels)
-    refuse("size", text_of("a picture may have at most ", bounds.max_pixels,
-                           " pixels here, this one has ", pixels));
+    refuse(param, text_of("a picture may have at most ", bounds.max_pixels,
+                          " pixels here, this one has ", pixels));
 }
-
-namespace {
-
-// What the engine calls the settings that a request's fields are checked for by the engine alone.
-constexpr std::pair<std::string_view, const char*> kSettings[] = {
-    {"sigmas", "sigmas"},
-    {"base sigmas", "base_sigmas"},
-    {"guidance rescale", "guidance_rescale"},
-    {"norm cap of guidance", "cfg_norm_cap"},
-    {"part of the way that true guidance runs", "cfg_until"},
-    {"prompt", "prompt"},
-    {"second prompt", "prompt_2"},
-    {"negative prompt", "negative_prompt"},
-    {"second negative prompt", "negative_prompt_2"},
-    {"number of frames", "frames"},
-    {"number of layers", "layers"},
-    {"mask", "mask"}};
-
-// The field that "the sigmas should ..." is about; empty if another sentence names none.
-std::string field_of(std::string_view complaint) {
-  constexpr std::string_view kThe = "the ", kShould = " should ";
-  const auto end = complaint.find(kShould);
-  if (!complaint.starts_with(kThe) || end == complaint.npos) return "";
-  const auto setting = complaint.substr(kThe.size(), end - kThe.size());
-  const auto* const known =
-      std::ranges::find(kSettings, setting, [](const auto& one) { return one.first; });
-  return known == std::end(kSettings) ? "" : known->second;
-}
-
-}  // namespace
 
 CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds) {
@@ -230,8 +204,8 @@ CompletedRequest completed_request(Request request, const Backend& backend,
       complete = backend.complete(request, {.warning = keep});
     } catch (const InputError& error) {
       const auto told = with_lora_names(error.what(), request, backend);
-      throw ApiError(400, told.text, "invalid_value",
-                     told.names_one ? "lora" : field_of(error.what()));
+      throw ApiError(400, told.text, told.is_gone ? "lora_not_found" : "invalid_value",
+                     told.names_one ? "lora" : field_of_complaint(error.what()));
     }
   };
   fill_in();

@@ -44,8 +44,9 @@ PixelSize default_size(const ModelInfo& info, const RequestBounds& bounds);
 // The same shape within `bounds`, in the model's multiples.
 PixelSize size_within(PixelSize size, const ModelInfo& info, const RequestBounds& bounds);
 
-// Throws ApiError naming the size if a picture would exceed `bounds`.
-void require_few_pixels(int width, int height, const RequestBounds& bounds);
+// Throws ApiError naming the field of the size if a picture would exceed `bounds`.
+void require_few_pixels(int width, int height, const RequestBounds& bounds,
+                        const std::string& param = "size");
 
 // The request that the engine would run, and its warnings. Throws ApiError if it would refuse it.
 struct CompletedRequest {

@@ -107,7 +107,7 @@ void read_sampling(Fields& fields, Sampling& sampling) {
   sampling.sigmas = fields.numbers("sigmas");
   sampling.base_sigmas = fields.numbers("base_sigmas");
   sampling.shift = fields.number({"shift"});
-  if (sampling.shift && *sampling.shift <= 0)
+  if (sampling.shift && float(*sampling.shift) <= 0)
     refuse("shift", text_of("'shift' should be a number above 0, it is ", *sampling.shift));
 }
 

@@ -25,6 +25,7 @@ enum class Cause {
   kWork,     // its own work failed, or its client cancelled it
   kRequest,  // the engine refused the request
   kStop,     // the server stops: another one may do it
+  kLoad,     // its model could not be loaded
 };
 
 struct JobResult {

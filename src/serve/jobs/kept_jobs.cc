@@ -61,13 +61,15 @@ void KeptJobs::forget_old() {
   while (const auto number = next_to_forget(left)) forget(*number);
 }
 
-bool KeptJobs::has_unfetched() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
-    const auto status = entry.second->status();
-    const auto is_left = [](const MadePicture& picture) { return !picture.is_fetched; };
-    return status.state == JobState::kDone && Clock::now() - *status.finished < limits_.to_fetch &&
-           std::any_of(status.pictures.begin(), status.pictures.end(), is_left);
-  });
+int KeptJobs::num_unfetched(Clock::time_point now) const {
+  int pictures = 0;
+  for (const auto& [id, job] : jobs_) {
+    const auto status = job->status();
+    if (status.state != JobState::kDone || status.is_cancelling) continue;
+    if (now - *status.finished >= limits_.to_fetch) continue;
+    pictures += int(std::ranges::count(status.pictures, false, &MadePicture::is_fetched));
+  }
+  return pictures;
 }
 
 }  // namespace braid::serve

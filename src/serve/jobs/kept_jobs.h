@@ -9,7 +9,7 @@ namespace braid::serve {
 struct KeepLimits {
   std::chrono::seconds time = std::chrono::minutes(10);
   std::size_t jobs = 256, bytes = std::size_t(256) << 20;
-  std::chrono::seconds to_fetch = std::chrono::seconds(10);  // to fetch pictures, when stopping
+  std::chrono::seconds to_fetch = std::chrono::seconds(5);  // to fetch pictures, when stopping
 };
 
 class KeptJobs {
@@ -23,8 +23,10 @@ class KeptJobs {
   // the client that has most, each time the oldest one; of too large ones, those of the client
   // whose pictures take most.
   void forget_old();
-  // Whether a client may still fetch a picture finished a moment ago.
-  bool has_unfetched() const;
+  // Counts pictures of jobs that ended within `to_fetch` before `now`, and which nobody has
+  // fetched: their clients have just been told of them. Jobs that were cancelled, also too late,
+  // have none.
+  int num_unfetched(Clock::time_point now) const;
 
  private:
   struct Ended {

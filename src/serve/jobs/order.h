@@ -1,6 +1,7 @@
 // A client's request, ready for the engine.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct Order {
   std::string original_prompt = {};        // if an enhancer rewrote it
   std::string client = {};                 // turns are shared fairly between clients
   std::vector<std::string> warnings = {};  // for the client
+  std::set<std::string> sent = {};         // names of the fields that the client sent
   FileForm form = {};
   bool is_kept = false;  // for clients that come back; otherwise it ends with its connection
   bool has_previews = false;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/readable_bytes.h"
+
 namespace braid::serve {
 namespace {
 
@@ -21,6 +24,8 @@ bool has_space(const Room& wanted, const Room& used, const Room& most) {
 }  // namespace
 
 bool Queue::has_room(const Room& wanted) const { return has_space(wanted, used(), most_); }
+
+bool Queue::could_have(const Room& wanted) const { return has_space(wanted, {}, most_); }
 
 Room Queue::share() const {
   return {.pictures = most_.pictures * 3 / 4, .input_bytes = most_.input_bytes / 4 * 3};
@@ -117,6 +122,42 @@ std::vector<std::shared_ptr<Job>> Queue::in_order() const {
   std::vector<std::shared_ptr<Job>> order;
   while (auto job = rest.pop()) order.push_back(std::move(job));
   return order;
+}
+
+std::string fullness_text(const Queue& queue, const Room& wanted) {
+  const auto bytes_text = [](const Room& room) {
+    return readable_bytes(double(room.input_bytes)) + " of input pictures";
+  };
+  const bool is_full = !queue.has_room(wanted);
+  const auto used = is_full ? queue.used() : queue.used_by(wanted.client);
+  const auto waiting = text_of(used.pictures, " pictures wait, with ", bytes_text(used));
+  const auto most = queue.most(), share = queue.share();
+  const int free = most.pictures - used.pictures;
+  if (is_full && free == 0) return "the queue is full: " + waiting;
+  if (is_full && free < wanted.pictures)
+    return text_of("the queue has too few places: ", free, " of ", most.pictures,
+                   " are free, this request needs ", wanted.pictures, "; ", waiting);
+  if (is_full)
+    return text_of("the queue is full: ", waiting, " of at most ", bytes_text(most),
+                   ", this request has ", bytes_text(wanted));
+  return text_of("this client has its share of the queue: ", waiting,
+                 "; one client of several may have three quarters: ", share.pictures,
+                 " pictures, with ", bytes_text(share));
+}
+
+ApiError too_large_for(const Queue& queue, const Room& wanted) {
+  const auto most = queue.most();
+  if (wanted.pictures > most.pictures)
+    return {
+        400,
+        text_of("a request may ask for at most ", most.pictures,
+                " pictures, as many as may wait (--queue), this one asks for ", wanted.pictures),
+        "invalid_value", "n"};
+  return {413,
+          text_of("a request's input pictures may have at most ",
+                  readable_bytes(double(most.input_bytes)), " once they are decoded, these have ",
+                  readable_bytes(double(wanted.input_bytes))),
+          "body_too_large"};
 }
 
 }  // namespace braid::serve

@@ -5,6 +5,7 @@
 
 #include <list>
 
+#include "serve/api_error.h"
 #include "serve/jobs/job.h"
 
 namespace braid::serve {
@@ -23,6 +24,7 @@ class Queue {
 
   // Whether the queue has it, whoever wants it.
   bool has_room(const Room& wanted) const;
+  bool could_have(const Room& wanted) const;  // if it were empty
   // Keeps room for a job whose pictures are still being read. False if there is none, or if its
   // client would hold more than its share. A client that holds nothing may take what there is.
   bool reserve(const Room& wanted);
@@ -37,6 +39,7 @@ class Queue {
   int num_jobs() const;
   Room used() const;  // by jobs and reservations
   Room used_by(const std::string& client) const;
+  const Room& most() const { return most_; }
   // The most that one client holds of a queue that others use: three quarters.
   Room share() const;
   bool has_reservations() const { return !reserved_.empty(); }
@@ -58,5 +61,10 @@ class Queue {
   std::string first_client_;              // that ever asked
   bool is_shared_ = false;                // another client has asked, too
 };
+
+// Says why there is no room for what is wanted now.
+std::string fullness_text(const Queue& queue, const Room& wanted);
+// Tells a client of what an empty queue would not take either.
+ApiError too_large_for(const Queue& queue, const Room& wanted);
 
 }  // namespace braid::serve

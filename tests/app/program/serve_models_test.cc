@@ -72,6 +72,21 @@ TEST_F(ServeModels, AreSeveralOfWhichOneIsLoaded) {
   EXPECT_EQ(stop().exit_code, 0);
 }
 
+TEST_F(ServeModels, ThatAreMovedAwayAreTheServersFault) {
+  std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
+                        folder_ / "other", std::filesystem::copy_options::recursive);
+  start({"-m", BRAID_SOURCE_DIR "/models/demo", "-m", "other"});
+  std::filesystem::rename(folder_ / "other", folder_ / "elsewhere");
+  for (const std::string path : {"/v1/images/generations", "/v1/tokens"}) {
+    const auto answer = ask("POST " + path, R"({"prompt": "a", "model": "other"})");
+    EXPECT_THAT(answer, HasSubstr("server_error")) << path;
+    EXPECT_THAT(answer, HasSubstr("the model 'other' cannot be loaded"));
+    EXPECT_THAT(answer, testing::Not(HasSubstr(folder_.string())));
+  }
+  std::filesystem::rename(folder_ / "elsewhere", folder_ / "other");
+  EXPECT_NE(made(R"(, "model": "other")"), "") << "once it is back";
+}
+
 // Where its downloader puts it, a model's folder is called by a commit.
 TEST_F(ServeModels, OfHuggingFacesCacheAreCalledByTheirNames) {
   const auto snapshot = folder_ / "hub/models--org--FLUX.1-dev/snapshots/3de623fc3c33e44f";

@@ -56,7 +56,7 @@ TEST_F(Serve, SharesTheBranchesOfGuidanceAmongRanks) {
                    "32x32", "--steps", "2", "--cfg-parallel", "2", "--dtype", "float32"},
                   "braid.png"));
   EXPECT_THAT(ask("POST /v1/jobs", R"({"prompt": "a", "size": "32x32"})"),
-              HasSubstr("this server's ranks share the branches of guidance"));
+              HasSubstr("cfg 2 needs as many branches, there is 1: give a negative prompt"));
 }
 
 TEST_F(Serve, RanksMayBeProcesses) {
@@ -251,14 +251,18 @@ TEST_F(Serve, RefusesAVariableThatIsNoKey) {
     Subprocess server({.arguments = {"serve", "--port", std::to_string(taken.number())},
                        .environment = {std::string("BRAID_API_KEY=") + key},
                        .folder = folder_});
-    expect_refusal(server.finish(), 2, "at least 16 characters");
+    expect_refusal(server.finish(), 2,
+                   "the key in the variable BRAID_API_KEY should have at least 16 characters");
   }
 }
 
 TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_no_start({"--host", "0.0.0.0"}, "--no-key");
   expect_no_start({"--api-key-file", "missing"}, "missing");
-  expect_no_start({"--api-key-file", write("short", "abc\n")}, "at least 16 characters");
+  expect_no_start({"--api-key-file", write("short", "abc\n")},
+                  "short should have at least 16 characters");
+  expect_no_start({"--api-key-file", write("long", std::string(20'000, 'k'))},
+                  "long should have at most 4096 characters");
   expect_no_start({"--api-key-file", "/dev/zero"}, "it has more than 65536 bytes");
   expect_no_start({"--api-key-file", "."}, "cannot read the key in .: Is a directory");
   expect_no_start({"--api-key-file", write("odd", "a key with a tab\tin it\n")},

@@ -1,0 +1,90 @@
+// The description in openapi.json against what the server takes and answers.
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "base/base64.h"
+#include "test_server.h"
+
+namespace braid::serve::api_description_test {
+
+void expect_described(const nlohmann::json& described, const nlohmann::json& object) {
+  for (const auto& [key, value] : object.items()) {
+    EXPECT_TRUE(described["properties"].contains(key)) << key;
+    const auto& of_key = described["properties"].value(key, nlohmann::json::object());
+    if (!value.is_array() || !of_key.contains("items") || !of_key["items"].contains("properties"))
+      continue;
+    for (const auto& element : value) expect_described(of_key["items"], element);
+  }
+}
+
+TEST(ApiDescription, HasAllOfJobs) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine);
+  const auto schema = json_of(server.ask("GET /openapi.json"))["components"]["schemas"]["Job"];
+  const auto picture = base64(encode_png(16, 16, std::vector<std::uint8_t>(16 * 16 * 3)));
+  const auto post = [&](const std::string& prompt) -> std::string {
+    const nlohmann::json wish = {{"prompt", prompt}, {"init", picture}, {"guidance", 0}};
+    const auto job = json_of(server.ask("POST /v1/jobs", "", wish.dump()));
+    expect_described(schema, job);
+    EXPECT_EQ(job["pictures_in"].size(), 1u);
+    return job["id"];
+  };
+  const auto first = post(std::string(300, 'a'));
+  const auto last = post("fails");
+  engine.wait_until_called(1);
+  engine.release(1);
+  expect_described(schema, json_of(server.ask("GET /v1/jobs/" + first)));
+  expect_described(schema, json_of(server.ask("GET /v1/jobs/" + last)));
+  engine.finish();
+  for (const auto& id : {first, last}) server.ask("GET /v1/jobs/" + id + "/events");
+  const auto done = json_of(server.ask("GET /v1/jobs/" + first));
+  EXPECT_EQ(done["pictures"].size(), 1u);
+  expect_described(schema, done);
+  const auto failed = json_of(server.ask("GET /v1/jobs/" + last));
+  EXPECT_TRUE(failed.contains("error"));
+  expect_described(schema, failed);
+  const auto listed = json_of(server.ask("GET /v1/jobs"))["jobs"];
+  EXPECT_EQ(listed.size(), 2u);
+  for (const auto& job : listed) expect_described(schema, job);
+}
+
+TEST(ApiDescription, HasTheBoundsOfNumbersAndNames) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto description = json_of(server.ask("GET /openapi.json"));
+  const auto& wish = description["components"]["schemas"]["Wish"]["properties"];
+  EXPECT_EQ(wish["shift"]["exclusiveMinimum"], 0);
+  EXPECT_EQ(wish["resolution"]["minimum"], 1);
+  EXPECT_EQ(wish["sigmas"]["oneOf"][0]["exclusiveMinimum"], 0) << "a number alone";
+  const auto status = [&](const std::string& field, const nlohmann::json& value) {
+    nlohmann::json body = {{"prompt", "a"}};
+    body[field] = value;
+    return status_of(server.ask("POST /v1/jobs", "", body.dump()));
+  };
+  EXPECT_EQ(status("sigmas", 0.5), 202);
+  EXPECT_EQ(status("resolution", 0), 400);
+  for (const std::string field : {"user", "safety_identifier", "sampler", "schedule"}) {
+    const std::size_t most = wish[field]["maxLength"];
+    const bool is_of_any_words = field == "user" || field == "safety_identifier";
+    EXPECT_EQ(status(field, std::string(most, 'a')), is_of_any_words ? 202 : 400) << field;
+    EXPECT_EQ(status(field, std::string(most + 1, 'a')), 400) << field;
+  }
+  EXPECT_EQ(wish["model"]["maxLength"], 1000);
+  const std::regex seed(wish["seed"]["oneOf"][1]["pattern"].get<std::string>());
+  for (const std::string text : {"0", "007", "9999999999999999999", "18446744073709551615"}) {
+    EXPECT_TRUE(std::regex_match(text, seed)) << text;
+    EXPECT_EQ(status("seed", text), 202) << text;
+  }
+  for (const std::string text :
+       {"", "-1", "1.5", "18446744073709551616", "100000000000000000000"}) {
+    EXPECT_FALSE(std::regex_match(text, seed)) << text;
+    EXPECT_EQ(status("seed", text), 400) << text;
+  }
+  for (const std::string path : {"interrogate", "train/embedding"})
+    EXPECT_TRUE(
+        description["paths"]["/sdapi/v1/" + path]["post"]["responses"]["422"].contains("content"))
+        << path;
+}
+
+}  // namespace braid::serve::api_description_test
