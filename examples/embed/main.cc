@@ -24,9 +24,11 @@ int main(int argc, char** argv) try {
   };
   const auto pictures = pipeline.generate(request, hooks);
   const auto& picture = pictures.front();
-  std::ofstream(argv[3], std::ios::binary)
-      << "P6 " << picture.width << " " << picture.height << " 255\n"
-      << std::string_view(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
+  std::ofstream file(argv[3], std::ios::binary);
+  file << "P6 " << picture.width << " " << picture.height << " 255\n"
+       << std::string_view(reinterpret_cast<const char*>(picture.rgb.data()), picture.rgb.size());
+  file.close();
+  if (!file) throw braid::Error(std::string("cannot write ") + argv[3]);
 } catch (const braid::Error& e) {  // includes braid::Cancelled
   std::cerr << "embed: " << e.what() << "\n";
   return 1;

@@ -198,7 +198,10 @@ Json parse_python_json(std::string_view text, const std::string& source) {
 
 // A page or message that was saved in place of the file says so itself.
 Json read_json(const std::filesystem::path& path) {
-  const auto text = read_file(path);
+  const auto bytes = read_file(path);
+  std::string_view text = bytes;
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // Windows' editors begin with it
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool may_be_json =
       first != text.npos && std::string_view("{[\"").find(text[first]) != std::string_view::npos;

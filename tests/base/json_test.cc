@@ -24,6 +24,14 @@ TEST(Json, RefusesWhatIsNotJson) {
     EXPECT_THAT(message_of([&] { parse_json(text, "f.json"); }), HasSubstr("f.json")) << text;
 }
 
+TEST(Json, OfFilesMayBeginWithAByteOrderMark) {
+  const TemporaryFolder folder;
+  write_file(folder / "f.json", "\xef\xbb\xbf {\"a\":NaN}");
+  EXPECT_TRUE(std::isnan(read_json(folder / "f.json")["a"].get<double>()));
+  write_file(folder / "p.json", "\xef\xbb\xbf<html>");
+  EXPECT_THAT(message_of([&] { read_json(folder / "p.json"); }), HasSubstr("web page"));
+}
+
 // The reader that is wrapped takes a zero byte for the end.
 TEST(Json, RefusesZeroBytes) {
   for (const auto& text : {std::string("{}\0x", 4), std::string("{\"a\":\0 1}", 9)})

@@ -25,6 +25,14 @@ CODINGS = [None, None, None, None, "gguf", "gguf", "gguf", "float8", "comfy floa
 NOT_BESIDE = ("lokr", "loha")
 
 
+def layout(draw, shape):
+    """A layer split needs a block for each rank."""
+    transformer = getattr(shape, "transformer", shape)
+    blocks = sum(getattr(transformer, name, 0)
+                 for name in ("layers", "single_layers", "double_blocks", "single_blocks"))
+    return draw.choice([one for one in LAYOUTS if blocks > 1 or "--layer-split" not in one])
+
+
 def axes(draw, num, head_dim):
     """Even parts that sum to a head."""
     cuts = sorted(draw.sample(range(1, head_dim // 2), num - 1))
@@ -173,7 +181,7 @@ def draw_joy(seed):
                                  for _ in range(draw.choice([1, 2, 2, 3])))
     if asked.true_cfg == 1:
         asked.negative_prompt = None
-    flags = (*draw.choice(LAYOUTS), *draw.choice(MEMORY))
+    flags = (*layout(draw, shape), *draw.choice(MEMORY))
     if asked.true_cfg > 1 and draw.random() < 0.6:
         flags = ("--cfg-parallel", 2, *draw.choice([(), ("--ring", 2), ("--ulysses", 2), ("--tp", 2)]))
     words = [f"random {seed}", "joy plus" if shape.plus else "joy edit",
@@ -188,7 +196,7 @@ def draw_guided(family, off, seed):
     if family is flux3 and not shape.transformer.flow_map:
         asked.true_cfg, asked.negative_prompt = draw.choice([(1.0, None), (3.5, None), (2.0, ACCENTS)])
     fields = {} if draw.random() < 0.6 else {"int8": "base"}
-    flags = (*draw.choice(LAYOUTS), *draw.choice(MEMORY))
+    flags = (*layout(draw, shape), *draw.choice(MEMORY))
     if asked.true_cfg > off and draw.random() < 0.3:
         flags = ("--cfg-parallel", 2)
     words = [f"random {seed}", family.__name__, "int8" if fields else "", " ".join(str(f) for f in flags)]
@@ -211,7 +219,7 @@ def draw_case(seed):
     shape = family(draw, seed)
     if family is flux and (fields.get("lora") or fields.get("control_lora")):
         shape.guidance = True  # make_adapters.py changes its embedder, too
-    flags += (*draw.choice(LAYOUTS), *draw.choice(MEMORY))
+    flags += (*layout(draw, shape), *draw.choice(MEMORY))
     isa = draw.choice(INSTRUCTIONS)
     words = [f"random {seed}", family.__name__, coding, *(f"{k} {v}" for k, v in fields.items() if v),
              " ".join(str(flag) for flag in flags), isa]

@@ -81,7 +81,8 @@ FileKind kind_of_weights(const fs::path& file) {
 class ModelList {
  public:
   void add_bundled() {
-    const auto path = bundled_model();
+    const auto path = bundled_model_if_there();
+    if (path.empty()) return;
     models_.push_back(
         deployable({.name = path.string(), .source = "bundled", .path = path}, {.model = path}));
   }

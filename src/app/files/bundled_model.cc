@@ -17,10 +17,15 @@ fs::path models_folder() {
 
 }  // namespace
 
-std::filesystem::path bundled_model() {
+std::filesystem::path bundled_model_if_there() {
   const auto model = models_folder() / "demo";
-  require(is_there(model / "model_index.json"), "the model that comes with Braid is not at ",
-          model.string(), ": give another with --model PATH");
+  return is_there(model / "model_index.json") ? model : fs::path();
+}
+
+std::filesystem::path bundled_model() {
+  const auto model = bundled_model_if_there();
+  require(!model.empty(), "the model that comes with Braid is not in ", models_folder().string(),
+          ": give another with --model PATH");
   return model;
 }
 

@@ -5,6 +5,7 @@
 #include "app/flags/flag_groups.h"
 #include "app/flags/flag_values.h"
 #include "app/flags/unused_flags.h"
+#include "base/ascii.h"
 
 namespace braid {
 namespace {
@@ -29,7 +30,12 @@ void add_result_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
               require(f.tolerance >= 0 && f.tolerance <= 10, flag,
                       " should be 0 to 1000 percent, it is ", in_quotes(text));
             });
-  read.path("--plot", "FILE", "Bench", "Write a bar chart of times and memory, as SVG", f.plot);
+  read.text("--plot", "FILE", "Bench", "Write a bar chart of times and memory, as SVG",
+            [&](const std::string& flag, const std::string& text) {
+              f.plot = text;
+              require(ascii_lower_case(f.plot.extension().string()) == ".svg", flag,
+                      " should be a file whose name ends in .svg, it is ", in_quotes(text));
+            });
   read.flag("--json", "Output", "Print one JSON object; with --sweep, a list", f.json);
 }
 
@@ -47,6 +53,9 @@ void check_together(const BenchFlags& f, const std::set<std::string>& given) {
             ", too");
   };
   needs("--tolerance", "--against", "says what a comparison lets pass");
+  require(
+      !given.contains("--blocks") || !(given.contains("--double") || given.contains("--single")),
+      "--blocks says all kinds of blocks: leave --double and --single out");
   needs("--disk-reads", "--offload-dir", "says how files of weights are read");
   const bool is_used = std::any_of(f.configurations.begin(), f.configurations.end(),
                                    [](const BenchConfiguration& c) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/ascii.h"
+#include "base/file.h"
 #include "pipeline/families/description.h"
 
 namespace braid {
@@ -64,6 +65,12 @@ double finite_number(const std::string& flag, const std::string& text) {
   return *value;
 }
 
+std::optional<double> number_in(const std::string& text) {
+  const auto value = real_number(text);
+  const bool is_taken = value && std::isfinite(*value) && std::abs(*value) <= FLT_MAX;
+  return is_taken ? value : std::nullopt;
+}
+
 std::vector<double> number_list(const std::string& flag, const std::string& text) {
   std::vector<double> numbers;
   for (const auto& part : split_at_commas(text)) {
@@ -88,6 +95,12 @@ PictureSize picture_size(const std::string& flag, const std::string& text) {
           " should be WIDTHxHEIGHT in pixels, such as 640x480, each ", "from 1 to ", kMaxSide,
           ", it is ", in_quotes(text));
   return {.width = width, .height = height};
+}
+
+NumberedFile numbered_file(const std::string& text) {
+  const auto sign = text.rfind('=');
+  if (sign == text.npos || is_there(text)) return {.file = text};
+  return {.file = text.substr(0, sign), .number = text.substr(sign + 1)};
 }
 
 std::vector<std::string> split_at(const std::string& text, char separator) {

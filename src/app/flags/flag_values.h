@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +19,18 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
                           std::int64_t high);
 std::uint64_t seed_number(const std::string& flag, const std::string& text);
 double finite_number(const std::string& flag, const std::string& text);
+// The same; nothing if it is no such number.
+std::optional<double> number_in(const std::string& text);
 std::vector<double> number_list(const std::string& flag, const std::string& text);  // "1, 0.5"
 
 PictureSize picture_size(const std::string& flag, const std::string& text);  // "640x480"
+
+// FILE or FILE=NUMBER. The last '=' ends the name, unless a file of the whole name is there.
+struct NumberedFile {
+  std::string file;
+  std::optional<std::string> number = std::nullopt;  // as it is written
+};
+NumberedFile numbered_file(const std::string& text);
 
 // "a,b" -> a, b; "" -> one empty part
 std::vector<std::string> split_at(const std::string& text, char separator);

@@ -91,17 +91,15 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
             into(r.batch_size, whole_from(1, kMostPictures)));
 }
 
-// The last '=' ends the name if a number follows, unless a file of the whole name is there.
+// Only digits are a picture's number; other names may have a '=' as well.
 void read_latents_flag(const std::string& flag, const std::string& text, GenerateFlags& f) {
   require(!text.empty(), flag, " should be a path, it is empty");
-  const auto sign = text.rfind('=');
-  const bool is_numbered = sign != text.npos && sign > 0 && sign + 1 < text.size() &&
-                           text.find_first_not_of("0123456789", sign + 1) == text.npos &&
-                           !is_there(text);
-  f.latents = is_numbered ? text.substr(0, sign) : text;
+  const auto [file, number] = numbered_file(text);
+  const bool is_numbered = number && !file.empty() && !number->empty() &&
+                           number->find_first_not_of("0123456789") == number->npos;
+  f.latents = is_numbered ? file : text;
   f.latents_picture.reset();
-  if (is_numbered)
-    f.latents_picture = int(whole_number(flag, text.substr(sign + 1), 1, kMostPictures));
+  if (is_numbered) f.latents_picture = int(whole_number(flag, *number, 1, kMostPictures));
 }
 
 void add_file_flags(FlagReader& read, GenerateFlags& f) {
@@ -352,6 +350,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (pull.parser.parsed()) return finished(pull);
   if (models.parser.parsed()) return finished(models);
   info.read.finish();
+  require(!file || !file->empty(), "braid info takes a file, its name is empty");
   info.flags.file = file.value_or("");
   return info.flags;
 }

@@ -9,15 +9,11 @@ constexpr std::int64_t kMostPixels = std::int64_t(1) << 30;
 
 constexpr std::int64_t kMostModes = 10'000;
 
-// A number after the last '=' is the scale; anything else belongs to the file's name.
+// Only a number is a scale; other names may have a '=' as well.
 std::pair<std::string, double> reference_of(const std::string& text) {
-  const auto sign = text.rfind('=');
-  if (sign == std::string::npos) return {text, 1};
-  try {
-    return {text.substr(0, sign), finite_number("--reference", text.substr(sign + 1))};
-  } catch (const InputError&) {
-    return {text, 1};
-  }
+  const auto [file, number] = numbered_file(text);
+  const auto scale = number ? number_in(*number) : std::nullopt;
+  return scale && !file.empty() ? std::pair(file, *scale) : std::pair(text, 1.0);
 }
 
 void add_control_flags(FlagReader& read, PictureFlags& f) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "app/flags/option_names.h"
-#include "base/file.h"
 #include "pipeline/families/family.h"
 
 namespace braid {
@@ -11,13 +10,10 @@ namespace {
 
 constexpr int kMaxThreads = 1024, kMaxBlocks = 1000;
 
-// The last '=' ends the name, unless a file of the whole name is there.
 Adapter adapter_of(const std::string& flag, const std::string& text) {
-  const auto sign = text.rfind('=');
-  const auto file = text.substr(0, sign);
+  const auto [file, scale] = numbered_file(text);
   require(!file.empty(), flag, " should be FILE or FILE=SCALE, it is ", in_quotes(text));
-  if (sign == std::string::npos || is_there(text)) return {.file = text};
-  return {.file = file, .scale = finite_number(flag, text.substr(sign + 1))};
+  return {.file = file, .scale = scale ? finite_number(flag, *scale) : 1};
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace {
 
 constexpr const char* kNotes = "__metadata__";
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's own limit
+// A tensor has ten values, and a value takes a hundred bytes.
+constexpr std::size_t kMostValues = 2'000'000;
 
 ElementType type_named(const std::string& name, const std::string& where) {
   for (int type = 0; type <= int(ElementType::kFloat8E5M2Fnuz); ++type)
@@ -68,7 +70,7 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
           " bytes, but the file has only ", file.size(),
           " bytes: its download was not completed, or it was truncated");
 
-  const auto json = parse_json(header_of(file, length), source);
+  const auto json = parse_json(header_of(file, length), source, kMostValues);
   require(json.is_object(), source, ": its header should be a JSON object");
   const auto data_begin = 8 + length;
   std::vector<TensorEntry> entries;
@@ -93,7 +95,7 @@ std::map<std::string, std::string> safetensors_notes(std::span<const std::byte> 
   const auto header = header_of(file, little_endian(file.data(), 8));
   std::map<std::string, std::string> texts;
   if (!may_have_notes(header)) return texts;
-  const auto json = parse_json(header, "the header");
+  const auto json = parse_json(header, "the header", kMostValues);
   const auto notes = json.find(kNotes);
   if (notes == json.end()) return texts;
   for (const auto& [key, value] : notes->items())

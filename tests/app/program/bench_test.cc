@@ -154,9 +154,11 @@ TEST_F(Bench, PrintsTimesThatItCannotCompare) {
   EXPECT_TRUE(results[0].contains("against"));
   EXPECT_TRUE(results[1].contains("step_s"));
 
-  line.insert(line.end(), {"--plot", "./before.json"});
+  write("before.svg", finished.out);
+  std::ranges::replace(line, std::string("before.json"), std::string("before.svg"));
+  line.insert(line.end(), {"--plot", "./before.svg"});
   expect_bad_input(line, "--plot would overwrite");
-  EXPECT_EQ(read_file(folder_ / "before.json"), finished.out);
+  EXPECT_EQ(read_file(folder_ / "before.svg"), finished.out);
 }
 
 TEST_F(Bench, RefusesWhatItCannotTime) {

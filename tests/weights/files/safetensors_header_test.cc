@@ -58,6 +58,13 @@ TEST(SafetensorsHeader, RefusesWhatIsNoJsonObject) {
     EXPECT_NE(refusal(file_of(header, "")), "accepted") << header;
 }
 
+// Values take a hundred times the bytes of their text.
+TEST(SafetensorsHeader, RefusesMoreValuesThanTensorsHave) {
+  std::string header = R"({"__metadata__":{"a":[0)";
+  for (int i = 0; i < 2'000'000; ++i) header += ",0";
+  EXPECT_THAT(refusal(file_of(header + "]}}", "")), HasSubstr("at most 2000000 JSON values"));
+}
+
 std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return R"({"t":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets +
          "}}";
