@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "host_memory.h"
 
 namespace braid {
@@ -64,6 +66,9 @@ std::map<std::string, BadRequest> wrong_requests() {
        })},
       {"too few latents", with([](Request& r) {
          r.latents = Latents{.shape = {2, 18, 64}, .values = std::vector<float>(7)};
+       })},
+      {"latents that are no numbers", with([](Request& r) {
+         r.latents = Latents{.shape = {2, 18, 64}, .values = std::vector<float>(2 * 18 * 64, NAN)};
        })},
       {"a prompt that is not UTF-8", with([](Request& r) { r.prompts = {"a \xff square"}; })},
       {"a negative prompt that is cut", with([](Request& r) { r.negative_prompt = "\xe2\x82"; })},

@@ -53,9 +53,7 @@ void check_together(const BenchFlags& f, const std::set<std::string>& given) {
             ", too");
   };
   needs("--tolerance", "--against", "says what a comparison lets pass");
-  require(
-      !given.contains("--blocks") || !(given.contains("--double") || given.contains("--single")),
-      "--blocks says all kinds of blocks: leave --double and --single out");
+  check_synthetic_flags(given);
   needs("--disk-reads", "--offload-dir", "says how files of weights are read");
   const bool is_used = std::any_of(f.configurations.begin(), f.configurations.end(),
                                    [](const BenchConfiguration& c) {

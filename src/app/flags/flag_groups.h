@@ -19,6 +19,8 @@ void add_adapter_flags(FlagReader& read, PipelineOptions& options);  // that and
 void add_machine_flags(FlagReader& read, PipelineOptions& options);
 // --synthetic and its block counts: random weights in real shapes instead of files.
 void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<int>& blocks);
+// Throws InputError if the flags in the command line count blocks in two ways.
+void check_synthetic_flags(const std::set<std::string>& given);
 
 // --devices, one device per rank, --graph and --text-stream.
 void add_devices_flag(FlagReader& read, PipelineOptions& options);

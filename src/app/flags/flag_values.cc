@@ -67,8 +67,7 @@ double finite_number(const std::string& flag, const std::string& text) {
 
 std::optional<double> number_in(const std::string& text) {
   const auto value = real_number(text);
-  const bool is_taken = value && std::isfinite(*value) && std::abs(*value) <= FLT_MAX;
-  return is_taken ? value : std::nullopt;
+  return value && std::abs(*value) <= FLT_MAX ? value : std::nullopt;
 }
 
 std::vector<double> number_list(const std::string& flag, const std::string& text) {

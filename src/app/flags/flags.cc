@@ -275,6 +275,7 @@ CommandLine finished(Command<ServeFlags>& serve) {
 
 CommandLine finished(Command<VerifyFlags>& verify) {
   verify.read.finish();
+  check_synthetic_flags(verify.read.given());
   require_chosen_bits(verify.flags.denoiser.pipeline.memory);
   verify.flags.unused = unused_flags(verify.flags);
   return verify.flags;

@@ -136,4 +136,10 @@ void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<i
   kind("--single", 1, "Blocks of the second kind. Default: all");
 }
 
+void check_synthetic_flags(const std::set<std::string>& given) {
+  const bool counts_kinds = given.contains("--double") || given.contains("--single");
+  require(!given.contains("--blocks") || !counts_kinds,
+          "--blocks says all kinds of blocks: leave --double and --single out");
+}
+
 }  // namespace braid

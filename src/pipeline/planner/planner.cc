@@ -108,14 +108,15 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
   if (g.pp == 1) return {whole_transformer(shape)};
   std::vector<StageMemory> memory(std::size_t(g.pp), {.is_host = false, .free_bytes = INT64_MAX});
   const int stride = strides_of(g).pp;
+  constexpr double kMostBytes = 1e18;  // for whole numbers
   double others = 0;
   for (int rank = 0; rank < g.product(); ++rank) {
     const auto& device = machine.devices[std::size_t(rank)];
     // beyond the ranks that may share the text encoders, all are alike
     if (rank <= g.tp) others = double(bytes_of_others(job, g, rank).weights());
     auto& stage = memory[std::size_t(rank / stride % g.pp)];
-    stage = joined_memory(stage, {.is_host = device.name == "cpu",
-                                  .free_bytes = std::int64_t(device.memory - others)});
+    const auto free = std::int64_t(std::min(device.memory - others, kMostBytes));
+    stage = joined_memory(stage, {.is_host = device.name == "cpu", .free_bytes = free});
   }
   std::vector<Stage> stages;
   for (const auto& run :

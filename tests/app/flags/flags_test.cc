@@ -204,6 +204,11 @@ TEST(Flags, AreNoneOfSeveralWords) {
   EXPECT_EQ(refusal_of({"pull", "org/a", "org/b"}),
             "unexpected argument 'org/b': pull takes one name: give each its own command");
   EXPECT_THAT(refusal_of({"info", "a.png", "b.png"}), HasSubstr("info takes one file"));
+  EXPECT_THAT(refusal_of({"info", ""}), HasSubstr("its name is empty"));
+  EXPECT_THAT(refusal_of({"bench", "--plot", "a.png"}), HasSubstr("ends in .svg, it is 'a.png'"));
+  for (const char* const command : {"bench", "verify"})
+    EXPECT_THAT(refusal_of({command, "--blocks", "1,1", "--single", "2"}),
+                HasSubstr("leave --double and --single out"));
   EXPECT_THAT(refusal_of({"serve", "model"}), HasSubstr("braid serve takes flags alone"));
 }
 

@@ -31,4 +31,18 @@ TEST(LoraFlag, TakesTheWholeNameOfAFileThatIsThere) {
   EXPECT_EQ(absent[0].scale, 0.5);
 }
 
+// A reference may also have another "=" in its name.
+TEST(ReferenceFlag, TakesTheWholeNameOfAFileThatIsThere) {
+  const TemporaryFolder folder;
+  const auto file = (folder / "shot=2").string(), scaled = file + "=0.5";
+  write_file(file, "there");
+  const std::vector<const char*> argv = {
+      "braid",        "generate",    "a",       "--reference", file.c_str(), "--reference",
+      scaled.c_str(), "--reference", "a=b.png", "--reference", "c.png=2"};
+  const auto pictures =
+      std::get<GenerateFlags>(parse_command_line(int(argv.size()), argv.data())).pictures;
+  EXPECT_THAT(pictures.references, testing::ElementsAre(file, file, "a=b.png", "c.png"));
+  EXPECT_THAT(pictures.reference_scales, testing::ElementsAre(1, 0.5, 1, 2));
+}
+
 }  // namespace braid::lora_flag_test

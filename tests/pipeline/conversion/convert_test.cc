@@ -317,6 +317,11 @@ TEST_F(Convert, RefusesATruncatedModelAndMakesNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "out.partial"));
 }
 
+TEST_F(Convert, SaysWhyAPlaceCannotBeWritten) {
+  EXPECT_THAT(refusal({.model = model_, .out = folder_ / std::string(300, 'x')}),
+              testing::EndsWith("cannot be written: File name too long"));
+}
+
 TEST_F(Convert, RefusesToWriteIntoThePartsOfTheModel) {
   const auto source = folder_ / "source";
   fs::copy(model_, source, fs::copy_options::recursive);
