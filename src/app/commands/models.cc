@@ -119,7 +119,7 @@ class ModelList {
 
   // Their weights are not here, so that their sizes are those of bfloat16.
   void add_published() {
-    const auto published = with_bundled({}).published;
+    const auto published = published_models_if_there();
     if (published.empty()) return;
     std::vector<fs::path> folders;
     for (const auto& entry : fs::directory_iterator(published))

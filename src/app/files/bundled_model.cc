@@ -29,9 +29,14 @@ std::filesystem::path bundled_model() {
   return model;
 }
 
-PipelineOptions with_bundled(PipelineOptions options) {
+fs::path published_models_if_there() {
   const auto published = models_folder() / "published";
-  if (is_folder(published)) options.published = published;
+  return is_folder(published) ? published : fs::path();
+}
+
+PipelineOptions with_bundled(PipelineOptions options) {
+  if (const auto published = published_models_if_there(); !published.empty())
+    options.published = published;
   if (options.model.empty() && options.comfy.empty()) options.model = bundled_model();
   return options;
 }

@@ -199,6 +199,18 @@ TEST_F(PullModel, RefusesWhatBraidDoesNotRunBeforeItIsLoaded) {
   expect_bad_input({"pull", "org/demo"}, "HF_ENDPOINT should be an address");
 }
 
+// As a package without the models, or a program that was copied.
+TEST_F(PullModel, IsListedWhereNoModelComesWithBraid) {
+  const char* const copied = "mkdir bin && cp \"$0\" \"$0-engine\" bin && exec bin/${0##*/} \"$@\"";
+  const auto listed =
+      Subprocess(
+          {.arguments = {"models"}, .launcher = {"/bin/sh", "-c", copied}, .folder = folder_})
+          .finish();
+  EXPECT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("braid pull org/name loads one"));
+  EXPECT_THAT(listed.out, Not(HasSubstr("Comes with Braid")));
+}
+
 TEST_F(PullModel, IsListedWithWhatElseIsHere) {
   EXPECT_THAT(braid({"models"}).out,
               AllOf(HasSubstr("Comes with Braid"), HasSubstr("braid pull org/name loads one"),
