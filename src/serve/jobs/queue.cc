@@ -131,7 +131,8 @@ std::string fullness_text(const Queue& queue, const Room& wanted) {
   const bool is_full = !queue.has_room(wanted);
   const auto used = is_full ? queue.used() : queue.used_by(wanted.client);
   const auto waiting = text_of(used.pictures, " pictures wait, with ", bytes_text(used));
-  const auto& most = queue.most(), share = queue.share();
+  const Room& most = queue.most();
+  const Room share = queue.share();
   const int free = most.pictures - used.pictures;
   if (is_full && free == 0) return "the queue is full: " + waiting;
   if (is_full && free < wanted.pictures)
