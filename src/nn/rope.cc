@@ -3,8 +3,22 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
 
 namespace braid {
+
+void check_rope_widths(const std::vector<std::int64_t>& widths, std::size_t num_axes,
+                       std::int64_t head_width, const char* key, const std::string& source) {
+  require(widths.size() == num_axes, source, ": '", key, "' should have ", num_axes,
+          " axes, it has ", widths.size());
+  const auto sum = std::accumulate(widths.begin(), widths.end(), std::int64_t(0));
+  require(sum == head_width, source, ": '", key, "' should sum to the width of a head, ",
+          head_width, ", it sums to ", sum);
+  for (const auto width : widths)
+    require(width % 2 == 0, source, ": '", key, "' should hold even numbers, one is ", width);
+}
 
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes) {
   const auto options = ids_LA.options().dtype(axes.products);

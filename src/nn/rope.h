@@ -1,6 +1,7 @@
 // Rotary position tables for tokens with positions along several axes.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "nn/predict.h"
@@ -15,6 +16,11 @@ struct RopeAxes {
   // float64; float32 would be off by 1e-4 at far positions.
   at::ScalarType products = at::kDouble;
 };
+
+// Checks what a configuration calls `key`: `num_axes` even widths that sum to `head_width`. Throws
+// InputError naming `source`.
+void check_rope_widths(const std::vector<std::int64_t>& widths, std::size_t num_axes,
+                       std::int64_t head_width, const char* key, const std::string& source);
 
 // ids_LA (positions along each axis) -> tables [L D].
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes);

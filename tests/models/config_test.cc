@@ -50,7 +50,7 @@ TEST(FluxConfig, RefusesWhatItCannotRun) {
             "accepted");
   EXPECT_THAT(refusal(read_flux_config, R"({"patch_size":2})"), HasSubstr("'patch_size'"));
   EXPECT_THAT(refusal(read_flux_config, R"({"attention_head_dim":64})"),
-              HasSubstr("should sum to attention_head_dim, 64, it sums to 128"));
+              HasSubstr("should sum to the width of a head, 64, it sums to 128"));
   EXPECT_THAT(refusal(read_flux_config, R"({"attention_head_dim":6,"axes_dims_rope":[1,2,3]})"),
               HasSubstr("even"));
   EXPECT_THAT(refusal(read_flux_config, R"({"attention_head_dim":8,"axes_dims_rope":[4,4]})"),
@@ -65,7 +65,7 @@ TEST(Flux2Config, RefusesWhatItCannotRun) {
               HasSubstr("it describes a FluxTransformer2DModel"));
   EXPECT_THAT(refusal(read_flux2_config, R"({"axes_dims_rope":[16,56,56]})"), HasSubstr("4 axes"));
   EXPECT_THAT(refusal(read_flux2_config, R"({"attention_head_dim":64})"),
-              HasSubstr("should sum to attention_head_dim, 64, it sums to 128"));
+              HasSubstr("should sum to the width of a head, 64, it sums to 128"));
   EXPECT_THAT(refusal(read_flux2_config, R"({"eps":1e-5})"), HasSubstr("'eps' should be 1e-06"));
   EXPECT_THAT(refusal(read_flux2_config, R"({"mlp_ratio":0})"), HasSubstr("'mlp_ratio'"));
   EXPECT_THAT(refusal(read_flux2_config, R"({"rope_theta":0})"), HasSubstr("'rope_theta'"));

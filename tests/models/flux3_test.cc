@@ -151,7 +151,7 @@ TEST(Flux3Config, RefusesSizesThatDoNotFit) {
   };
   EXPECT_THAT(refusal(R"({"axes_dims_rope": [32, 48, 48]})"), HasSubstr("should have 4 axes"));
   EXPECT_THAT(refusal(R"({"axes_dims_rope": [32, 32, 32, 48]})"),
-              HasSubstr("'axes_dims_rope' should sum to attention_head_dim, 128"));
+              HasSubstr("'axes_dims_rope' should sum to the width of a head, 128"));
   EXPECT_THAT(refusal(R"({"axes_dims_rope": [31, 33, 32, 32]})"), HasSubstr("even numbers"));
   EXPECT_THAT(refusal(R"({"timestep_channels": 255})"), HasSubstr("should be even"));
   EXPECT_THAT(refusal(R"({"rope_theta": 0})"), HasSubstr("'rope_theta' should be above 0"));

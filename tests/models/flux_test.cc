@@ -150,7 +150,7 @@ TEST(FluxConfigOfAFile, IsRefusedWhereItsShapesCannotBeThose) {
   EXPECT_EQ(refusal("unknown", of({1})), "");
   EXPECT_THAT(refusal("txt_in.weight", {}), HasSubstr("txt_in.weight"));
   EXPECT_THAT(refusal("txt_in.weight", of({256})), HasSubstr("txt_in.weight"));
-  EXPECT_THAT(refusal(norm, of({64})), HasSubstr("should sum to attention_head_dim, 64"));
+  EXPECT_THAT(refusal(norm, of({64})), HasSubstr("should sum to the width of a head, 64"));
   EXPECT_THAT(refusal(norm, of({100})), HasSubstr("do not divide the hidden width 256"));
   EXPECT_THAT(refusal(norm, of({0})), HasSubstr("do not divide"));
 }

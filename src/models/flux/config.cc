@@ -1,23 +1,17 @@
 #include "models/flux/config.h"
 
-#include <numeric>
-
 #include "base/error.h"
 #include "models/flux/names.h"
+#include "nn/rope.h"
+#include "weights/stored_shapes.h"
 
 namespace braid {
 namespace {
 
 constexpr std::int64_t kMaxWidth = 1 << 20, kMaxBlocks = 10'000;
 
-void check_axes(const FluxConfig& c, const std::string& source) {
-  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
-  require(sum == c.head_width, source, ": 'axes_dims_rope' should sum to attention_head_dim, ",
-          c.head_width, ", it sums to ", sum);
-  for (const auto axis : c.axes)
-    require(axis % 2 == 0, source, ": 'axes_dims_rope' should hold even numbers, one is ", axis);
-  require(c.axes.size() == 3, source, ": 'axes_dims_rope' should have 3 axes, it has ",
-          c.axes.size());
+StoredShapes shapes_in(const Checkpoint& checkpoint) {
+  return {checkpoint, flux_names(checkpoint), "FLUX transformer"};
 }
 
 }  // namespace
@@ -42,50 +36,33 @@ FluxConfig read_flux_blocks_config(const JsonObject& json) {
   c.pooled_width = json.integer_or("pooled_projection_dim", c.pooled_width, 1, kMaxWidth);
   c.guidance_embeds = json.flag_or("guidance_embeds", c.guidance_embeds);
   c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxWidth);
-  check_axes(c, json.source());
+  check_rope_widths(c.axes, 3, c.head_width, "axes_dims_rope", json.source());
   return c;
 }
 
 void adopt_blocks(FluxConfig& c, const Checkpoint& checkpoint) {
-  const auto names = flux_names(checkpoint);
-  const auto has = [&](const std::string& path) {
-    return checkpoint.find(origins_of(names, path).front().tensors.front()) != nullptr;
-  };
-  const auto count = [&](const std::string& before, const std::string& after) {
-    std::int64_t n = 0;
-    while (n < kMaxBlocks && has(before + std::to_string(n) + after)) ++n;
-    return n;
-  };
-  const auto doubles = count("double_blocks.", ".img_mod.lin.weight");
-  const auto singles = count("single_blocks.", ".modulation.lin.weight");
+  const auto stored = shapes_in(checkpoint);
+  const auto doubles = stored.num_blocks("double_blocks", "img_mod.lin.weight");
+  const auto singles = stored.num_blocks("single_blocks", "modulation.lin.weight");
   if (doubles + singles == 0) return;  // another model, or coded in a way of its own
   c.num_double = doubles;
   c.num_single = singles;
-  c.guidance_embeds = has("guidance_in.in_layer.weight");
+  c.guidance_embeds = stored.has("guidance_in.in_layer.weight");
 }
 
 FluxConfig infer_flux_config(const Checkpoint& checkpoint) {
-  const auto names = flux_names(checkpoint);
-  const auto extent = [&](const char* path, std::size_t dim) {
-    const auto name = origins_of(names, path).front().tensors.front();
-    const auto* const stored = checkpoint.find(name);
-    require(stored && stored->entry.shape.size() > dim, checkpoint.source(),
-            " is no FLUX transformer: it has no tensor '", name, "' of ", dim + 1, " dims");
-    return stored->entry.shape[dim];
-  };
+  const auto stored = shapes_in(checkpoint);
   FluxConfig c;
   adopt_blocks(c, checkpoint);
-  c.in_channels = extent("img_in.weight", 1);
-  c.out_channels = extent("final_layer.linear.weight", 0);
-  c.text_width = extent("txt_in.weight", 1);
-  c.pooled_width = extent("vector_in.in_layer.weight", 1);
-  c.head_width = c.num_double > 0 ? extent("double_blocks.0.img_attn.norm.query_norm.weight", 0)
-                                  : extent("single_blocks.0.norm.query_norm.weight", 0);
-  require(c.head_width > 0 && extent("img_in.weight", 0) % c.head_width == 0, checkpoint.source(),
-          ": heads of width ", c.head_width, " do not divide the hidden width ",
-          extent("img_in.weight", 0));
-  c.num_heads = extent("img_in.weight", 0) / c.head_width;
-  check_axes(c, checkpoint.source());
+  c.in_channels = stored.extent("img_in.weight", 1);
+  c.out_channels = stored.extent("final_layer.linear.weight", 0);
+  c.text_width = stored.extent("txt_in.weight", 1);
+  c.pooled_width = stored.extent("vector_in.in_layer.weight", 1);
+  c.head_width = stored.extent(c.num_double > 0 ? "double_blocks.0.img_attn.norm.query_norm.weight"
+                                                : "single_blocks.0.norm.query_norm.weight",
+                               0);
+  c.num_heads = stored.num_heads(stored.extent("img_in.weight", 0), c.head_width);
+  check_rope_widths(c.axes, 3, c.head_width, "axes_dims_rope", checkpoint.source());
   return c;
 }
 

@@ -1,24 +1,14 @@
 #include "models/flux2/config.h"
 
-#include <numeric>
-
 #include "base/error.h"
 #include "models/flux2/names.h"
+#include "nn/rope.h"
+#include "weights/stored_shapes.h"
 
 namespace braid {
 namespace {
 
 constexpr std::int64_t kMaxWidth = 1 << 20, kMaxBlocks = 10'000;
-
-void check_axes(const Flux2Config& c, const std::string& source) {
-  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
-  require(sum == c.head_width, source, ": 'axes_dims_rope' should sum to attention_head_dim, ",
-          c.head_width, ", it sums to ", sum);
-  for (const auto axis : c.axes)
-    require(axis % 2 == 0, source, ": 'axes_dims_rope' should hold even numbers, one is ", axis);
-  require(c.axes.size() == 4, source, ": 'axes_dims_rope' should have 4 axes, it has ",
-          c.axes.size());
-}
 
 std::int64_t read_mlp_hidden(const JsonObject& json, const Flux2Config& c) {
   const auto ratio = json.number_or("mlp_ratio", 3);
@@ -26,6 +16,10 @@ std::int64_t read_mlp_hidden(const JsonObject& json, const Flux2Config& c) {
   require(hidden >= 1 && ratio <= 64, json.source(), ": 'mlp_ratio' should be between 1/",
           c.hidden(), " and 64, it is ", ratio);
   return hidden;
+}
+
+StoredShapes shapes_in(const Checkpoint& checkpoint) {
+  return {checkpoint, flux2_names(checkpoint), "FLUX.2 transformer"};
 }
 
 }  // namespace
@@ -53,54 +47,36 @@ Flux2Config read_flux2_config(const JsonObject& json) {
   const auto eps = json.number_or("eps", 1e-6);
   require(eps == 1e-6, json.source(), ": 'eps' should be 1e-06, it is ", eps);
   require(c.theta > 0, json.source(), ": 'rope_theta' should be above 0, it is ", c.theta);
-  check_axes(c, json.source());
+  check_rope_widths(c.axes, 4, c.head_width, "axes_dims_rope", json.source());
   return c;
 }
 
 void adopt_blocks(Flux2Config& c, const Checkpoint& checkpoint) {
-  const auto names = flux2_names(checkpoint);
-  const auto has = [&](const std::string& path) {
-    return checkpoint.find(origins_of(names, path).front().tensors.front()) != nullptr;
-  };
-  const auto count = [&](const std::string& before, const std::string& after) {
-    std::int64_t n = 0;
-    while (n < kMaxBlocks && has(before + std::to_string(n) + after)) ++n;
-    return n;
-  };
-  const auto doubles = count("double_blocks.", ".img_mlp.2.weight");
-  const auto singles = count("single_blocks.", ".linear2.weight");
+  const auto stored = shapes_in(checkpoint);
+  const auto doubles = stored.num_blocks("double_blocks", "img_mlp.2.weight");
+  const auto singles = stored.num_blocks("single_blocks", "linear2.weight");
   if (doubles + singles == 0) return;  // another model, or coded in a way of its own
   c.num_double = doubles;
   c.num_single = singles;
-  c.guidance_embeds = has("guidance_in.in_layer.weight");
+  c.guidance_embeds = stored.has("guidance_in.in_layer.weight");
 }
 
 Flux2Config infer_flux2_config(const Checkpoint& checkpoint) {
-  const auto names = flux2_names(checkpoint);
-  const auto stored = [&](const std::string& path) {
-    return checkpoint.find(origins_of(names, path).front().tensors.front());
-  };
-  const auto extent = [&](const std::string& path, std::size_t dim) {
-    const auto* const tensor = stored(path);
-    require(tensor && tensor->entry.shape.size() > dim, checkpoint.source(),
-            " is no FLUX.2 transformer: it has no tensor '", path, "' of ", dim + 1, " dims");
-    return tensor->entry.shape[dim];
-  };
+  const auto stored = shapes_in(checkpoint);
   Flux2Config c;
   adopt_blocks(c, checkpoint);
-  const auto hidden = extent("img_in.weight", 0);
-  c.in_channels = extent("img_in.weight", 1);
-  c.out_channels = extent("final_layer.linear.weight", 0);
-  c.text_width = extent("txt_in.weight", 1);
-  c.sinusoid = extent("time_in.in_layer.weight", 1);
-  c.head_width = c.num_double > 0 ? extent("double_blocks.0.img_attn.norm.query_norm.weight", 0)
-                                  : extent("single_blocks.0.norm.query_norm.weight", 0);
-  c.mlp_hidden = c.num_double > 0 ? extent("double_blocks.0.img_mlp.2.weight", 1)
-                                  : extent("single_blocks.0.linear2.weight", 1) - hidden;
-  require(c.head_width > 0 && hidden % c.head_width == 0, checkpoint.source(), ": heads of width ",
-          c.head_width, " do not divide the hidden width ", hidden);
-  c.num_heads = hidden / c.head_width;
-  check_axes(c, checkpoint.source());
+  const auto hidden = stored.extent("img_in.weight", 0);
+  c.in_channels = stored.extent("img_in.weight", 1);
+  c.out_channels = stored.extent("final_layer.linear.weight", 0);
+  c.text_width = stored.extent("txt_in.weight", 1);
+  c.sinusoid = stored.extent("time_in.in_layer.weight", 1);
+  c.head_width = c.num_double > 0
+                     ? stored.extent("double_blocks.0.img_attn.norm.query_norm.weight", 0)
+                     : stored.extent("single_blocks.0.norm.query_norm.weight", 0);
+  c.mlp_hidden = c.num_double > 0 ? stored.extent("double_blocks.0.img_mlp.2.weight", 1)
+                                  : stored.extent("single_blocks.0.linear2.weight", 1) - hidden;
+  c.num_heads = stored.num_heads(hidden, c.head_width);
+  check_rope_widths(c.axes, 4, c.head_width, "axes_dims_rope", checkpoint.source());
   return c;
 }
 

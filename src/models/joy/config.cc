@@ -1,8 +1,7 @@
 #include "models/joy/config.h"
 
-#include <numeric>
-
 #include "base/error.h"
+#include "nn/rope.h"
 
 namespace braid {
 namespace {
@@ -12,13 +11,7 @@ constexpr std::int64_t kMaxWidth = 1 << 20;
 void check_heads(const JoyConfig& c, const std::string& source) {
   require(c.hidden % c.num_heads == 0, source, ": 'num_attention_heads', ", c.num_heads,
           ", should divide 'hidden_size', ", c.hidden);
-  require(c.axes.size() == 3, source, ": 'rope_dim_list' should have 3 axes, it has ",
-          c.axes.size());
-  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
-  require(sum == c.head_width(), source, ": 'rope_dim_list' should sum to the width of a head, ",
-          c.head_width(), ", it sums to ", sum);
-  for (const auto axis : c.axes)
-    require(axis % 2 == 0, source, ": 'rope_dim_list' should hold even numbers, one is ", axis);
+  check_rope_widths(c.axes, 3, c.head_width(), "rope_dim_list", source);
 }
 
 JoyTextRope read_text_rope(const JsonObject& json) {

@@ -1,9 +1,9 @@
 #include "models/krea2/config.h"
 
-#include <numeric>
-
 #include "base/error.h"
 #include "models/krea2/names.h"
+#include "nn/rope.h"
+#include "weights/stored_shapes.h"
 
 namespace braid {
 namespace {
@@ -14,17 +14,6 @@ void check_groups(const Krea2Widths& w, const char* heads, const char* kv_heads,
                   const std::string& source) {
   require(w.num_heads % w.num_kv_heads == 0, source, ": '", kv_heads, "', ", w.num_kv_heads,
           ", should divide '", heads, "', ", w.num_heads);
-}
-
-void check_axes(const Krea2Config& c, const std::string& source) {
-  require(c.axes.size() == 3, source, ": 'axes_dims_rope' should have 3 axes, it has ",
-          c.axes.size());
-  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
-  require(sum == c.image.head_width(), source,
-          ": 'axes_dims_rope' should sum to the width of a head, ", c.image.head_width(),
-          ", it sums to ", sum);
-  for (const auto axis : c.axes)
-    require(axis % 2 == 0, source, ": 'axes_dims_rope' should hold even numbers, one is ", axis);
 }
 
 Krea2Widths read_image_widths(const JsonObject& json, Krea2Widths w) {
@@ -47,49 +36,25 @@ Krea2Widths read_text_widths(const JsonObject& json, Krea2Widths w) {
   return w;
 }
 
-// The extents of stored tensors, by our paths.
-class StoredExtents {
- public:
-  explicit StoredExtents(const Checkpoint& checkpoint)
-      : checkpoint_(checkpoint), names_(krea2_names(checkpoint)) {}
+// How many blocks the list has.
+std::int64_t num_blocks(const StoredShapes& stored, const std::string& list) {
+  return stored.num_blocks(list, "norm1.weight");
+}
 
-  std::int64_t of(const std::string& path, std::size_t dim) const {
-    const auto* const tensor = stored(path).front();
-    require(tensor && tensor->entry.shape.size() > dim, checkpoint_.source(),
-            " is no Krea 2 transformer: it has no tensor '", path, "' of ", dim + 1, " dims");
-    return tensor->entry.shape[dim];
-  }
-  // How many blocks the list has.
-  std::int64_t count(const std::string& list) const {
-    std::int64_t n = 0;
-    while (n < kMaxBlocks && stored(list + "." + std::to_string(n) + ".norm1.weight").front()) ++n;
-    return n;
-  }
-  // The sizes of a list's first block.
-  Krea2Widths widths(const std::string& list) const {
-    const auto block = list + ".0.";
-    const auto hidden = of(block + "norm1.weight", 0);
-    const auto head = of(block + "attn.norm_q.weight", 0);
-    require(head > 0 && hidden % head == 0, checkpoint_.source(), ": heads of width ", head,
-            " do not divide the width ", hidden, " of '", list, "'");
-    return {.hidden = hidden,
-            .num_heads = hidden / head,
-            .num_kv_heads = of(block + "attn.kv.weight", 0) / head,
-            .mlp_hidden = of(block + "mlp.gate_up.weight", 0)};
-  }
+// The sizes of a list's first block.
+Krea2Widths widths_of(const StoredShapes& stored, const std::string& list) {
+  const auto block = list + ".0.";
+  const auto hidden = stored.extent(block + "norm1.weight", 0);
+  const auto head = stored.extent(block + "attn.norm_q.weight", 0);
+  return {.hidden = hidden,
+          .num_heads = stored.num_heads(hidden, head),
+          .num_kv_heads = stored.extent(block + "attn.kv.weight", 0) / head,
+          .mlp_hidden = stored.extent(block + "mlp.gate_up.weight", 0)};
+}
 
- private:
-  // What the tensor is joined from.
-  std::vector<const StoredTensor*> stored(const std::string& path) const {
-    std::vector<const StoredTensor*> found;
-    const auto origin = origins_of(names_, path).front();
-    for (const auto& name : origin.tensors) found.push_back(checkpoint_.find(name));
-    return found;
-  }
-
-  const Checkpoint& checkpoint_;
-  Names names_;
-};
+StoredShapes shapes_in(const Checkpoint& checkpoint) {
+  return {checkpoint, krea2_names(checkpoint), "Krea 2 transformer"};
+}
 
 }  // namespace
 
@@ -113,33 +78,33 @@ Krea2Config read_krea2_config(const JsonObject& json) {
   c.norm_eps = json.number_or("norm_eps", c.norm_eps);
   require(c.theta > 0, json.source(), ": 'rope_theta' should be above 0, it is ", c.theta);
   require(c.norm_eps >= 0, json.source(), ": 'norm_eps' should not be below 0, it is ", c.norm_eps);
-  check_axes(c, json.source());
+  check_rope_widths(c.axes, 3, c.image.head_width(), "axes_dims_rope", json.source());
   return c;
 }
 
 void adopt_blocks(Krea2Config& c, const Checkpoint& checkpoint) {
-  const StoredExtents stored(checkpoint);
-  const auto layers = stored.count("transformer_blocks");
+  const auto stored = shapes_in(checkpoint);
+  const auto layers = num_blocks(stored, "transformer_blocks");
   if (layers == 0) return;  // another model
   c.num_layers = layers;
-  c.num_tap_blocks = stored.count("text_fusion.0.layerwise_blocks");
-  c.num_text_blocks = stored.count("text_fusion.0.refiner_blocks");
+  c.num_tap_blocks = num_blocks(stored, "text_fusion.0.layerwise_blocks");
+  c.num_text_blocks = num_blocks(stored, "text_fusion.0.refiner_blocks");
 }
 
 Krea2Config infer_krea2_config(const Checkpoint& checkpoint) {
-  const StoredExtents stored(checkpoint);
+  const auto stored = shapes_in(checkpoint);
   Krea2Config c;
   adopt_blocks(c, checkpoint);
-  c.token_width = stored.of("img_in.weight", 1);
-  c.sinusoid = stored.of("time_embed.linear_1.weight", 1);
-  c.image = stored.widths("transformer_blocks");
-  c.num_taps = stored.of("text_fusion.0.projector.weight", 1);
+  c.token_width = stored.extent("img_in.weight", 1);
+  c.sinusoid = stored.extent("time_embed.linear_1.weight", 1);
+  c.image = widths_of(stored, "transformer_blocks");
+  c.num_taps = stored.extent("text_fusion.0.projector.weight", 1);
   const bool has_text_blocks = c.num_tap_blocks + c.num_text_blocks > 0;
   if (has_text_blocks)
-    c.text = stored.widths(c.num_tap_blocks > 0 ? "text_fusion.0.layerwise_blocks"
-                                                : "text_fusion.0.refiner_blocks");
+    c.text = widths_of(stored, c.num_tap_blocks > 0 ? "text_fusion.0.layerwise_blocks"
+                                                    : "text_fusion.0.refiner_blocks");
   check_groups(c.image, "heads of queries", "heads of keys", checkpoint.source());
-  check_axes(c, checkpoint.source());
+  check_rope_widths(c.axes, 3, c.image.head_width(), "axes_dims_rope", checkpoint.source());
   return c;
 }
 

@@ -1,10 +1,10 @@
 #include "models/qwen_image/config.h"
 
-#include <numeric>
-
 #include "base/error.h"
 #include "models/flux/model.h"
 #include "models/qwen_image/names.h"
+#include "nn/rope.h"
+#include "weights/stored_shapes.h"
 
 namespace braid {
 namespace {
@@ -12,18 +12,8 @@ namespace {
 constexpr std::int64_t kMaxQwenImageWidth = 1 << 20, kMaxQwenImageBlocks = 10'000;
 constexpr std::int64_t kLatentsOfToken = 4;  // a patch of 2 x 2
 
-void check_qwen_image_axes(const QwenImageConfig& c, const std::string& source) {
-  require(c.axes.size() == 3, source, ": 'axes_dims_rope' should have 3 axes, it has ",
-          c.axes.size());
-  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
-  require(sum == c.head_width, source, ": 'axes_dims_rope' should sum to the width of a head, ",
-          c.head_width, ", it sums to ", sum);
-  for (const auto axis : c.axes)
-    require(axis % 2 == 0, source, ": 'axes_dims_rope' should hold even numbers, one is ", axis);
-}
-
-const StoredTensor* stored_in(const Checkpoint& checkpoint, const std::string& path) {
-  return checkpoint.find(origins_of(qwen_image_names(checkpoint), path).front().tensors.front());
+StoredShapes shapes_in(const Checkpoint& checkpoint) {
+  return {checkpoint, qwen_image_names(checkpoint), "Qwen-Image transformer"};
 }
 
 }  // namespace
@@ -57,44 +47,33 @@ QwenImageConfig read_qwen_image_sizes(const JsonObject& json) {
   c.head_width = json.integer_or("attention_head_dim", c.head_width, 2, 1 << 14);
   c.text_width = json.integer_or("joint_attention_dim", c.text_width, 1, kMaxQwenImageWidth);
   c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxQwenImageWidth);
-  check_qwen_image_axes(c, json.source());
+  check_rope_widths(c.axes, 3, c.head_width, "axes_dims_rope", json.source());
   return c;
 }
 
 void adopt_blocks(QwenImageConfig& c, const Checkpoint& checkpoint) {
-  std::int64_t layers = 0;
-  const auto has = [&](std::int64_t i) {
-    const auto block = "double_blocks." + std::to_string(i);
-    return stored_in(checkpoint, block + ".img_attn.norm.query_norm.weight") != nullptr;
-  };
-  while (layers < kMaxQwenImageBlocks && has(layers)) ++layers;
+  const auto stored = shapes_in(checkpoint);
+  const auto layers = stored.num_blocks("double_blocks", "img_attn.norm.query_norm.weight");
   if (layers > 0) {  // else another model
     c.num_layers = layers;
-    c.draws = stored_in(checkpoint, "time_in.addition.weight") ? QwenImageDraws::kLayers
-                                                               : QwenImageDraws::kPicture;
+    c.draws =
+        stored.has("time_in.addition.weight") ? QwenImageDraws::kLayers : QwenImageDraws::kPicture;
   }
   if (checkpoint.find(qwen_image_names(checkpoint).prefix + kZeroReferenceTime))
     c.reference_time = ReferenceTime::kZero;
 }
 
 QwenImageConfig infer_qwen_image_config(const Checkpoint& checkpoint) {
-  const auto extent = [&](const std::string& path, std::size_t dim) {
-    const auto* const tensor = stored_in(checkpoint, path);
-    require(tensor && tensor->entry.shape.size() > dim, checkpoint.source(),
-            " is no Qwen-Image transformer: it has no tensor '", path, "' of ", dim + 1, " dims");
-    return tensor->entry.shape[dim];
-  };
+  const auto stored = shapes_in(checkpoint);
   QwenImageConfig c;
   adopt_blocks(c, checkpoint);
-  c.in_channels = extent("img_in.weight", 1);
-  c.out_channels = extent("final_layer.linear.weight", 0);
-  c.text_width = extent("txt_in.weight", 1);
-  c.head_width = extent("double_blocks.0.img_attn.norm.query_norm.weight", 0);
-  const auto hidden = extent("img_in.weight", 0);
-  require(c.head_width > 0 && hidden % c.head_width == 0, checkpoint.source(), ": heads of width ",
-          c.head_width, " do not divide the hidden width ", hidden);
-  c.num_heads = hidden / c.head_width;
-  check_qwen_image_axes(c, checkpoint.source());
+  c.in_channels = stored.extent("img_in.weight", 1);
+  c.out_channels = stored.extent("final_layer.linear.weight", 0);
+  c.text_width = stored.extent("txt_in.weight", 1);
+  c.head_width = stored.extent("double_blocks.0.img_attn.norm.query_norm.weight", 0);
+  const auto hidden = stored.extent("img_in.weight", 0);
+  c.num_heads = stored.num_heads(hidden, c.head_width);
+  check_rope_widths(c.axes, 3, c.head_width, "axes_dims_rope", checkpoint.source());
   return c;
 }
 

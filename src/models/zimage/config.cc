@@ -1,9 +1,9 @@
 #include "models/zimage/config.h"
 
-#include <numeric>
-
 #include "base/error.h"
 #include "models/zimage/names.h"
+#include "nn/rope.h"
+#include "weights/stored_shapes.h"
 
 namespace braid {
 namespace {
@@ -13,13 +13,8 @@ constexpr std::int64_t kMaxWidth = 1 << 20, kMaxBlocks = 10'000;
 void check_heads(const ZImageConfig& c, const std::string& source) {
   require(c.hidden % c.num_heads == 0, source, ": 'n_heads', ", c.num_heads,
           ", should divide 'dim', ", c.hidden);
-  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
-  require(sum == c.head_width(), source, ": 'axes_dims' should sum to the width of a head, ",
-          c.head_width(), ", it sums to ", sum);
-  for (const auto axis : c.axes)
-    require(axis % 2 == 0, source, ": 'axes_dims' should hold even numbers, one is ", axis);
-  require(c.axes.size() == 3 && c.axis_lengths.size() == 3, source,
-          ": 'axes_dims' and 'axes_lens' should have 3 axes, they have ", c.axes.size(), " and ",
+  check_rope_widths(c.axes, 3, c.head_width(), "axes_dims", source);
+  require(c.axis_lengths.size() == 3, source, ": 'axes_lens' should have 3 axes, it has ",
           c.axis_lengths.size());
 }
 
@@ -35,6 +30,10 @@ void check_patches(const JsonObject& json) {
           ": 'all_patch_size' should be [2]");
   require(json.integers_or("all_f_patch_size", one, 1, kMaxWidth) == one, json.source(),
           ": 'all_f_patch_size' should be [1]");
+}
+
+StoredShapes shapes_in(const Checkpoint& checkpoint) {
+  return {checkpoint, zimage_names(checkpoint), "Z-Image transformer"};
 }
 
 }  // namespace
@@ -66,42 +65,21 @@ ZImageConfig read_zimage_config(const JsonObject& json) {
 }
 
 void adopt_blocks(ZImageConfig& c, const Checkpoint& checkpoint) {
-  const auto names = zimage_names(checkpoint);
-  const auto count = [&](const std::string& list) {
-    const auto has = [&](std::int64_t block) {
-      const auto path = list + "." + std::to_string(block) + ".attention_norm1.weight";
-      return checkpoint.find(origins_of(names, path).front().tensors.front()) != nullptr;
-    };
-    std::int64_t n = 0;
-    while (n < kMaxBlocks && has(n)) ++n;
-    return n;
-  };
-  const auto layers = count("layers");
+  const auto stored = shapes_in(checkpoint);
+  const auto layers = stored.num_blocks("layers", "attention_norm1.weight");
   if (layers == 0) return;  // another model
   c.num_layers = layers;
-  c.num_refiners = count("noise_refiner");
+  c.num_refiners = stored.num_blocks("noise_refiner", "attention_norm1.weight");
 }
 
 ZImageConfig infer_zimage_config(const Checkpoint& checkpoint) {
-  const auto names = zimage_names(checkpoint);
-  const auto stored = [&](const std::string& path) {
-    return checkpoint.find(origins_of(names, path).front().tensors.front());
-  };
-  const auto extent = [&](const std::string& path, std::size_t dim) {
-    const auto* const tensor = stored(path);
-    require(tensor && tensor->entry.shape.size() > dim, checkpoint.source(),
-            " is no Z-Image transformer: it has no tensor '", path, "' of ", dim + 1, " dims");
-    return tensor->entry.shape[dim];
-  };
+  const auto stored = shapes_in(checkpoint);
   ZImageConfig c;
   adopt_blocks(c, checkpoint);
-  c.in_channels = extent("x_embedder.weight", 1) / 4;
-  c.hidden = extent("x_embedder.weight", 0);
-  c.text_width = extent("cap_embedder.norm.weight", 0);
-  const auto head_width = extent("layers.0.attention.q_norm.weight", 0);
-  require(head_width > 0 && c.hidden >= head_width, checkpoint.source(), ": heads of width ",
-          head_width, " do not divide the hidden width ", c.hidden);
-  c.num_heads = c.hidden / head_width;
+  c.in_channels = stored.extent("x_embedder.weight", 1) / 4;
+  c.hidden = stored.extent("x_embedder.weight", 0);
+  c.text_width = stored.extent("cap_embedder.norm.weight", 0);
+  c.num_heads = stored.num_heads(c.hidden, stored.extent("layers.0.attention.q_norm.weight", 0));
   check_heads(c, checkpoint.source());
   return c;
 }
