@@ -55,10 +55,9 @@ std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& re
 std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& request,
                                                        const AdapterChanges& changes) {
   const auto form = request.is_matrix() ? request.numbers : Quantize::kNone;
-  const bool may_stay_unmerged = mode_ == AdapterMode::kAuto && changes.are_products();
   auto base = request;
   base.numbers = Quantize::kNone;
-  if (!may_stay_unmerged)
+  if (changes.place(mode_) == AdapterPlace::kNumbers)
     base.packed = PackedWeights::kWidened;
   else if (form != Quantize::kNone)
     base.packed = std::min(request.packed, PackedWeights::kCodesKept);

@@ -262,6 +262,12 @@ bool AdapterChanges::are_products() const {
   return std::all_of(changes.begin(), changes.end(), std::mem_fn(&Change::is_product));
 }
 
+AdapterPlace AdapterChanges::place(AdapterMode mode) const {
+  if (mode == AdapterMode::kUnmerged) return AdapterPlace::kBeside;
+  const bool may_stay_beside = mode == AdapterMode::kAuto && are_products();
+  return may_stay_beside ? AdapterPlace::kBesideCodes : AdapterPlace::kNumbers;
+}
+
 bool AdapterChanges::need_all_columns() const {
   return std::any_of(changes.begin(), changes.end(), [](const Change& change) {
     return change.magnitude_N.defined() || (change.lengths && change.lengths->window > 1);

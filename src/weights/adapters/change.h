@@ -1,6 +1,7 @@
 // What adapters do to one tensor of a model, found by name in their files.
 #pragma once
 
+#include "braid/adapter.h"
 #include "weights/adapters/delta.h"
 #include "weights/sources/request.h"
 
@@ -29,6 +30,13 @@ struct Change {
   bool is_product() const;  // only adds a product of low rank
 };
 
+// Where the changes of a matrix go; the changes of vectors are always fused.
+enum class AdapterPlace {
+  kNumbers,      // into the weight, which is widened for it
+  kBesideCodes,  // into a weight of numbers, beside one that is kept as it is stored
+  kBeside,       // beside the weight, whatever it is kept as
+};
+
 // All changes one adapter makes to one of our tensors.
 struct AdapterChanges {
   std::vector<Change> changes = {};
@@ -37,6 +45,7 @@ struct AdapterChanges {
   bool is_empty() const { return changes.empty(); }
   // Whether it consists of low-rank products only, and the sum of their ranks.
   bool are_products() const;
+  AdapterPlace place(AdapterMode mode) const;
   // Whether apply() needs all columns or all rows of the tensor.
   bool need_all_columns() const;
   bool need_all_rows() const;
