@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "pipeline/part_tensors.h"
+#include "pipeline/files/part_tensors.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid {
 namespace {

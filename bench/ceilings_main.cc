@@ -16,7 +16,7 @@
 #include "app/machine/machine_info.h"
 #include "ceilings.h"
 #include "instruction_peaks.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 
 namespace {
 

@@ -27,7 +27,7 @@
 #include "models/qwen3_vl/model.h"
 #include "models/t5/model.h"
 #include "models/vae/model.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/families/flux2/published.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/proofs/moment.h"

@@ -23,11 +23,11 @@
 #include "instruction_peaks.h"
 #include "op_times.h"
 #include "ops/attention_kernel.h"
-#include "pipeline/devices.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/ranks.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/devices/rank_threads.h"
 #include "pipeline/proofs/moment.h"
 #include "pipeline/proofs/probe.h"
-#include "pipeline/rank_threads.h"
 
 namespace braid {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "fake_gpu.h"
 #include "on_gpu.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid::fake_choice_test {
 

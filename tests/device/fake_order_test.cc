@@ -11,7 +11,7 @@
 #include "nn/block_list.h"
 #include "nn/joint_block.h"
 #include "on_gpu.h"
-#include "pipeline/text_stream.h"
+#include "pipeline/loaded/text_stream.h"
 #include "weights/paging/accelerator_device.h"
 
 namespace braid::fake_order_test {

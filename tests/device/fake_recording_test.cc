@@ -10,10 +10,10 @@
 #include "fake_gpu.h"
 #include "on_gpu.h"
 #include "parallel/ulysses.h"
-#include "pipeline/device_speed.h"
-#include "pipeline/devices.h"
+#include "pipeline/deployment/link_speed.h"
+#include "pipeline/devices/device_speed.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/graphs/step_graph.h"
-#include "pipeline/link_speed.h"
 #include "pipeline/proofs/probe.h"
 
 namespace braid::fake_recording_test {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "on_gpu.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/memory/peaks.h"
 
 namespace braid::first_use_test {

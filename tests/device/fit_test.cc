@@ -7,7 +7,7 @@
 #include "braid/braid.h"
 #include "fake_gpu.h"
 #include "made_topology.h"
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 
 namespace braid::fit_test {
 

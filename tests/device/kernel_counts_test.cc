@@ -9,7 +9,7 @@
 #include "kernel_counter.h"
 #include "on_gpus.h"
 #include "parallel/ulysses.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/proofs/probe.h"
 
 namespace braid::kernel_counts_test {

@@ -5,7 +5,7 @@
 
 #include "fake_gpu.h"
 #include "paged_model.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/planner/costs/memory.h"
 #include "weights/paging/accelerator_device.h"
 

@@ -4,7 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "on_gpu.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/graphs/device_graph.h"
 #include "pipeline/proofs/verify.h"
 

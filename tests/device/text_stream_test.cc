@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "on_gpu.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/proofs/bench.h"
 
 namespace braid::text_stream_test {

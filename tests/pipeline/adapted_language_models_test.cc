@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "pipeline/conversion/convert.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid {
 

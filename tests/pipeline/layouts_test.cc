@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "message_of.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid::layouts_test {
 

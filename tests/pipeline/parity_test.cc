@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "image/png.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/files/model_folder.h"
 
 namespace braid::parity_test {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "message_of.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/pictures/check_pictures.h"
 
 namespace braid {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "picture_requests.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid::quantize_test {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "comm/thread.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/memory/peaks.h"
 
 namespace braid::unequal_work_test {

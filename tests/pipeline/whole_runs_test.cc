@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "host_memory.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/counted_parameters.h"

@@ -6,7 +6,7 @@ All else takes both from the Deployment. A header of weights that nobody runs (b
 import re
 
 OPENERS = re.compile(r"\b(find_model|with_paths|placed_files|open_family)\s*\(")
-OWN_PLACES = ("src/pipeline/deployment.cc", "src/pipeline/files/", "src/pipeline/families/family.")
+OWN_PLACES = ("src/pipeline/deployment/", "src/pipeline/files/", "src/pipeline/families/family.")
 
 
 def check(sources, root):

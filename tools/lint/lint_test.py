@@ -33,7 +33,7 @@ class LintTest(unittest.TestCase):
         self.assertEqual(found, ["base must not include nn"])
 
     def test_only_deploy_finds_the_files_of_a_model(self):
-        self.assertEqual(self.complaints_about("src/pipeline/deployment.cc", "f(find_model(o));\n"), [])
+        self.assertEqual(self.complaints_about("src/pipeline/deployment/deployment.cc", "f(find_model(o));\n"), [])
         self.assertEqual(self.complaints_about("src/pipeline/a.cc", "f(refind_model(o));\n"), [])
         found = self.complaints_about("src/app/a.cc", "f(find_model(o));\n")
         self.assertEqual(found, ["find_model() is deploy()'s: take what the Deployment has"])

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/flags/flags.h"
-#include "pipeline/phase_log.h"
+#include "pipeline/engine/phase_log.h"
 
 namespace braid {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hub_cache.h"
-#include "pipeline/engine.h"
+#include "pipeline/families/description.h"
 #include "serve/body/picture_request.h"
 
 namespace braid {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/flags/flags.h"
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 
 namespace braid {
 

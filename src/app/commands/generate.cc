@@ -27,9 +27,11 @@
 #include "base/sha256.h"
 #include "image/parameters.h"
 #include "net/enhancer/enhanced_request.h"
-#include "pipeline/engine.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/families/description.h"
 #include "pipeline/memory/presets.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 #include "serve/body/picture_request.h"
 #include "weights/files/safetensors_writer.h"
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/hub_cache.h"
 #include "models/kinds/file_kind.h"
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 #include "pipeline/families/comfy_folders.h"
 #include "pipeline/files/comfy_files.h"
 #include "pipeline/files/model_folder.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/pictures/check_pictures.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "braid/braid.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid {
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/hub_cache.h"
 #include "comm/fate.h"
+#include "pipeline/families/description.h"
 #include "pipeline/planner/planner.h"
 
 namespace braid {

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "app/flags/flags.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "serve/backend.h"
 #include "serve/loaded_models.h"
 

@@ -9,7 +9,6 @@
 #include "app/print/readable_json.h"
 #include "app/print/standard_output.h"
 #include "comm/mesh.h"
-#include "pipeline/engine.h"
 
 namespace braid {
 namespace {

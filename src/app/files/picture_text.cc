@@ -9,7 +9,7 @@
 #include "base/hub_cache.h"
 #include "base/utf8.h"
 #include "comm/mesh.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
 
 namespace braid {
 

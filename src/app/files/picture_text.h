@@ -5,7 +5,7 @@
 
 #include "app/files/input_pictures.h"
 #include "image/png.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 

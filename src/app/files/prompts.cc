@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "comm/launch.h"
-#include "pipeline/limits.h"
+#include "pipeline/request/limits.h"
 
 namespace braid {
 namespace {

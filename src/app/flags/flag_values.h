@@ -10,8 +10,8 @@
 
 #include "app/print/readable.h"
 #include "base/error.h"
-#include "pipeline/limits.h"
-#include "pipeline/picture_size.h"
+#include "pipeline/request/limits.h"
+#include "pipeline/request/picture_size.h"
 
 namespace braid {
 

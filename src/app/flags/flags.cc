@@ -11,7 +11,7 @@
 #include "app/flags/plan_flags.h"
 #include "app/flags/unused_flags.h"
 #include "base/file.h"
-#include "pipeline/planner/devices.h"
+#include "pipeline/devices/specs.h"
 
 namespace braid {
 namespace {

@@ -1,6 +1,6 @@
 #include "app/flags/flag_groups.h"
 #include "comm/mesh.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
 
 namespace braid {
 namespace {

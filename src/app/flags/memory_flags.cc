@@ -1,8 +1,8 @@
 #include "app/flags/flag_groups.h"
 
 #include "app/flags/option_names.h"
+#include "pipeline/devices/specs.h"
 #include "pipeline/memory/presets.h"
-#include "pipeline/planner/devices.h"
 
 namespace braid {
 namespace {

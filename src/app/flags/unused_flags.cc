@@ -4,8 +4,8 @@
 #include <initializer_list>
 
 #include "app/machine/launched.h"
-#include "pipeline/devices.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/devices/devices.h"
 
 namespace braid {
 namespace {

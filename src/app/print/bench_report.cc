@@ -12,7 +12,8 @@
 #include "app/print/readable.h"
 #include "app/print/report.h"
 #include "base/error.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/planner/grid.h"
 
 namespace braid {

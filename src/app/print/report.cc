@@ -6,7 +6,9 @@
 #include "app/flags/memory_words.h"
 #include "app/flags/option_names.h"
 #include "comm/mesh.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid {
 namespace {

@@ -8,8 +8,8 @@
 #include "app/files/input_pictures.h"
 #include "app/flags/flags.h"
 #include "app/print/readable_json.h"
+#include "pipeline/engine/run_facts.h"
 #include "pipeline/planner/memory_plan.h"
-#include "pipeline/run_facts.h"
 
 namespace braid {
 

@@ -12,10 +12,10 @@
 #include "base/file.h"
 #include "pipeline/conversion/partial_folder.h"
 #include "pipeline/conversion/shards.h"
-#include "pipeline/deployment.h"
-#include "pipeline/devices.h"
+#include "pipeline/deployment/deployment.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/files/model_folder.h"
-#include "pipeline/part_tensors.h"
+#include "pipeline/files/part_tensors.h"
 #include "weights/files/folder_files.h"
 #include "weights/sources/identity.h"
 

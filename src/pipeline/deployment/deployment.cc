@@ -1,4 +1,4 @@
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,12 +6,12 @@
 #include "base/error.h"
 #include "base/readable_bytes.h"
 #include "parallel/refusals.h"
-#include "pipeline/devices.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/deployment/rank_speeds.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/planner/fastest.h"
-#include "pipeline/rank_speeds.h"
 #include "weights/names.h"
 #include "weights/weights.h"
 

@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "braid/braid.h"
+#include "pipeline/devices/host.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/model_files.h"
-#include "pipeline/host.h"
 #include "pipeline/memory/stated.h"
 #include "pipeline/memory/temporary_pages.h"
 #include "pipeline/planner/memory_plan.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 

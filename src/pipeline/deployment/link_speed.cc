@@ -1,4 +1,4 @@
-#include "pipeline/link_speed.h"
+#include "pipeline/deployment/link_speed.h"
 
 #include <ATen/ATen.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/planner/fastest.h"
 
 namespace braid {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 
 namespace braid {
 

@@ -1,4 +1,4 @@
-#include "pipeline/rank_speeds.h"
+#include "pipeline/deployment/rank_speeds.h"
 
 #include <ATen/ATen.h>
 
@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "comm/process/device_link.h"
 #include "comm/texts.h"
-#include "pipeline/devices.h"
-#include "pipeline/rank_threads.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/devices/rank_threads.h"
 
 namespace braid {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 
 namespace braid {
 

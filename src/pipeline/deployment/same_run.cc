@@ -1,4 +1,4 @@
-#include "pipeline/same_run.h"
+#include "pipeline/deployment/same_run.h"
 
 #include <c10/core/ScalarType.h>
 

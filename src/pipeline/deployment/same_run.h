@@ -3,8 +3,8 @@
 #pragma once
 
 #include "comm/group.h"
-#include "pipeline/deployment.h"
-#include "pipeline/settings.h"
+#include "pipeline/deployment/deployment.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 

@@ -1,4 +1,4 @@
-#include "pipeline/device_speed.h"
+#include "pipeline/devices/device_speed.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ops/ops.h"
-#include "pipeline/devices.h"
-#include "pipeline/rank_threads.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/devices/rank_threads.h"
 
 namespace braid {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -12,8 +12,6 @@
 #include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/error.h"
-#include "parallel/refusals.h"
-#include "pipeline/engine.h"
 
 namespace braid {
 namespace {
@@ -132,21 +130,6 @@ StageMemory free_memory(at::Device device, int num_ranks) {
   const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
   (void)total;
   return {.is_host = false, .free_bytes = std::int64_t(free) / num_ranks};
-}
-
-Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {
-  const bool has_branches = num_branches == 2;
-  require(asked.cfg == 1 || has_branches, too_few_branches(asked.cfg, num_branches),
-          "; guidance that a model was distilled for is a single branch");
-  require(asked.cfg <= 2, too_few_branches(asked.cfg, num_branches));
-  if (num_ranks == 1 || has_degrees(asked)) return asked;
-  auto layout = asked;
-  require(has_branches && num_ranks % 2 == 0, to_string(Degrees()), " = 1, but there are ",
-          num_ranks, " ranks: ask for degrees that multiply to ", num_ranks,
-          "; cfg is 2 at most, and takes a negative prompt");
-  layout.cfg = 2;
-  layout.ulysses = num_ranks / 2;
-  return layout;
 }
 
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device) {

@@ -58,9 +58,4 @@ std::optional<std::int64_t> free_gpu_bytes(const std::string& name);
 // Free memory of a device, shared evenly among `num_ranks` ranks.
 StageMemory free_memory(at::Device device, int num_ranks);
 
-// The layout of a request on `num_ranks` ranks: the one asked for, if any. Otherwise, with two
-// guidance branches and an even number of ranks, the branches run on different ranks; the remaining
-// factor becomes Ulysses.
-Layout choose_layout(const Layout& asked, int num_ranks, int num_branches);
-
 }  // namespace braid

@@ -1,4 +1,4 @@
-#include "pipeline/host.h"
+#include "pipeline/devices/host.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 
@@ -6,7 +6,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/readable_bytes.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 
 namespace braid {
 namespace {

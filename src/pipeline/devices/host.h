@@ -9,8 +9,8 @@
 
 #include "base/gpus.h"
 #include "comm/launch.h"
-#include "pipeline/device_speed.h"
-#include "pipeline/planner/devices.h"
+#include "pipeline/devices/device_speed.h"
+#include "pipeline/devices/specs.h"
 
 namespace braid {
 

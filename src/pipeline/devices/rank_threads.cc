@@ -1,4 +1,4 @@
-#include "pipeline/rank_threads.h"
+#include "pipeline/devices/rank_threads.h"
 
 #include <ATen/Parallel.h>
 

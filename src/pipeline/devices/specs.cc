@@ -1,4 +1,4 @@
-#include "pipeline/planner/devices.h"
+#include "pipeline/devices/specs.h"
 
 #include <algorithm>
 #include <charconv>

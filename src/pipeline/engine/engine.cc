@@ -1,4 +1,4 @@
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
@@ -9,11 +9,12 @@
 #include "base/error.h"
 #include "base/loaded_libraries.h"
 #include "ops/attention_kernel.h"
-#include "pipeline/generate.h"
-#include "pipeline/link_speed.h"
-#include "pipeline/rank_speeds.h"
-#include "pipeline/rank_threads.h"
-#include "pipeline/same_run.h"
+#include "pipeline/deployment/link_speed.h"
+#include "pipeline/deployment/rank_speeds.h"
+#include "pipeline/deployment/ranks.h"
+#include "pipeline/deployment/same_run.h"
+#include "pipeline/devices/rank_threads.h"
+#include "pipeline/engine/generate.h"
 
 namespace braid {
 namespace {
@@ -64,91 +65,7 @@ std::vector<BytesRead> bytes_read_by(const Model& model) {
   return ranks;
 }
 
-// Processes start at different times, so that the usual deadline is too short; one that was chosen
-// is kept.
-std::chrono::milliseconds meeting_of(const Layout& layout) {
-  const bool is_usual = layout.deadline == Layout().deadline;
-  return is_usual ? std::chrono::minutes(1)
-                  : std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
-}
-
-// A refusal is told as any failure of a rank.
-void settle_shares_of(World& world, Deployment& deployment) {
-  const int threads = threads_per_rank(deployment.options, world.ranks_on_these_cores());
-  world.run([&](const Group& group) {
-    group.await();
-    const auto& host = deployment.until_met->host;
-    settle_shares(deployment, speeds_of_processes(group, deployment, threads, host));
-  });
-}
-
-Degrees unchecked_degrees(const Layout& l) {
-  return {.dp = l.dp,
-          .cfg = l.cfg,
-          .pp = l.pp,
-          .ring = l.ring,
-          .ulysses = l.ulysses,
-          .tp = l.tp,
-          .shares = l.shares};
-}
-
 }  // namespace
-
-bool has_degrees(const Layout& layout) {
-  const auto degrees = unchecked_degrees(layout);
-  return std::ranges::any_of(kAxes, [&](const Axis& axis) { return degrees.*axis.degree != 1; });
-}
-
-Degrees degrees_of(const Layout& layout) {
-  const auto degrees = unchecked_degrees(layout);
-  for (const auto& axis : kAxes) {
-    const int degree = degrees.*axis.degree;
-    require(degree >= 1 && degree <= kMostRanks, "every degree of a layout should lie between 1 ",
-            "and ", kMostRanks, ", one is ", degree);
-  }
-  check_shares(degrees);
-  return degrees;
-}
-
-WorldOptions world_of(const Layout& layout) {
-  require(layout.deadline >= 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
-          "1000000 seconds, it is ", layout.deadline);
-  const auto degrees = degrees_of(layout);
-  const double ranks =
-      double(degrees.dp) * degrees.cfg * degrees.pp * degrees.ring * degrees.ulysses * degrees.tp;
-  require(ranks <= kMostRanks, to_string(degrees), " are more than ", kMostRanks, " ranks");
-  return {.size = int(ranks),
-          .product = to_string(degrees),
-          .deadline = deadline_of(layout, {}),
-          .meeting = meeting_of(layout)};
-}
-
-// A GPU loads or compiles what is used first, which takes one rank longer than another.
-std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at::Device>& ranks) {
-  const bool has_gpu =
-      std::any_of(ranks.begin(), ranks.end(), [](at::Device device) { return !device.is_cpu(); });
-  if (layout.deadline == 0) return std::chrono::seconds(has_gpu ? 60 : 10);
-  return std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
-}
-
-std::unique_ptr<World> make_world(Deployment& deployment,
-                                  const std::function<void(const std::string&)>& warn) {
-  const auto& layout = deployment.options.layout;
-  auto requested = world_of(layout);
-  requested.warn = warn;
-  requested.collectives = layout.collectives;
-  const auto launch = layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
-  if (!launch || launch->size == requested.size) requested.devices = deployment.devices;
-  requested.deadline = deadline_of(layout, requested.devices);
-  // LibTorch fills its list of attention kernels when it first chooses, without a lock: ranks that
-  // did so at once could take different ones.
-  for (std::size_t rank = 0; rank < requested.devices.size(); ++rank)
-    if (!requested.devices[rank].is_cpu() && (!launch || launch->rank == int(rank)))
-      (void)ops::attention_kernel_on(requested.devices[rank]);
-  auto world = make_world(requested, launch);
-  if (deployment.until_met) settle_shares_of(*world, deployment);
-  return world;
-}
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)
     : Engine(deploy(options, hooks.warning), hooks, measure) {}
@@ -231,46 +148,6 @@ Request Engine::complete(const Request& request, const Hooks& hooks) const {
 }
 
 ModelInfo Engine::info() const { return info_of(model().family().description()); }
-
-ModelInfo info_of(const Description& description) {
-  const auto& limits = description.limits;
-  const auto& d = limits.defaults;
-  const auto& pictures = limits.pictures;
-  const bool takes_init = pictures.init != PicturesTaken::Init::kNever;
-  const auto& frames = limits.frames;
-  const bool draws_layers = frames.kind == FrameKind::kLayer;
-  ModelInfo::Layers layers;
-  if (draws_layers) layers = {.drawn = d.frames - 1, .most = frames.most - 1};
-  for (const auto& area : pictures.resolutions) layers.resolutions.push_back(int(area.side));
-  ModelInfo::Frames in_time;
-  if (!draws_layers)
-    in_time = {.drawn = d.frames, .most = frames.most, .per_second = frames.per_second};
-  return {.family = description.family,
-          .width = d.width,
-          .height = d.height,
-          .steps = d.steps,
-          .guidance = d.guidance,
-          .max_sequence_length = d.max_sequence_length,
-          .sampler = d.sampling.sampler.value_or(limits.sampling.usual),
-          .size_multiple = limits.size_multiple,
-          .largest_side = limits.largest_side,
-          .max_text_tokens = limits.max_text_tokens,
-          .frames = in_time,
-          .layers = layers,
-          .draws_alpha = description.vae.image_channels == 4,
-          .takes_boxes = bool(limits.laid_out),
-          .num_texts = limits.num_texts,
-          .guidance_kind = limits.guidance,
-          .pictures = {
-              .takes_init = takes_init,
-              .takes_mask = takes_init,
-              .needs_mask = pictures.extra_channels == PicturesTaken::ExtraChannels::kMasked,
-              .takes_control = pictures.extra_channels == PicturesTaken::ExtraChannels::kControl,
-              .net_fills_in = pictures.nets_follow == PicturesTaken::NetsFollow::kMasked,
-              .most_references = pictures.most_references,
-              .strength = pictures.strength,
-              .strength_with_mask = pictures.strength_with_mask}};
-}
 
 Generated Engine::generate(const Request& request, const Hooks& hooks,
                            const RunOptions& options) const {

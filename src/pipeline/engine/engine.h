@@ -3,12 +3,12 @@
 
 #include "braid/braid.h"
 #include "comm/world.h"
-#include "pipeline/deployment.h"
-#include "pipeline/devices.h"
+#include "pipeline/deployment/deployment.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/engine/run_facts.h"
+#include "pipeline/engine/turns.h"
+#include "pipeline/loaded/model.h"
 #include "pipeline/memory/peaks.h"
-#include "pipeline/model.h"
-#include "pipeline/run_facts.h"
-#include "pipeline/turns.h"
 #include "weights/adapters/adapter_shelf.h"
 
 namespace braid {
@@ -56,19 +56,5 @@ class Engine {
   const Turns turns_{"pipeline"};
   mutable bool has_judged_link_ = false;  // in a turn
 };
-
-// What may be asked of a model, from its config files alone.
-ModelInfo info_of(const Description& description);
-
-// The world of a deployment's layout, checked. `warn` hears of a long wait for processes to start.
-// Processes that have met settle the shares that wait for it.
-std::unique_ptr<World> make_world(Deployment& deployment,
-                                  const std::function<void(const std::string&)>& warn = {});
-Degrees degrees_of(const Layout& layout);
-bool has_degrees(const Layout& layout);  // other than 1
-WorldOptions world_of(const Layout& layout);
-// How long a rank waits for the others: the layout's own deadline, or else the usual one of ranks
-// on these devices.
-std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at::Device>& ranks);
 
 }  // namespace braid

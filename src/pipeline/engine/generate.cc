@@ -1,4 +1,4 @@
-#include "pipeline/generate.h"
+#include "pipeline/engine/generate.h"
 
 #include <ATen/ATen.h>
 
@@ -8,11 +8,11 @@
 #include "base/free_memory.h"
 #include "image/resize.h"
 #include "parallel/layout.h"
-#include "pipeline/denoisers/once_per_picture.h"
-#include "pipeline/latents.h"
+#include "pipeline/engine/previews.h"
+#include "pipeline/loaded/once_per_picture.h"
 #include "pipeline/pictures/finished.h"
 #include "pipeline/pictures/start.h"
-#include "pipeline/previews.h"
+#include "pipeline/request/latents.h"
 #include "pipeline/sampling/denoise.h"
 #include "pipeline/sampling/noise.h"
 #include "pipeline/sampling/solver.h"

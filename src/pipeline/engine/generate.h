@@ -1,9 +1,9 @@
 // Turns settled settings into pictures, round by round: embed its prompts, denoise, decode.
 #pragma once
 
-#include "pipeline/model.h"
+#include "pipeline/engine/run_facts.h"
+#include "pipeline/loaded/model.h"
 #include "pipeline/pictures/prepared.h"
-#include "pipeline/run_facts.h"
 
 namespace braid {
 

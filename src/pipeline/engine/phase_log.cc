@@ -1,4 +1,4 @@
-#include "pipeline/phase_log.h"
+#include "pipeline/engine/phase_log.h"
 
 namespace braid {
 

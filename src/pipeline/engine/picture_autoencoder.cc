@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "models/vae/model.h"
-#include "pipeline/devices.h"
-#include "pipeline/engine.h"
-#include "pipeline/latents.h"
-#include "pipeline/part_tensors.h"
-#include "pipeline/rank_threads.h"
-#include "pipeline/turns.h"
+#include "pipeline/deployment/ranks.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/devices/rank_threads.h"
+#include "pipeline/engine/turns.h"
+#include "pipeline/files/part_tensors.h"
+#include "pipeline/request/latents.h"
 
 namespace braid {
 namespace {

@@ -1,6 +1,6 @@
 // The public interface over the engine.
 #include "braid/braid.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid {
 

@@ -1,4 +1,4 @@
-#include "pipeline/previews.h"
+#include "pipeline/engine/previews.h"
 
 #include <ATen/ATen.h>
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "pipeline/model.h"
+#include "pipeline/loaded/model.h"
 #include "pipeline/sampling/denoise.h"
 
 namespace braid {

@@ -9,11 +9,11 @@
 #include "braid/hooks.h"
 #include "comm/axis_traffic.h"
 #include "comm/world.h"
-#include "pipeline/encoded_cache.h"
+#include "pipeline/engine/phase_log.h"
 #include "pipeline/graphs/step_graph.h"
+#include "pipeline/loaded/encoded_cache.h"
 #include "pipeline/memory/peaks.h"
-#include "pipeline/phase_log.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 #include "weights/sources/row_ranges.h"
 
 namespace braid {

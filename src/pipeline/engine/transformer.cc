@@ -6,11 +6,11 @@
 #include <c10/core/InferenceMode.h>
 
 #include "base/error.h"
-#include "pipeline/denoisers/once_per_picture.h"
-#include "pipeline/engine.h"
-#include "pipeline/latents.h"
-#include "pipeline/rank_threads.h"
-#include "pipeline/turns.h"
+#include "pipeline/deployment/ranks.h"
+#include "pipeline/devices/rank_threads.h"
+#include "pipeline/engine/turns.h"
+#include "pipeline/loaded/once_per_picture.h"
+#include "pipeline/request/latents.h"
 
 namespace braid {
 

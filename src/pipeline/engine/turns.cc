@@ -1,4 +1,4 @@
-#include "pipeline/turns.h"
+#include "pipeline/engine/turns.h"
 
 #include <unistd.h>
 

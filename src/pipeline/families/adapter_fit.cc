@@ -1,4 +1,4 @@
-#include "pipeline/adapter_fit.h"
+#include "pipeline/families/adapter_fit.h"
 
 #include "base/error.h"
 #include "pipeline/families/family.h"

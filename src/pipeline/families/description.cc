@@ -20,4 +20,44 @@ std::vector<std::string> Part::dense_layers(const std::vector<std::string>& name
   return is_reached ? named : std::vector<std::string>();
 }
 
+ModelInfo info_of(const Description& description) {
+  const auto& limits = description.limits;
+  const auto& d = limits.defaults;
+  const auto& pictures = limits.pictures;
+  const bool takes_init = pictures.init != PicturesTaken::Init::kNever;
+  const auto& frames = limits.frames;
+  const bool draws_layers = frames.kind == FrameKind::kLayer;
+  ModelInfo::Layers layers;
+  if (draws_layers) layers = {.drawn = d.frames - 1, .most = frames.most - 1};
+  for (const auto& area : pictures.resolutions) layers.resolutions.push_back(int(area.side));
+  ModelInfo::Frames in_time;
+  if (!draws_layers)
+    in_time = {.drawn = d.frames, .most = frames.most, .per_second = frames.per_second};
+  return {.family = description.family,
+          .width = d.width,
+          .height = d.height,
+          .steps = d.steps,
+          .guidance = d.guidance,
+          .max_sequence_length = d.max_sequence_length,
+          .sampler = d.sampling.sampler.value_or(limits.sampling.usual),
+          .size_multiple = limits.size_multiple,
+          .largest_side = limits.largest_side,
+          .max_text_tokens = limits.max_text_tokens,
+          .frames = in_time,
+          .layers = layers,
+          .draws_alpha = description.vae.image_channels == 4,
+          .takes_boxes = bool(limits.laid_out),
+          .num_texts = limits.num_texts,
+          .guidance_kind = limits.guidance,
+          .pictures = {
+              .takes_init = takes_init,
+              .takes_mask = takes_init,
+              .needs_mask = pictures.extra_channels == PicturesTaken::ExtraChannels::kMasked,
+              .takes_control = pictures.extra_channels == PicturesTaken::ExtraChannels::kControl,
+              .net_fills_in = pictures.nets_follow == PicturesTaken::NetsFollow::kMasked,
+              .most_references = pictures.most_references,
+              .strength = pictures.strength,
+              .strength_with_mask = pictures.strength_with_mask}};
+}
+
 }  // namespace braid

@@ -14,8 +14,8 @@
 #include "nn/denoiser_shape.h"
 #include "nn/predict.h"
 #include "pipeline/families/pictures_taken.h"
-#include "pipeline/limits.h"
-#include "pipeline/picture_size.h"
+#include "pipeline/request/limits.h"
+#include "pipeline/request/picture_size.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
@@ -133,5 +133,8 @@ struct Description {
   bool noise_in_float = false;      // drawn in float32, then cast
   std::string pipeline_class = {};  // of diffusers, if adapters change it from the one in the files
 };
+
+// What may be asked of the model.
+ModelInfo info_of(const Description& description);
 
 }  // namespace braid

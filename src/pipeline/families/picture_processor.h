@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "models/qwen3_vl/patches.h"
 #include "ops/ops.h"
-#include "pipeline/picture_size.h"
+#include "pipeline/request/picture_size.h"
 
 namespace braid {
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "braid/inputs.h"
 #include "image/mask.h"
 #include "pipeline/families/areas.h"
 
@@ -57,6 +58,9 @@ struct PicturesTaken {
   // Whether the model sees references in every step, or was trained to attend to keys and values
   // computed once, before the first.
   enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
+  Seen seen_with(ReferenceCache cache) const {
+    return cache == ReferenceCache::kAuto ? references_seen : Seen::kInEveryStep;
+  }
 };
 
 }  // namespace braid

@@ -8,7 +8,7 @@
 #include "models/kinds/file_kind.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/model_folder.h"
-#include "pipeline/limits.h"
+#include "pipeline/request/limits.h"
 #include "pipeline/sampling/named_sampling.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/whole_checkpoint.h"

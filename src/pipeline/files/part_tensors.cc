@@ -1,4 +1,4 @@
-#include "pipeline/part_tensors.h"
+#include "pipeline/files/part_tensors.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/graphs/recording_turn.h"
 
 namespace braid {

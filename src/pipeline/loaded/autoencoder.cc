@@ -1,10 +1,10 @@
-#include "pipeline/autoencoder.h"
+#include "pipeline/loaded/autoencoder.h"
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
 #include "parallel/map_shared.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 

@@ -3,7 +3,7 @@
 
 #include "models/vae/model.h"
 #include "pipeline/families/paged.h"
-#include "pipeline/loading.h"
+#include "pipeline/loaded/loading.h"
 #include "pipeline/sampling/latent_colors.h"
 
 namespace braid {

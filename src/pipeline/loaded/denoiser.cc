@@ -1,4 +1,4 @@
-#include "pipeline/denoisers/denoiser.h"
+#include "pipeline/loaded/denoiser.h"
 
 #include "parallel/layout.h"
 

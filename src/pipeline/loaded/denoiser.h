@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pipeline/graphs/part_graphs.h"
-#include "pipeline/loading.h"
+#include "pipeline/loaded/loading.h"
 #include "pipeline/pictures/kept_references.h"
 
 namespace braid {

@@ -1,11 +1,11 @@
-#include "pipeline/denoisers/denoisers.h"
+#include "pipeline/loaded/denoisers.h"
 
 #include <algorithm>
 #include <set>
 
 #include "parallel/layout.h"
 #include "parallel/pipeline_parallel.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/planner/tensors.h"
 
 namespace braid {

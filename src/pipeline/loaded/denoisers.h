@@ -2,7 +2,7 @@
 // branches of guidance that it serves, and its ControlNets.
 #pragma once
 
-#include "pipeline/denoisers/denoiser.h"
+#include "pipeline/loaded/denoiser.h"
 
 namespace braid {
 

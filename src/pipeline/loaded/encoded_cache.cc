@@ -1,4 +1,4 @@
-#include "pipeline/encoded_cache.h"
+#include "pipeline/loaded/encoded_cache.h"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "pipeline/encoders.h"
+#include "pipeline/loaded/encoders.h"
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,7 @@
 // The encoders of a model's prompts and references, loaded on one rank.
 #pragma once
 
-#include "pipeline/loading.h"
+#include "pipeline/loaded/loading.h"
 
 namespace braid {
 

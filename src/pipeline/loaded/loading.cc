@@ -1,8 +1,8 @@
-#include "pipeline/loading.h"
+#include "pipeline/loaded/loading.h"
 
 #include <ATen/ATen.h>
 
-#include "pipeline/text_stream.h"
+#include "pipeline/loaded/text_stream.h"
 
 namespace braid {
 

@@ -4,9 +4,9 @@
 
 #include "nn/attention.h"
 #include "nn/denoiser_part.h"
-#include "pipeline/encoded_cache.h"
+#include "pipeline/loaded/encoded_cache.h"
+#include "pipeline/loaded/model_weights.h"
 #include "pipeline/memory/offload.h"
-#include "pipeline/model_weights.h"
 
 namespace braid {
 

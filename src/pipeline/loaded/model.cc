@@ -1,4 +1,4 @@
-#include "pipeline/model.h"
+#include "pipeline/loaded/model.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>

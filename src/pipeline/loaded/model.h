@@ -1,9 +1,9 @@
 // A model of any family, loaded on one rank. Each rank of a layout has its own.
 #pragma once
 
-#include "pipeline/autoencoder.h"
-#include "pipeline/denoisers/denoisers.h"
-#include "pipeline/encoders.h"
+#include "pipeline/loaded/autoencoder.h"
+#include "pipeline/loaded/denoisers.h"
+#include "pipeline/loaded/encoders.h"
 
 namespace braid {
 

@@ -1,4 +1,4 @@
-#include "pipeline/model_weights.h"
+#include "pipeline/loaded/model_weights.h"
 
 #include "base/error.h"
 

@@ -1,8 +1,8 @@
 // The weights of a model's parts on one rank, with the adapters that are applied to them.
 #pragma once
 
-#include "pipeline/deployment.h"
-#include "pipeline/part_tensors.h"
+#include "pipeline/deployment/deployment.h"
+#include "pipeline/files/part_tensors.h"
 
 namespace braid {
 

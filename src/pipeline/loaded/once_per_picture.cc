@@ -1,4 +1,4 @@
-#include "pipeline/denoisers/once_per_picture.h"
+#include "pipeline/loaded/once_per_picture.h"
 
 #include <ATen/ATen.h>
 

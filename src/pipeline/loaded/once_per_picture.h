@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "pipeline/denoisers/denoisers.h"
+#include "pipeline/loaded/denoisers.h"
 
 namespace braid {
 

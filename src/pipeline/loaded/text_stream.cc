@@ -1,4 +1,4 @@
-#include "pipeline/text_stream.h"
+#include "pipeline/loaded/text_stream.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 

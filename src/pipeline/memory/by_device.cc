@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 
 namespace braid {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "braid/braid.h"
-#include "pipeline/host.h"
+#include "pipeline/devices/host.h"
 #include "pipeline/memory/presets.h"
 #include "pipeline/memory/stated.h"
 

@@ -7,7 +7,7 @@
 #include "image/blur.h"
 #include "image/mask.h"
 #include "image/resize.h"
-#include "pipeline/limits.h"
+#include "pipeline/request/limits.h"
 
 namespace braid {
 namespace {

@@ -4,7 +4,7 @@
 #include "braid/request.h"
 #include "pipeline/families/description.h"
 #include "pipeline/families/text_encoders.h"
-#include "pipeline/picture_size.h"
+#include "pipeline/request/picture_size.h"
 
 namespace braid {
 

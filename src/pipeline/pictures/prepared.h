@@ -7,7 +7,7 @@
 
 #include "image/mask.h"
 #include "pipeline/families/family.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 

@@ -116,8 +116,7 @@ void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
     if (!is_init || init_is_reference(int(looked_at.size()) - 1, taken()))
       references_.push_back(tokens);
   }
-  are_seen_once_ = taken().references_seen == PicturesTaken::Seen::kOnce &&
-                   settings_.reference_cache == ReferenceCache::kAuto;
+  are_seen_once_ = taken().seen_with(settings_.reference_cache) == PicturesTaken::Seen::kOnce;
 }
 
 const PicturesTaken& Start::taken() const { return family_.description().limits.pictures; }

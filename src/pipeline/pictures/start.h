@@ -2,7 +2,7 @@
 // the denoiser sees beside the prompt.
 #pragma once
 
-#include "pipeline/model.h"
+#include "pipeline/loaded/model.h"
 #include "pipeline/pictures/prepared.h"
 #include "pipeline/sampling/denoise.h"
 

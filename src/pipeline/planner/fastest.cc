@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 
 namespace braid {
 namespace {

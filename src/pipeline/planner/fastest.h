@@ -2,7 +2,7 @@
 // single device.
 #pragma once
 
-#include "pipeline/host.h"
+#include "pipeline/devices/host.h"
 #include "pipeline/planner/memory_plan.h"
 
 namespace braid {

@@ -4,7 +4,7 @@
 
 #include "pipeline/graphs/step_graph.h"
 #include "pipeline/pictures/check_pictures.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 namespace {

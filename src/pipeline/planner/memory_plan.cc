@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/planner/costs/denoisers.h"
 
 namespace braid {

@@ -33,7 +33,7 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
   }
   if (!in.references.empty()) planned.tokens_behind_prompt = taken.tokens_behind_prompt;
   planned.cache = in.reference_cache;
-  if (planned.cache == ReferenceCache::kAuto) planned.seen = taken.references_seen;
+  planned.seen = taken.seen_with(planned.cache);
   if (planned.seen == PicturesTaken::Seen::kOnce && !planned.references.empty())
     planned.references = {planned.reference_tokens()};
   return planned;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/gpus.h"
-#include "pipeline/planner/devices.h"
+#include "pipeline/devices/specs.h"
 #include "pipeline/planner/job.h"
 
 namespace braid {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "pipeline/part_tensors.h"
+#include "pipeline/files/part_tensors.h"
 
 namespace braid {
 namespace {
@@ -39,26 +39,29 @@ PlannedTensor::Shared shared_by(const Sharding* sharding, const SurveyedTensor& 
   return asked.shape.size() < 2 ? PlannedTensor::Shared::kNot : PlannedTensor::Shared::kColumns;
 }
 
-PlannedTensor::Kind kind_of(const SurveyedTensor& asked,
-                            const std::vector<std::string>& keep_dense) {
-  if (asked.plan.take == TensorPlan::Take::kCodes || is_rotated(asked.plan))
-    return PlannedTensor::Kind::kCodes;
+using Kind = PlannedTensor::Kind;
+
+Kind kind_of_numbers(const SurveyedTensor& asked, const std::vector<std::string>& keep_dense) {
   const bool is_dense = asked.is_matrix() && !matches_any(keep_dense, asked.layer);
-  return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;
+  return is_dense ? Kind::kDense : Kind::kNumbers;
+}
+
+Kind kind_of(const SurveyedTensor& asked, const std::vector<std::string>& keep_dense) {
+  const bool has_codes = asked.plan.take == TensorPlan::Take::kCodes || is_rotated(asked.plan);
+  return has_codes ? Kind::kCodes : kind_of_numbers(asked, keep_dense);
 }
 
 // A weight that an adapter is fused into is kept as numbers; our own codes refuse it.
-void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
+void add_changes(const SurveyedTensor& asked, const AdapterChanges& changes,
+                 const SurveyOptions& options, PlannedTensor& t) {
   if (changes.is_empty()) return;
-  t.is_always_unmerged = options.adapters == AdapterMode::kUnmerged;
-  if (options.adapters != AdapterMode::kFused && changes.are_products()) {
+  t.adapters = changes.place(options.adapters);
+  if (t.adapters != AdapterPlace::kNumbers) {
     t.low_rank_rank = changes.rank();
     return;
   }
-  if (t.kind == PlannedTensor::Kind::kCodes && !t.is_rotated) return;
-  if (t.is_rotated)
-    t.kind = matches_any(options.keep_dense, t.layer) ? PlannedTensor::Kind::kNumbers
-                                                      : PlannedTensor::Kind::kDense;
+  if (t.kind == Kind::kCodes && !t.is_rotated) return;
+  if (t.is_rotated) t.kind = kind_of_numbers(asked, options.keep_dense);
   t.kept = kept_tensors(Quantize::kNone, t.dtype);
   t.is_packed = t.is_rotated = false;
 }
@@ -118,7 +121,7 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
          .is_in_block = a.is_in_block,
          .use = a.use,
          .sharding = sharding ? std::optional(*sharding) : std::nullopt});
-    add_changes(adapters.changes_of(a), options, part.tensors.back());
+    add_changes(a, adapters.changes_of(a), options, part.tensors.back());
   }
   return part;
 }

@@ -28,10 +28,9 @@ struct PlannedTensor {
   std::int64_t unpaged_parts = 1;  // it keeps one of so many equal parts where it has no page
   bool is_in_block = false;        // of the blocks that have pages of their own
   PageUse use;                     // once a picture, or in every step
-  // Adapters' low-rank products beside it: the sum of their ranks, and whether they stay beside a
-  // weight that is kept as numbers.
+  // Where adapters' changes go, and the sum of the ranks of those that may stay beside it.
+  AdapterPlace adapters = AdapterPlace::kNumbers;
   std::int64_t low_rank_rank = 0;
-  bool is_always_unmerged = false;
   std::optional<Sharding> sharding = {};
 
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/free_memory.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/ranks.h"
+#include "pipeline/devices/rank_threads.h"
+#include "pipeline/loaded/text_stream.h"
 #include "pipeline/proofs/moment.h"
-#include "pipeline/rank_threads.h"
-#include "pipeline/text_stream.h"
 
 namespace braid {
 namespace {

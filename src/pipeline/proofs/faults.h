@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/denoisers/denoiser.h"
+#include "pipeline/loaded/denoiser.h"
 
 namespace braid {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/settings.h"
 #include "pipeline/sampling/noise.h"
-#include "pipeline/settings.h"
 
 namespace braid {
 namespace {
@@ -61,7 +61,7 @@ Probe probe_of(const ProbeOptions& o, const Deployment& d) {
               .dtype = d.dtype};
   probe.references = sizes_looked_at(o.pictures, taken, probe.size);
   if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
-  if (o.pictures.reference_cache == ReferenceCache::kAuto) probe.seen = taken.references_seen;
+  probe.seen = taken.seen_with(o.pictures.reference_cache);
   if (d.family->keeps_prefix(o.pictures.reference_cache)) probe.prefix = Prefix::kKept;
   probe.request = request;
   return probe;

@@ -2,8 +2,8 @@
 // they make and `bench` times it.
 #pragma once
 
-#include "pipeline/denoisers/once_per_picture.h"
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
+#include "pipeline/loaded/once_per_picture.h"
 
 namespace braid {
 

@@ -12,7 +12,8 @@
 #include "base/readable_bytes.h"
 #include "comm/thread.h"
 #include "parallel/layout.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/ranks.h"
+#include "pipeline/devices/devices.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/proofs/probe.h"
 

@@ -2,7 +2,7 @@
 // the same inputs, compared after every block.
 #pragma once
 
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 #include "pipeline/proofs/faults.h"
 #include "pipeline/proofs/probe.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/latents.h"
+#include "pipeline/request/latents.h"
 
 #include <ATen/ATen.h>
 #include <c10/util/accumulate.h>

@@ -1,4 +1,4 @@
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "pipeline/files/model_files.h"
-#include "pipeline/latents.h"
-#include "pipeline/limits.h"
 #include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/latents.h"
+#include "pipeline/request/limits.h"
 
 namespace braid {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipeline/denoisers/once_per_picture.h"
+#include "pipeline/loaded/once_per_picture.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/solver.h"
 

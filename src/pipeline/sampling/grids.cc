@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "pipeline/limits.h"
+#include "pipeline/request/limits.h"
 
 namespace braid {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "pipeline/limits.h"
+#include "pipeline/request/limits.h"
 #include "pipeline/sampling/grids.h"
 
 namespace braid {

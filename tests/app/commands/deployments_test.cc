@@ -7,7 +7,7 @@
 #include "app/print/failure.h"
 #include "comm/mesh.h"
 #include "message_of.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid::deployments_test {
 

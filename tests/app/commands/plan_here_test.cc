@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "message_of.h"
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 
 namespace braid::plan_here_test {
 

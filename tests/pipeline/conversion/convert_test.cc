@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 

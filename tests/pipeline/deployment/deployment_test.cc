@@ -1,5 +1,5 @@
 // What deploy() settles, on this machine and on described ones.
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <regex>
 
 #include "message_of.h"
-#include "pipeline/devices.h"
-#include "pipeline/engine.h"
-#include "pipeline/model.h"
+#include "pipeline/devices/devices.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/loaded/model.h"
 #include "pipeline/planner/costs/memory.h"
 #include "temporary_folder.h"
 

@@ -1,6 +1,6 @@
 // A link between ranks that is measured, and the warning before a split that it makes slower than
 // one card.
-#include "pipeline/link_speed.h"
+#include "pipeline/deployment/link_speed.h"
 
 #include <gmock/gmock.h>
 

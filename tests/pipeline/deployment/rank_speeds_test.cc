@@ -1,5 +1,5 @@
 // Speeds that ranks which are processes tell each other.
-#include "pipeline/rank_speeds.h"
+#include "pipeline/deployment/rank_speeds.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Ranks as processes compare what a picture depends on before they draw it together.
-#include "pipeline/same_run.h"
+#include "pipeline/deployment/same_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What is measured of a device, and that it is measured once.
-#include "pipeline/device_speed.h"
+#include "pipeline/devices/device_speed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,13 @@
 // Which device a rank gets, and the layout chosen if none is asked for.
-#include "pipeline/devices.h"
+#include "pipeline/devices/devices.h"
 #include "message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid::devices_test {
 

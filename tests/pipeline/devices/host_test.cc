@@ -1,5 +1,5 @@
 // Which GPU a rank computes on, by launcher and by what that lets it see.
-#include "pipeline/host.h"
+#include "pipeline/devices/host.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // How many threads loops use while other threads of the process set their own numbers.
-#include "pipeline/rank_threads.h"
+#include "pipeline/devices/rank_threads.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

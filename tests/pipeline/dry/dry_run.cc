@@ -6,10 +6,10 @@
 
 #include "comm/thread.h"
 #include "models/vae/model.h"
-#include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/dry/dry_device.h"
 #include "pipeline/dry/meta_memory.h"
-#include "pipeline/part_tensors.h"
+#include "pipeline/files/part_tensors.h"
+#include "pipeline/loaded/once_per_picture.h"
 #include "pipeline/sampling/denoise.h"
 
 namespace braid {

@@ -1,5 +1,5 @@
 // Times of phases that come and go.
-#include "pipeline/phase_log.h"
+#include "pipeline/engine/phase_log.h"
 
 #include <gtest/gtest.h>
 

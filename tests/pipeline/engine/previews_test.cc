@@ -8,7 +8,7 @@
 #include <map>
 
 #include "message_of.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/sampling/latent_colors.h"
 
 namespace braid::previews_test {

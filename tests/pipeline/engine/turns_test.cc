@@ -1,5 +1,5 @@
 // Calls that wait for each other, and those that would wait for ever.
-#include "pipeline/turns.h"
+#include "pipeline/engine/turns.h"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 #include "weights/sources/row_ranges.h"

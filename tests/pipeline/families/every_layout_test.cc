@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "pipeline/deployment/degrees.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/proofs/verify.h"
 #include "predicted.h"

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "message_of.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/files/model_folder.h"
 #include "pipeline/files/published.h"
 #include "temporary_folder.h"

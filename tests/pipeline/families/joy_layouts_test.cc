@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "joy_model.h"
+#include "pipeline/deployment/degrees.h"
 #include "pipeline/proofs/verify.h"
 #include "predicted.h"
 #include "temporary_folder.h"

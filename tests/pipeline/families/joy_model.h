@@ -8,7 +8,8 @@
 
 #include "base/file.h"
 #include "image/png.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid {
 

@@ -12,9 +12,9 @@
 #include "pipeline/conversion/convert.h"
 #include "pipeline/families/joy/sizes.h"
 #include "pipeline/files/found_files.h"
-#include "pipeline/part_tensors.h"
+#include "pipeline/files/part_tensors.h"
+#include "pipeline/request/settings.h"
 #include "pipeline/sampling/noise.h"
-#include "pipeline/settings.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 

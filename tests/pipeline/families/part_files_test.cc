@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "message_of.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "pipeline/engine/run_facts.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/planner/traffic_text.h"
-#include "pipeline/run_facts.h"
 
 namespace braid {
 

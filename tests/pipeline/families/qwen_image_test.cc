@@ -14,7 +14,7 @@
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 #include "predicted.h"
 #include "small_models.h"
 #include "weights/files/safetensors_writer.h"

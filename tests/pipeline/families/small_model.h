@@ -13,7 +13,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "message_of.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/proofs/probe.h"
 #include "temporary_folder.h"
 

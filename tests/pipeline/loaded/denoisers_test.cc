@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/proofs/probe.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid::denoisers_test {
 

@@ -1,10 +1,10 @@
 // Prompts and pictures that earlier requests have encoded: the same bytes without encoding again.
-#include "pipeline/encoded_cache.h"
+#include "pipeline/loaded/encoded_cache.h"
 
 #include <ATen/ATen.h>
 
 #include "base/file.h"
-#include "picture_requests.h"
+#include "pipeline/picture_requests.h"
 #include "temporary_folder.h"
 #include "weights/files/checkpoint.h"
 #include "weights/files/safetensors_writer.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "models/flux/model.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/planner.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid::peaks_test {
 

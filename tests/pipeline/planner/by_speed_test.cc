@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pipeline/host.h"
+#include "pipeline/devices/host.h"
 #include "pipeline/planner/fastest.h"
 #include "pipeline/planner/planned.h"
 

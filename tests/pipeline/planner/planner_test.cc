@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "comm/thread.h"
-#include "pipeline/engine.h"
+#include "pipeline/engine/engine.h"
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/planner/planned.h"
 

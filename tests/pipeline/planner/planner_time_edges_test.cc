@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "pipeline/deployment.h"
+#include "pipeline/deployment/deployment.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::planner_time_edges_test {

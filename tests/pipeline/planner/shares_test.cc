@@ -11,7 +11,7 @@
 #include "models/flux/sharding.h"
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/files/found_files.h"
-#include "pipeline/model.h"
+#include "pipeline/loaded/model.h"
 
 namespace braid::shares_test {
 

@@ -8,7 +8,7 @@
 #include "models/flux/names.h"
 #include "models/flux/sharding.h"
 #include "parallel/layout.h"
-#include "pipeline/model.h"
+#include "pipeline/loaded/model.h"
 #include "pipeline/planner/counted_parameters.h"
 #include "pipeline/planner/made_model.h"
 #include "pipeline/planner/planner.h"

@@ -1,5 +1,5 @@
 // Settings: defaults are filled in, sizes rounded, and values out of range refused by name.
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "message_of.h"
-#include "pipeline/latents.h"
+#include "pipeline/request/latents.h"
 
 namespace braid::settings_test {
 

@@ -8,7 +8,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "pipeline/engine.h"
+#include "pipeline/deployment/degrees.h"
+#include "pipeline/engine/engine.h"
 
 namespace braid::step_cache_test {
 

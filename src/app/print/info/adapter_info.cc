@@ -1,6 +1,6 @@
 #include "app/print/info/adapter_info.h"
 
-#include "pipeline/adapter_fit.h"
+#include "pipeline/families/adapter_fit.h"
 
 namespace braid {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/inputs.h"
-#include "pipeline/picture_size.h"
+#include "pipeline/request/picture_size.h"
 
 namespace braid {
 

@@ -31,7 +31,9 @@ std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize f
 std::int64_t low_rank_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
   const bool stays_in_codes =
       t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_coded() && !is_quantized(t, form));
-  if (!t.is_always_unmerged && !stays_in_codes) return 0;
+  const bool is_beside = t.adapters == AdapterPlace::kBeside ||
+                         (t.adapters == AdapterPlace::kBesideCodes && stays_in_codes);
+  if (!is_beside) return 0;
   const auto rows = rows_of(t, share.tp, share.tp_rank),
              columns = columns_of(t, share.tp, share.tp_rank);
   return t.low_rank_rank * (columns + 1 + rows) * t.element_bytes();

@@ -9,7 +9,7 @@
 #include "pipeline/planner/costs/picture_memory.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/costs/widened.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 #include "weights/upload.h"
 
 namespace braid {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/attention_kernel.h"
-#include "pipeline/settings.h"
+#include "pipeline/request/settings.h"
 
 namespace braid {
 namespace {

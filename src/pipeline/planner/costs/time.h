@@ -1,7 +1,7 @@
 // How long a step takes, by component.
 #pragma once
 
-#include "pipeline/planner/devices.h"
+#include "pipeline/devices/specs.h"
 #include "pipeline/planner/grid.h"
 #include "pipeline/planner/job.h"
 #include "pipeline/planner/stages.h"
