@@ -5,7 +5,7 @@
 
 #include "message_of.h"
 #include "pipeline/engine/engine.h"
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 
 namespace braid {
 

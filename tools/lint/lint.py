@@ -11,11 +11,12 @@ import integers
 import layers
 import names
 import page
+import rooms
 import text
 import words
 from source import read_sources
 
-RULES = (layers, families, deployments, words, text, names, budgets, integers, page)
+RULES = (layers, rooms, families, deployments, words, text, names, budgets, integers, page)
 
 
 def complaints(root):

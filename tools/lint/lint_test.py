@@ -32,6 +32,18 @@ class LintTest(unittest.TestCase):
         found = self.complaints_about("src/base/a.cc", '#include "nn/linear.h"\n')
         self.assertEqual(found, ["base must not include nn"])
 
+    def test_rooms_of_the_pipeline_include_downwards(self):
+        include = '#include "pipeline/{}/a.h"\n'.format
+        for path, line, found in (
+                ("engine/a.cc", include("planner"), []),
+                ("families/a.cc", include("request"), []),
+                ("request/a.cc", include("families"), []),
+                ("planner/a.cc", include("engine"), ["pipeline/planner must not include pipeline/engine"]),
+                ("engine/a.cc", include("proofs"), ["pipeline/engine must not include pipeline/proofs"]),
+                ("attic/a.cc", "", ["src/pipeline/attic has no place in the order of rooms"])):
+            self.assertEqual(self.complaints_about("src/pipeline/" + path, line), found, path)
+            (self.root / "src/pipeline" / path).unlink()
+
     def test_only_deploy_finds_the_files_of_a_model(self):
         self.assertEqual(self.complaints_about("src/pipeline/deployment/deployment.cc", "f(find_model(o));\n"), [])
         self.assertEqual(self.complaints_about("src/pipeline/a.cc", "f(refind_model(o));\n"), [])

@@ -9,7 +9,7 @@
 #include "app/print/plan_table.h"
 #include "base/error.h"
 #include "pipeline/memory/by_device.h"
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 #include "pipeline/request/settings.h"
 
 namespace braid {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <optional>
 
+#include "pipeline/engine/denoise.h"
 #include "pipeline/loaded/model.h"
-#include "pipeline/sampling/denoise.h"
 
 namespace braid {
 

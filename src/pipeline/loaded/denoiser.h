@@ -3,8 +3,8 @@
 #pragma once
 
 #include "pipeline/graphs/part_graphs.h"
+#include "pipeline/loaded/kept_references.h"
 #include "pipeline/loaded/loading.h"
-#include "pipeline/pictures/kept_references.h"
 
 namespace braid {
 

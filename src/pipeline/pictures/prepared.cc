@@ -6,7 +6,7 @@
 #include "image/blur.h"
 #include "image/over_white.h"
 #include "image/resize.h"
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 
 namespace braid {
 namespace {

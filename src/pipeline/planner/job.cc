@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/graphs/step_graph.h"
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 #include "pipeline/request/settings.h"
 
 namespace braid {

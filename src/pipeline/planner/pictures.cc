@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 
 namespace braid {
 namespace {

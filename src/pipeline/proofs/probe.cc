@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 #include "pipeline/request/settings.h"
 #include "pipeline/sampling/noise.h"
 

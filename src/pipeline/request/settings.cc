@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "pipeline/files/model_files.h"
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 #include "pipeline/request/latents.h"
 #include "pipeline/request/limits.h"
 

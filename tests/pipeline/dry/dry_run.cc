@@ -8,9 +8,9 @@
 #include "models/vae/model.h"
 #include "pipeline/dry/dry_device.h"
 #include "pipeline/dry/meta_memory.h"
+#include "pipeline/engine/denoise.h"
 #include "pipeline/files/part_tensors.h"
 #include "pipeline/loaded/once_per_picture.h"
-#include "pipeline/sampling/denoise.h"
 
 namespace braid {
 namespace {

@@ -6,9 +6,9 @@
 #include "message_of.h"
 #include "pipeline/families/flux3/references.h"
 #include "pipeline/files/model_folder.h"
-#include "pipeline/pictures/check_pictures.h"
 #include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/request/check_pictures.h"
 #include "predicted.h"
 #include "small_models.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/pictures/kept_references.h"
+#include "pipeline/loaded/kept_references.h"
 
 #include <ATen/ATen.h>
 

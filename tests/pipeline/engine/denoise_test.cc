@@ -1,5 +1,5 @@
 // The loop, with a formula as denoiser: what it is asked for, and how its outputs are used.
-#include "pipeline/sampling/denoise.h"
+#include "pipeline/engine/denoise.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 
 #include <algorithm>
 #include <cmath>

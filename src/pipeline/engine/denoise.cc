@@ -1,4 +1,4 @@
-#include "pipeline/sampling/denoise.h"
+#include "pipeline/engine/denoise.h"
 
 #include <ATen/ATen.h>
 

@@ -2,9 +2,9 @@
 // the denoiser sees beside the prompt.
 #pragma once
 
+#include "pipeline/engine/denoise.h"
 #include "pipeline/loaded/model.h"
 #include "pipeline/pictures/prepared.h"
-#include "pipeline/sampling/denoise.h"
 
 namespace braid {
 

@@ -1,8 +1,8 @@
-#include "pipeline/pictures/start.h"
+#include "pipeline/engine/start.h"
 
 #include <ATen/ATen.h>
 
-#include "pipeline/pictures/check_pictures.h"
+#include "pipeline/request/check_pictures.h"
 #include "pipeline/sampling/noise.h"
 
 namespace braid {
