@@ -53,7 +53,7 @@ class LoadModel:
             Field("weight_form", "COMBO", "How dense layers are stored", AS_STORED, CHOICES["weight_form"]),
             Field("offload", "COMBO", "Where weights wait; auto: host memory if a GPU is too small", AUTO, CHOICES["offload"]),
             Field("dtype", "COMBO", "What is computed in; auto: the file's", AUTO, CHOICES["dtype"], is_optional=True),
-            Field("components", "STRING", "A folder with the model's configurations, if Braid does not know its shapes", "", is_optional=True),
+            Field("components", "STRING", "A published model's name or a folder with configurations, if Braid does not know the file's shapes", "", is_optional=True),
             Field("threads", "INT", "CPU threads of all ranks; 0: one per core", 0, limits={"min": 0, "max": 1024}, is_optional=True),
         ]
 

@@ -12,6 +12,7 @@ void expect_described(const nlohmann::json& described, const nlohmann::json& obj
   for (const auto& [key, value] : object.items()) {
     EXPECT_TRUE(described["properties"].contains(key)) << key;
     const auto& of_key = described["properties"].value(key, nlohmann::json::object());
+    if (value.is_object()) expect_described(of_key, value);
     if (!value.is_array() || !of_key.contains("items") || !of_key["items"].contains("properties"))
       continue;
     for (const auto& element : value) expect_described(of_key["items"], element);
@@ -24,7 +25,10 @@ TEST(ApiDescription, HasAllOfJobs) {
   const auto schema = json_of(server.ask("GET /openapi.json"))["components"]["schemas"]["Job"];
   const auto picture = base64(encode_png(16, 16, std::vector<std::uint8_t>(16 * 16 * 3)));
   const auto post = [&](const std::string& prompt) -> std::string {
-    const nlohmann::json wish = {{"prompt", prompt}, {"init", picture}, {"guidance", 0}};
+    const nlohmann::json wish = {
+        {"prompt", prompt},  {"init", picture},       {"guidance", 0},     {"true_cfg", 2},
+        {"cfg_until", 0.5},  {"strength", 0.3},       {"cfg_norm_cap", 1}, {"cfg_normalize", true},
+        {"sampler", "heun"}, {"negative_prompt", "b"}};
     const auto job = json_of(server.ask("POST /v1/jobs", "", wish.dump()));
     expect_described(schema, job);
     EXPECT_EQ(job["pictures_in"].size(), 1u);
@@ -49,13 +53,23 @@ TEST(ApiDescription, HasAllOfJobs) {
   for (const auto& job : listed) expect_described(schema, job);
 }
 
+TEST(ApiDescription, HasAllOfCapabilities) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto description = json_of(server.ask("GET /openapi.json"));
+  const auto told = json_of(server.ask("GET /v1/capabilities"));
+  expect_described(description["components"]["schemas"]["Capabilities"], told);
+  EXPECT_TRUE(told["pictures_in"].contains("controlnet_fills_in"));
+}
+
 TEST(ApiDescription, HasTheBoundsOfNumbersAndNames) {
   FakeEngine engine;
   const Server server(engine);
   const auto description = json_of(server.ask("GET /openapi.json"));
   const auto& wish = description["components"]["schemas"]["Wish"]["properties"];
   EXPECT_EQ(wish["shift"]["exclusiveMinimum"], 0);
-  EXPECT_EQ(wish["resolution"]["minimum"], 1);
+  const auto& with_pictures = description["components"]["schemas"]["PictureOptions"]["properties"];
+  EXPECT_EQ(with_pictures["resolution"]["minimum"], 1);
   EXPECT_EQ(wish["sigmas"]["oneOf"][0]["exclusiveMinimum"], 0) << "a number alone";
   const auto status = [&](const std::string& field, const nlohmann::json& value) {
     nlohmann::json body = {{"prompt", "a"}};

@@ -116,6 +116,8 @@ TEST_F(OpenAiFields, ThatAskForAnotherPictureAreRefused) {
   const auto answer = edit({{"image", image_}, {"markup", image_}});
   EXPECT_EQ(json_of(answer)["error"]["param"], "markup");
   EXPECT_THAT(answer, HasSubstr("paint a 'mask'"));
+  const auto drawn = generate({{"markup", image_}});
+  EXPECT_THAT(drawn, HasSubstr("paint a 'mask'")) << "whatever becomes of unknown fields";
 }
 
 // "A non-empty value takes precedence over the deprecated `user` parameter."

@@ -134,6 +134,17 @@ TEST_F(WebUi, ReadsTheSettingsOfEachPicture) {
   ASSERT_EQ(info["infotexts"].size(), 2u);
   EXPECT_EQ(info["infotexts"][1], "a fox\nSteps: 2, Sampler: Euler, Seed: 8")
       << "the fake engine writes no more";
+  EXPECT_EQ(info["denoising_strength"], nullptr);
+  const json start = {
+      {"prompt", "a"},
+      {"init_images", {base64(encode_png(16, 16, std::vector<std::uint8_t>(768)))}}};
+  for (const auto& [sent, told] : {std::pair<json, double>{nullptr, 0.75}, {0.3, 0.3}}) {
+    auto wish = start;
+    wish["denoising_strength"] = sent;
+    const auto redrawn = json_of(post("img2img", wish));
+    EXPECT_EQ(json::parse(redrawn["info"].get<std::string>())["denoising_strength"], told);
+    EXPECT_EQ(redrawn["parameters"]["denoising_strength"], told);
+  }
   const auto none = json_of(post("txt2img", {{"prompt", "a"}, {"send_images", false}}));
   EXPECT_EQ(none["images"], json::array());
   EXPECT_THAT(none["info"].get<std::string>(), HasSubstr("infotexts"));

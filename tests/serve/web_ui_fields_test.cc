@@ -117,14 +117,16 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
 
 // They must not fail, as each request of these clients has them.
 TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
-  const auto answer =
-      ask({{"sampler_name", "DDIM CFG++"},
-           {"scheduler", "Align Your Steps"},
-           {"negative_prompt", "blurry"},
+  const auto answer = ask({{"sampler_name", "DDIM CFG++"},
+                           {"scheduler", "Align Your Steps"},
+                           {"negative_prompt", "blurry"},
 
-           {"override_settings",
-            {{"CLIP_stop_at_last_layers", 2}, {"sd_vae", "x.pt"}, {"sd_model_checkpoint", "demo"}}},
-           {"cfg_scale", 0}});
+                           {"override_settings",
+                            {{"CLIP_stop_at_last_layers", 2},
+                             {"sd_vae", "x.pt"},
+                             {"eta_noise_seed_delta", 1},
+                             {"sd_model_checkpoint", "demo"}}},
+                           {"cfg_scale", 0}});
   ASSERT_EQ(status_of(answer), 200) << answer;
   const json wanted = {
       "the negative prompt is not used: that takes a 'cfg_scale' above 1",
@@ -132,7 +134,9 @@ TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
       "heun, dpm_2, dpmpp_2m, res_multistep, er_sde, lcm",
       "the schedule is the model's own: there is no 'Align Your Steps' here, but model, simple, "
       "beta, karras, exponential",
-      "the setting 'CLIP_stop_at_last_layers' is not used", "the setting 'sd_vae' is not used"};
+      "the setting 'CLIP_stop_at_last_layers' is not used",
+      "the setting 'eta_noise_seed_delta' is not used",
+      "the setting 'sd_vae' is not used"};
   EXPECT_EQ(json_of(answer)["warnings"], wanted);
 }
 

@@ -61,7 +61,6 @@ void check_shares_suit(const AxisShares& shares, const std::string& devices) {
 
 PlanJob job_of(const PlanFlags& f) {
   check_shares_suit(f.shares, f.devices);
-  require_chosen_bits(f.options.memory);
   for (const auto& device : devices_named("--devices", f.devices))
     require(device.multiplies_int8 || !multiplies_codes(f.options.memory),
             no_products_of_codes(device.name, ""));

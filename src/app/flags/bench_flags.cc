@@ -111,7 +111,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   add_graph_flag(read, denoiser.pipeline);
   add_text_stream_flag(read, denoiser.pipeline);
   add_preset_flag(read, denoiser.pipeline.memory, "none");
-  add_memory_flags(read, denoiser.pipeline.memory, denoiser.stated);
+  add_memory_flags(read, denoiser.pipeline.memory, denoiser.stated, Bits::kGiven);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             picture_size_into(probe.width, probe.height));
   read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 8192. Default: the model's",
@@ -139,7 +139,6 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
     read.finish();
     for (const auto& [flag, value] : setting)
       read.read_also(flag, "--sweep " + flag.substr(2), value);
-    require_chosen_bits(line.configuration.denoiser.pipeline.memory);
     f.configurations.push_back(line.configuration);
   }
   check_together(f, given);

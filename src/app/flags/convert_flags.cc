@@ -37,7 +37,7 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
             "Of language models, write only the layers that Braid runs: smaller,\n"
             "but not for other programs",
             o.only_used_layers);
-  add_quantize_flags(read, o.memory, f.stated);
+  add_quantize_flags(read, o.memory, f.stated, Bits::kGiven);
   read.action("-q,--quiet", "Output", "Print no progress",
               [&] { f.verbosity = Verbosity::kQuiet; });
 }

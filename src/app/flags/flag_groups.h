@@ -57,17 +57,16 @@ void add_layers_flag(FlagReader& read, std::optional<int>& layers, const std::st
 void check_pictures_in(const PictureFlags& flags, const PipelineOptions& options);
 
 // How weights are kept, and which of these settings the line states.
-void add_memory_flags(FlagReader& read, Memory& memory, StatedMemory& stated);
+enum class Bits { kGiven, kMayBeLeftOpen };  // to a budget, by --quantize auto
+void add_memory_flags(FlagReader& read, Memory& memory, StatedMemory& stated, Bits bits);
 // --preset. `otherwise`: what the command does without it, for its help.
 void add_preset_flag(FlagReader& read, Memory& memory, const std::string& otherwise);
 // --memory and --host-memory, for commands that choose the other memory flags by them.
 void add_budget_flags(FlagReader& read, Memory& memory);
 // Throws InputError if something is left to a budget and there is none.
 void check_budget(const Memory& memory);
-// The same for commands that never have one.
-void require_chosen_bits(const Memory& memory);
 // The memory flags that say what is quantized.
-void add_quantize_flags(FlagReader& read, Memory& memory, StatedMemory& stated);
+void add_quantize_flags(FlagReader& read, Memory& memory, StatedMemory& stated, Bits bits);
 
 // Spellings of how ranks share modulations, text encoders, decoding, rings and sums.
 extern const Choices<SharedModulation> kModulations;

@@ -111,12 +111,14 @@ std::vector<std::string> with_empty_values(const CLI::App& app, int argc, const 
   return arguments;
 }
 
-// Breaks lines that grew too long, such as lists of names, between two words.
+// Breaks lines that grew too long, such as lists of names, between two words. What is left of one
+// begins the next.
 std::string wrapped(std::string help) {
   for (std::size_t line = 0; line < help.size();) {
     const auto end = std::min(help.find('\n', line), help.size());
     const auto space = end - line > kHelpWidth ? help.rfind(' ', line + kHelpWidth) : help.npos;
     const bool is_broken = space != help.npos && space > line;
+    if (is_broken && end < help.size()) help[end] = ' ';
     if (is_broken) help[space] = '\n';
     line = (is_broken ? space : end) + 1;
   }

@@ -171,7 +171,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_preset_flag(read, f.options.memory,
                   "none, plus\n"
                   "--offload as needed to fit the weights on a GPU");
-  add_memory_flags(read, f.options.memory, f.stated);
+  add_memory_flags(read, f.options.memory, f.stated, Bits::kMayBeLeftOpen);
   add_budget_flags(read, f.options.memory);
   add_cache_flags(read, f.options.cache);
   add_decoder_flags(read, f.request.vae_tiling);
@@ -276,14 +276,12 @@ CommandLine finished(Command<ServeFlags>& serve) {
 CommandLine finished(Command<VerifyFlags>& verify) {
   verify.read.finish();
   check_synthetic_flags(verify.read.given());
-  require_chosen_bits(verify.flags.denoiser.pipeline.memory);
   verify.flags.unused = unused_flags(verify.flags);
   return verify.flags;
 }
 
 CommandLine finished(Command<ConvertFlags>& convert) {
   convert.read.finish();
-  require_chosen_bits(convert.flags.options.memory);
   check_together(convert.flags);
   convert.flags.unused = unused_quantize_flags(convert.flags.options.memory, convert.flags.stated);
   return convert.flags;

@@ -103,8 +103,8 @@ bool leaves_bits_open(const Budget& budget) {
 
 }  // namespace
 
-void add_memory_flags(FlagReader& read, Memory& m, StatedMemory& stated) {
-  add_quantize_flags(read, m, stated);
+void add_memory_flags(FlagReader& read, Memory& m, StatedMemory& stated, Bits bits) {
+  add_quantize_flags(read, m, stated, bits);
   add_offload_flags(read, m.offload, stated);
   add_disk_flags(read, m.offload);
 }
@@ -112,7 +112,7 @@ void add_memory_flags(FlagReader& read, Memory& m, StatedMemory& stated) {
 void add_preset_flag(FlagReader& read, Memory& m, const std::string& otherwise) {
   read.text("--preset", "NAME", "Memory",
             "How and where weights are stored, by device: auto (what this\n"
-            "one needs), none, or a name listed by braid info --presets.\n"
+            "GPU needs), none, or a name listed by braid info --presets.\n"
             "Other flags take precedence. Default: " +
                 otherwise,
             [&](const std::string&, const std::string& text) {
@@ -149,28 +149,31 @@ void check_budget(const Memory& m) {
       "give --memory or --host-memory, too");
 }
 
-void require_chosen_bits(const Memory& m) {
-  require(!leaves_bits_open(m.budget),
-          "--quantize auto is for braid generate and braid serve, which can have a memory budget: ",
-          "give int8, another form or none here");
-}
-
-void add_quantize_flags(FlagReader& read, Memory& m, StatedMemory& stated) {
-  read.text("--quantize", "FORM", "Memory",
-            "Form of the transformer's weights: none (as stored), int8 (half\n"
-            "the memory of bfloat16), int8-v1 (with coarser scales, as older\n"
-            "tools write it), int8-dynamic (activations too), fp8\n"
-            "(activations too on GPUs that multiply fp8) or auto (8 bits if\n"
-            "a memory budget requires them). Default: none",
-            [&](const std::string& flag, const std::string& text) {
-              m.budget.may_quantize = text == "auto";
-              m.quantize = quantize_named(flag, text);
+void add_quantize_flags(FlagReader& read, Memory& m, StatedMemory& stated, Bits bits) {
+  const auto form = [bits](const std::string& flag, const std::string& text, bool& may_quantize) {
+    may_quantize = text == "auto";
+    require(bits == Bits::kMayBeLeftOpen || !may_quantize, flag,
+            " auto is for braid generate and braid serve, which can have a memory budget: give ",
+            "int8, another form or none here");
+    return quantize_named(flag, text);
+  };
+  const std::string forms =
+      "Form of the transformer's weights: none (as stored), int8 (half\n"
+      "the memory of bfloat16), int8-v1 (with coarser scales, as older\n"
+      "tools write it), int8-dynamic (activations too)";
+  const std::string last =
+      bits == Bits::kMayBeLeftOpen
+          ? ", fp8\n(activations too on GPUs that multiply fp8) or auto (8 bits if\n"
+            "a memory budget requires them). Default: none"
+          : " or fp8\n(activations too on GPUs that multiply fp8). Default: none";
+  read.text("--quantize", "FORM", "Memory", forms + last,
+            [&, form](const std::string& flag, const std::string& text) {
+              m.quantize = form(flag, text, m.budget.may_quantize);
               stated.quantize = true;
             });
   read.text("--quantize-text", "FORM", "Memory", "The same for the large text encoders",
-            [&](const std::string& flag, const std::string& text) {
-              m.budget.may_quantize_text = text == "auto";
-              m.quantize_text = quantize_named(flag, text);
+            [&, form](const std::string& flag, const std::string& text) {
+              m.quantize_text = form(flag, text, m.budget.may_quantize_text);
               stated.quantize_text = true;
             });
   read.text("--quantize-skip", "LAYERS", "Memory",

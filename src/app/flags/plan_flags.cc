@@ -144,7 +144,7 @@ void add_plan_flags(FlagReader& read, PlanFlags& f) {
   add_device_flags(read, f);
   add_model_flags(read, f);
   add_picture_flags(read, f);
-  add_memory_flags(read, f.options.memory, f.stated);
+  add_memory_flags(read, f.options.memory, f.stated, Bits::kGiven);
   read.flag("--all", "Output", "Also list every layout that is ruled out, with the reason", f.all);
   read.flag("--json", "Output", "Print one JSON object", f.json);
 }

@@ -217,7 +217,7 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
   add_preset_flag(read, f.options.memory,
                   "none, plus\n"
                   "--offload as needed to fit the weights on a GPU");
-  add_memory_flags(read, f.options.memory, f.stated);
+  add_memory_flags(read, f.options.memory, f.stated, Bits::kMayBeLeftOpen);
   add_budget_flags(read, f.options.memory);
   add_cache_flags(read, f.options.cache);
   add_decoder_flags(read, f.vae_tiling);

@@ -58,7 +58,7 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   auto& pipeline = f.denoiser.pipeline;
   add_layout_flags(read, pipeline.layout);
   add_preset_flag(read, pipeline.memory, "none");
-  add_memory_flags(read, pipeline.memory, f.denoiser.stated);
+  add_memory_flags(read, pipeline.memory, f.denoiser.stated, Bits::kGiven);
   read.text("--memory", "BYTES", "Memory",
             "Memory per device, such as 6GB: the single rank's transformer\n"
             "is paged if it is larger. Default: what is free on a GPU",

@@ -172,6 +172,9 @@ AxisShares shares_asked(const AxisShares& asked, const Degrees& g) {
 }  // namespace
 
 AxisShares shares_by_speed(const Degrees& g, const std::vector<double>& speed_of_ranks) {
+  if (std::ranges::adjacent_find(speed_of_ranks, std::ranges::not_equal_to()) ==
+      speed_of_ranks.end())
+    return {};
   AxisShares shares;
   for (const auto& axis : kAxes) {
     if (!axis.shares) continue;

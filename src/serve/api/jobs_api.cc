@@ -62,6 +62,16 @@ void add_sampling(Json& json, const Sampling& s) {
   if (s.shift) json["shift"] = *s.shift;
 }
 
+// What differs from a request that says nothing of guidance.
+void add_guidance(Json& json, const Request& r) {
+  const Request plain;
+  if (r.true_cfg != plain.true_cfg) json["true_cfg"] = r.true_cfg;
+  if (r.guidance_rescale != plain.guidance_rescale) json["guidance_rescale"] = r.guidance_rescale;
+  if (r.cfg_norm_cap != plain.cfg_norm_cap) json["cfg_norm_cap"] = r.cfg_norm_cap;
+  if (r.cfg_normalize) json["cfg_normalize"] = *r.cfg_normalize;
+  if (r.cfg_until != plain.cfg_until) json["cfg_until"] = r.cfg_until;
+}
+
 Json request_json(const Order& order, const ShownPrompt& shown) {
   const auto& r = order.request;
   Json json = {{"prompt", shown(r.prompts.front())},
@@ -74,12 +84,15 @@ Json request_json(const Order& order, const ShownPrompt& shown) {
                {"max_sequence_length", *r.max_sequence_length}};
   if (r.frames.value_or(1) != 1) json["frames"] = *r.frames;
   if (r.layers) json["layers"] = *r.layers;
-  if (r.cfg_normalize) json["cfg_normalize"] = *r.cfg_normalize;
+  if (r.pictures.resolution) json["resolution"] = *r.pictures.resolution;
+  if (r.pictures.strength) json["strength"] = *r.pictures.strength;
+  add_guidance(json, r);
   add_sampling(json, r.sampling);
   if (!order.original_prompt.empty()) json["original_prompt"] = shown(order.original_prompt);
   if (!r.prompts_2.empty()) json["prompt_2"] = shown(r.prompts_2.front());
   if (r.negative_prompt) json["negative_prompt"] = shown(*r.negative_prompt);
-  if (r.true_cfg != 1) json["true_cfg"] = r.true_cfg;
+  if (r.negative_prompt_2) json["negative_prompt_2"] = shown(*r.negative_prompt_2);
+  if (!r.boxes.empty()) json["boxes"] = shown(r.boxes);
   if (r.adapters) json["lora"] = loras_json(*r.adapters);
   return json;
 }

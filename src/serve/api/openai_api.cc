@@ -26,6 +26,8 @@ AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
   if (form.num_partial > 0 && !form.is_stream)
     fields.warn("'partial_images' is not used: only a 'stream' has them");
   form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
+  if (!fields.files("markup").empty())
+    refuse("markup", "'markup' is not followed here: paint a 'mask', or draw into the picture");
   // Published by OpenAI: of the formats GIF and SVG, of moderation, and of how its models work.
   fields.accept_unused({"moderation", "style", "input_fidelity", "complexity", "frame_count",
                         "frame_duration_ms", "svg", "svg[model]", "svg[reasoning][effort]",

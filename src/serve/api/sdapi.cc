@@ -87,6 +87,7 @@ Json parameters_json(const Request& r, const Backend& backend) {
                {"sampler_name", web_ui_label(sampler_of(r, backend))},
                {"scheduler", web_ui_label(schedule_of(r))}};
   if (scales.distilled) json["distilled_cfg_scale"] = *scales.distilled;
+  json["denoising_strength"] = r.pictures.strength ? Json(*r.pictures.strength) : Json();
   return json;
 }
 
@@ -130,7 +131,6 @@ Json info_json(const Job& job, const std::vector<MadePicture>& pictures, const B
                {"sd_model_hash", nullptr},
                {"sd_vae_name", nullptr},
                {"sd_vae_hash", nullptr},
-               {"denoising_strength", nullptr},
                {"extra_generation_params", Json::object()},
                {"index_of_first_image", 0},
                {"infotexts", std::move(texts)},

@@ -198,8 +198,6 @@ UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
   }
   if (images.empty())
     throw ApiError(400, "there is no 'image'", "missing_required_parameter", "image");
-  if (!fields.files("markup").empty())
-    refuse("markup", "'markup' is not followed here: paint a 'mask', or draw into the picture");
   auto mask = single(fields.files("mask"), "mask");
   const auto strength = fields.number({"strength"});
   check_strength("strength", strength);

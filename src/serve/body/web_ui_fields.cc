@@ -174,12 +174,14 @@ void read_true_guidance(std::optional<double> cfg, const std::string& negative,
   request.true_cfg = *cfg;
 }
 
-// Clients always choose a text encoder's last layer: 1 is the default.
 void warn_of_settings(const Json& settings, Fields& fields) {
   if (!settings.is_object()) return;
-  for (const auto& [name, value] : settings.items())
-    if (name != "sd_model_checkpoint" && !is_off(value, 1))
+  for (const auto& [name, value] : settings.items()) {
+    // Clients always choose a text encoder's last layer.
+    const bool is_usual = name.ends_with("_stop_at_last_layers") && value == 1;
+    if (name != "sd_model_checkpoint" && !is_usual && !is_off(value))
       fields.warn("the setting " + shown(name) + " is not used");
+  }
 }
 
 }  // namespace

@@ -29,6 +29,14 @@ std::string random_id() { return hex_digits(random_bits()) + hex_digits(random_b
 
 namespace {
 
+// Leaves what answers say of them.
+PicturesIn taken_pictures(PicturesIn& in) {
+  auto all = std::exchange(in, {});
+  in.strength = all.strength;
+  in.resolution = all.resolution;
+  return all;
+}
+
 std::size_t bytes_of(const PicturesIn& pictures) {
   const auto of = [](const Pixels& one) { return one.rgb.size() + one.alpha.size(); };
   const auto of_any = [&](const std::optional<Pixels>& one) { return one ? of(*one) : 0; };
@@ -56,7 +64,7 @@ Json made_json(const MadePicture& picture) {
 
 Job::Job(std::string id, Order order)
     : id_(std::move(id)),
-      pictures_(std::exchange(order.request.pictures, {})),
+      pictures_(taken_pictures(order.request.pictures)),
       num_input_bytes_(bytes_of(pictures_)),
       order_(std::move(order)) {
   status_.warnings = order_.warnings;

@@ -65,7 +65,7 @@ class Job {
   Job(std::string id, Order order);
 
   const std::string& id() const { return id_; }
-  // Its request has no pictures.
+  // Its request has no pictures, but their strength and resolution.
   const Order& order() const { return order_; }
   // Files that it makes: each frame of a clip is one, and each layer.
   int num_pictures() const {
