@@ -52,6 +52,22 @@ Delta delta_of_vector(const Tensor& vector, double factor = 1) {
   return delta_of_numbers(vector.flatten(), factor);
 }
 
+// A module of a file, and the rows that it changes.
+struct Given {
+  const AdapterModule* module;
+  AdapterTarget target;
+
+  bool is_inside(const Given& other) const {
+    const auto &mine = target.rows, &rows = other.target.rows;
+    return mine.begin >= rows.begin && mine.begin + mine.count <= rows.begin + rows.count &&
+           mine.count < rows.count;
+  }
+  bool meets(const Given& other) const {
+    const auto &mine = target.rows, &rows = other.target.rows;
+    return mine.begin < rows.begin + rows.count && rows.begin < mine.begin + mine.count;
+  }
+};
+
 // Collects one file's changes to one of our tensors.
 class Found {
  public:
@@ -76,6 +92,14 @@ class Found {
     return module.find(AdapterRole::kReplacement) ||
            (!is_bias() && module.find(AdapterRole::kWhole));
   }
+  // "a.bias.diff", where other files have "a.diff_b".
+  bool is_of_whole_bias(const AdapterModule& module) const {
+    return is_bias() && underscored(module.name).ends_with("_bias");
+  }
+  bool changes_this(const AdapterModule& module) const;
+  std::vector<Given> given() const;
+  bool is_copy(std::size_t index, const std::vector<Given>& all) const;
+  [[noreturn]] void refuse_both(const Given& one, const Given& other) const;
   void use(const AdapterModule& module);
   void check_readable(const AdapterModule& module) const;
   std::optional<Delta> bias_delta(const AdapterModule& module, const AdapterTarget& target) const;
@@ -92,16 +116,20 @@ class Found {
 
 void Found::use(const AdapterModule& module) {
   for (const auto& [role, stored] : module.tensors)
-    if (is_of_bias(role) == is_bias() || role == AdapterRole::kReplacement)
+    if (is_of_bias(role) == is_bias() || role == AdapterRole::kReplacement ||
+        is_of_whole_bias(module))
       found.stored.push_back(stored);
 }
 
 // The change of a bias: as stored, or a product's own bias, which its factor scales too.
 std::optional<Delta> Found::bias_delta(const AdapterModule& module,
                                        const AdapterTarget& target) const {
-  for (const auto role : {AdapterRole::kBiasDifference, AdapterRole::kReplacement})
-    if (const auto* const stored = module.find(role))
+  using Role = AdapterRole;
+  for (const auto role : {Role::kBiasDifference, Role::kReplacement, Role::kDifference}) {
+    const auto* const stored = module.find(role);
+    if (stored && (role != Role::kDifference || is_of_whole_bias(module)))
       return delta_of_vector(finite_numbers(file(), *stored));
+  }
   const auto* const stored = module.find(AdapterRole::kUpBias);
   if (!stored) return {};
   return delta_of_vector(finite_numbers(file(), *stored), factor_of(file(), module, target));
@@ -185,15 +213,61 @@ void Found::add(const AdapterModule& module, const AdapterTarget& target) {
   use(module);
 }
 
-void Found::add_targets() {
-  if (asked_.name != "weight" && !is_bias()) return;
+bool Found::changes_this(const AdapterModule& module) const {
+  return std::ranges::any_of(module.tensors, [&](const auto& tensor) {
+    const auto role = tensor.first;
+    if (role == AdapterRole::kAlpha) return false;  // it scales a change, and is none
+    return is_of_bias(role) == is_bias() || role == AdapterRole::kReplacement ||
+           is_of_whole_bias(module);
+  });
+}
+
+std::vector<Given> Found::given() const {
+  std::vector<Given> all;
   std::set<const AdapterModule*> seen;  // two tables may yield the same name
   for (const auto& target :
        targets_of(search_.names, search_.shardings, asked_.layer, asked_.shape[0])) {
-    for (const auto& name : {target.module + "_" + asked_.name, target.module})
-      if (const auto* const module = file().find(name); module && seen.insert(module).second)
-        add(*module, target);
+    for (const auto& name : {target.module + "_" + asked_.name, target.module}) {
+      const auto* const module = file().find(name);
+      if (module && changes_this(*module) && seen.insert(module).second)
+        all.push_back({module, target});
+    }
   }
+  return all;
+}
+
+void Found::refuse_both(const Given& one, const Given& other) const {
+  throw InputError(text_of(file().source(), " changes rows of ", asked_.path(), " twice, by '",
+                           one.module->name, "' and by '", other.module->name, "'"));
+}
+
+// Some files have a joined module and all of its parts, or a module by two names, each with the
+// whole change. diffusers' converter of Z-Image's takes the parts, and its own names, which tables
+// have last. Otherwise nobody knows which of two is meant.
+bool Found::is_copy(std::size_t index, const std::vector<Given>& all) const {
+  const auto& one = all[index];
+  std::int64_t in_parts = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& other = all[i];
+    if (other.target.module == one.target.module || !one.meets(other)) continue;
+    if (one.is_inside(other)) continue;
+    if (other.is_inside(one))
+      in_parts += other.target.rows.count;
+    else if (other.target.name == one.target.name || !(other.target.rows == one.target.rows))
+      refuse_both(one, other);
+    else if (i > index)
+      return true;
+  }
+  if (in_parts > 0 && in_parts != one.target.rows.count)
+    refuse_both(one, *std::ranges::find_if(all, [&](const Given& g) { return g.is_inside(one); }));
+  return in_parts > 0;
+}
+
+void Found::add_targets() {
+  if (asked_.name != "weight" && !is_bias()) return;
+  const auto all = given();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!is_copy(i, all)) add(*all[i].module, all[i].target);
 }
 
 void Found::add_named(const AdapterModule& module, AdapterRole role) {

@@ -44,6 +44,35 @@ TEST_F(AdaptersTest, ChangeSeveralPartsAsOne) {
                {{"a.weight", rows_joined(0, up.mm(down), 8)}});
 }
 
+// diffusers' converter of Z-Image's files drops the joined one (issue 13203 of diffusers).
+TEST_F(AdaptersTest, CountOnceWhatAFileHasJoinedAndInParts) {
+  const auto down = at::randn({2, 6}), up = at::randn({16, 2});
+  Tensors tensors = {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}};
+  std::int64_t begin = 0;
+  for (const auto& [part, rows] : {std::pair{"q", 4}, {"k", 4}, {"m", 8}}) {
+    tensors[text_of("x.0.to_", part, ".lora_A.weight")] = down;
+    tensors[text_of("x.0.to_", part, ".lora_B.weight")] = up.narrow(0, begin, rows).contiguous();
+    begin += rows;
+  }
+  expect_added({{.file = write(tensors)}}, {{"a.weight", up.mm(down)}});
+  EXPECT_EQ(warnings_.size(), 1u) << "of the joined tensors";
+  tensors.erase("x.0.to_q.lora_A.weight");
+  tensors.erase("x.0.to_q.lora_B.weight");
+  EXPECT_THAT(refusal(tensors),
+              testing::HasSubstr("changes rows of a.weight twice, by 'a' and by"));
+  const auto half = up.narrow(0, 0, 8).contiguous();
+  const auto twice_by = [&](const std::string& one, const std::string& other) {
+    return Tensors{{one + ".lora_A.weight", down},
+                   {one + ".lora_B.weight", 2 * half},
+                   {other + ".lora_A.weight", down},
+                   {other + ".lora_B.weight", half}};
+  };
+  EXPECT_THAT(refusal(twice_by("m", "transformer.m")),
+              testing::HasSubstr("changes rows of m.weight twice"));
+  expect_added({{.file = write(twice_by("x.m_lora", "x.0.to_m"))}},
+               {{"a.weight", rows_joined(8, 2 * half.mm(down), 0)}});
+}
+
 TEST_F(AdaptersTest, SwapTheHalvesThatCheckpointsSwap) {
   const auto up = at::randn({8, 2}), down = at::randn({2, 6}), bias = at::randn({8});
   const auto swapped = [](const Tensor& x) {
@@ -86,6 +115,8 @@ TEST_F(AdaptersTest, AddWhatIsStoredAsADifference) {
   const auto file = write({{"a.diff", weight}, {"a.diff_b", bias}, {"n.diff", norm}});
   expect_added({{.file = file, .scale = 0.5}},
                {{"a.weight", 0.5 * weight}, {"a.bias", 0.5 * bias}, {"n.weight", 0.5 * norm}});
+  expect_added({{.file = write({{"a.weight.diff", weight}, {"a.bias.diff", bias}})}},
+               {{"a.weight", weight}, {"a.bias", bias}});
 }
 
 TEST_F(AdaptersTest, ReplaceNorms) {
