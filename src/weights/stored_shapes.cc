@@ -9,14 +9,19 @@ namespace braid {
 StoredShapes::StoredShapes(const Checkpoint& checkpoint, Names names, std::string kind)
     : checkpoint_(checkpoint), names_(std::move(names)), kind_(std::move(kind)) {}
 
-const StoredTensor* StoredShapes::find(const std::string& path) const {
-  return checkpoint_.find(origins_of(names_, path).front().tensors.front());
+std::string StoredShapes::stored_name(const std::string& path) const {
+  return origins_of(names_, path).front().tensors.front();
+}
+
+bool StoredShapes::has(const std::string& path) const {
+  return checkpoint_.find(stored_name(path)) != nullptr;
 }
 
 std::int64_t StoredShapes::extent(const std::string& path, std::size_t dim) const {
-  const auto* const tensor = find(path);
+  const auto name = stored_name(path);
+  const auto* const tensor = checkpoint_.find(name);
   require(tensor && tensor->entry.shape.size() > dim, checkpoint_.source(), " is no ", kind_,
-          ": it has no tensor '", path, "' of ", dim + 1, " dims");
+          ": it has no tensor '", name, "' of ", dim + 1, " dims");
   return tensor->entry.shape[dim];
 }
 

@@ -15,8 +15,8 @@ class StoredShapes {
   StoredShapes(const Checkpoint& checkpoint, Names names, std::string kind);
 
   // The first of the stored tensors that ours is joined from.
-  bool has(const std::string& path) const { return find(path) != nullptr; }
-  // Throws InputError naming the tensor if there is none with such a dim.
+  bool has(const std::string& path) const;
+  // Throws InputError naming the tensor as the checkpoint would if there is none with such a dim.
   std::int64_t extent(const std::string& path, std::size_t dim) const;
   // How many blocks the list has, by a tensor that each of them has.
   std::int64_t num_blocks(const std::string& list, const std::string& tensor) const;
@@ -24,7 +24,7 @@ class StoredShapes {
   std::int64_t num_heads(std::int64_t width, std::int64_t head_width) const;
 
  private:
-  const StoredTensor* find(const std::string& path) const;
+  std::string stored_name(const std::string& path) const;
 
   const Checkpoint& checkpoint_;
   Names names_;

@@ -56,8 +56,9 @@ void add_layers_flag(FlagReader& read, std::optional<int>& layers, const std::st
 // Throws InputError if there are too few or too many pictures, or flags of pictures.
 void check_pictures_in(const PictureFlags& flags, const PipelineOptions& options);
 
+// Whether --quantize auto may leave the form of weights to a memory budget.
+enum class Bits { kGiven, kMayBeLeftOpen };
 // How weights are kept, and which of these settings the line states.
-enum class Bits { kGiven, kMayBeLeftOpen };  // to a budget, by --quantize auto
 void add_memory_flags(FlagReader& read, Memory& memory, StatedMemory& stated, Bits bits);
 // --preset. `otherwise`: what the command does without it, for its help.
 void add_preset_flag(FlagReader& read, Memory& memory, const std::string& otherwise);
