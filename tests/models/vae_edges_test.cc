@@ -78,7 +78,7 @@ TEST(TilesOfLessThanTwoLatents, AreNotCut) {
 
 // Sides of 3, 5, 6, 7 latents and pixels beyond: a quarter is no whole number, and the tiles'
 // places were rounded apart. diffusers' results have other sizes than the picture there.
-TEST(TilesOfOddSizes, GivePicturesOfTheWholeSize) {
+TEST(SlowTilesOfOddSizes, GivePicturesOfTheWholeSize) {
   const c10::InferenceMode no_autograd;
   auto odd = kSmall;
   for (const std::int64_t side : {4, 5, 6, 7, 9, 11}) {

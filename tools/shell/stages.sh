@@ -66,10 +66,20 @@ run_tests() {
   run_ctest "$build" "${exclude[@]}" | tee "$summary" || stop 1 "tests failed"
 }
 
-# Every num_parts-th of the tests labelled slow, from the part-th on.
-run_slow_part() {
-  stage "slow tests, part $part of $num_parts"
-  run_ctest "$build" -L slow -I "$part,,$num_parts" || stop 1 "slow tests failed"
+# The tests labelled slow by quarters, as many as start within slow_minutes, at least one. Which is the
+# first depends on the number of commits: a slow machine takes all of them in turn.
+run_slow_within() {
+  local commits turn quarter
+  commits=$(git rev-list --count HEAD 2>/dev/null) || commits=0
+  for turn in 0 1 2 3; do
+    if ((turn > 0 && SECONDS >= slow_minutes * 60)); then
+      stage "the other slow tests are left to the next commits: $((SECONDS / 60)) minutes have passed"
+      return
+    fi
+    quarter=$(((commits + turn) % 4 + 1))
+    stage "slow tests, quarter $quarter of 4"
+    run_ctest "$build" -L slow -I "$quarter,,4" || stop 1 "slow tests failed"
+  done
 }
 
 # Repeats ctest's summary, for those who only read the end.

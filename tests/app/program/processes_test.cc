@@ -220,11 +220,7 @@ TEST_F(Processes, RefuseToDrawDifferentPictures) {
   write_file(weights, bytes);
   const std::map<std::string, Arguments> by_fact = {
       {"has guidance 7 and rank 0 has 3.5", {"--guidance", "7"}},
-      {"has pictures 2 in batches", {"-n", "2"}},
-      {"differs from rank 0 in the sampler", {"--sampler", "heun"}},
       {"differs from rank 0 in the prompts", {"--prompt-2", "a red square"}},
-      {"has seed 8 and rank 0 has 7", {"--seed", "8"}},
-      {"differs from rank 0 in the tiling of the autoencoder", {"--vae-tiling", "on"}},
       {"has dtype bfloat16", {"--dtype", "bfloat16"}},
       {"differs from rank 0 in the weights of the transformer", {"-m", "trained"}}};
   for (const auto& [fact, given] : by_fact) {
