@@ -129,13 +129,13 @@ void multiply_strip(const Strip<Number>& s, const Panel& panel) {
   for (int64 c = 0; c < s.depth; c += kTile) {
     const auto *const x = s.x + c, *const low_x = x + kTile * s.x_stride;
     const auto *const left_words = panel.at(c), *const right_words = left_words + kTile;
-    _tile_loadd(6, left_words, panel_bytes);
-    _tile_loadd(7, right_words, panel_bytes);
     _tile_stream_loadd(4, x, x_bytes);
-    if constexpr (kHasLower) _tile_stream_loadd(5, low_x, x_bytes);
+    _tile_loadd(6, left_words, panel_bytes);
     BRAID_ADD_PRODUCT(0, 4, 6);
+    _tile_loadd(7, right_words, panel_bytes);
     BRAID_ADD_PRODUCT(1, 4, 7);
     if constexpr (kHasLower) {
+      _tile_stream_loadd(5, low_x, x_bytes);
       BRAID_ADD_PRODUCT(2, 5, 6);
       BRAID_ADD_PRODUCT(3, 5, 7);
     }
