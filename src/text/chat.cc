@@ -1,11 +1,17 @@
 #include "text/chat.h"
 
 namespace braid {
+namespace {
+
+// Stands for the tokens of a picture.
+constexpr std::string_view kPicture = "<|vision_start|><|image_pad|><|vision_end|>";
+
+}  // namespace
 
 std::string qwen3_chat(std::string_view user, Thinking thinking) {
   std::string chat = "<|im_start|>user\n";
   chat += user;
-  chat += "<|im_end|>\n<|im_start|>assistant\n";
+  chat += kAssistantTurn;
   if (thinking == Thinking::kSkipped) chat += "<think>\n\n</think>\n\n";
   return chat;
 }
@@ -19,7 +25,7 @@ std::string mistral_chat(std::string_view system, std::string_view user) {
   return chat;
 }
 
-std::string krea2_chat(std::string_view user) {
+std::string description_chat(std::string_view user) {
   std::string chat =
       "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, "
       "quantity, text, spatial relationships of the objects and background:<|im_end|>\n"
@@ -32,7 +38,8 @@ std::string qwen21_chat(std::string_view user, std::size_t num_pictures) {
   std::string chat = "<|im_start|>user\n";
   for (std::size_t i = 1; i <= num_pictures; ++i) {
     if (i > 1) chat += ' ';
-    chat += "<image" + std::to_string(i) + "><|vision_start|><|image_pad|><|vision_end|>";
+    chat += "<image" + std::to_string(i) + ">";
+    chat += kPicture;
   }
   chat += user.empty() ? " " : user;
   return chat;
@@ -47,10 +54,10 @@ std::string qwen_image_edit_chat(std::string_view user, std::size_t num_pictures
       "consistency with the original input where appropriate.<|im_end|>\n<|im_start|>user\n";
   for (std::size_t i = 1; i <= num_pictures; ++i) {
     if (names == PictureNames::kNumbered) chat += "Picture " + std::to_string(i) + ": ";
-    chat += "<|vision_start|><|image_pad|><|vision_end|>";
+    chat += kPicture;
   }
   chat += user;
-  chat += "<|im_end|>\n<|im_start|>assistant\n";
+  chat += kAssistantTurn;
   return chat;
 }
 
@@ -60,10 +67,9 @@ std::string joy_chat(std::string_view user, std::size_t num_pictures) {
       "<|im_start|>system\n \\nDescribe the image by detailing the color, shape, size, texture, "
       "quantity, text, spatial relationships of the objects and background:<|im_end|>\n"
       "<|im_start|>user\n";
-  for (std::size_t i = 0; i < num_pictures; ++i)
-    chat += "<|vision_start|><|image_pad|><|vision_end|>";
+  for (std::size_t i = 0; i < num_pictures; ++i) chat += kPicture;
   chat += user;
-  chat += "<|im_end|>\n<|im_start|>assistant\n";
+  chat += kAssistantTurn;
   return chat;
 }
 

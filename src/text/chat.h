@@ -11,6 +11,9 @@ namespace braid {
 // Whether the assistant may think before it answers; if not, its turn begins with an empty thought.
 enum class Thinking { kAllowed, kSkipped };
 
+// Ends a user's turn and begins the assistant's.
+inline constexpr std::string_view kAssistantTurn = "<|im_end|>\n<|im_start|>assistant\n";
+
 // A user turn and the beginning of the assistant's: Qwen3 (Yang et al., 2025).
 std::string qwen3_chat(std::string_view user, Thinking thinking);
 
@@ -21,18 +24,16 @@ std::string mistral_chat(std::string_view system, std::string_view user);
 // as JoyAI-Image-Edit was trained.
 std::string joy_chat(std::string_view user, std::size_t num_pictures);
 
-// A system turn and a user turn that does not end, as Krea 2 was trained; then its end and the
-// beginning of the assistant's turn.
-std::string krea2_chat(std::string_view user);
-inline constexpr std::string_view kKrea2ChatEnd = "<|im_end|>\n<|im_start|>assistant\n";
+// A system turn that asks to describe a picture, and a user turn that does not end, as Krea 2 and
+// Qwen-Image were trained. The assistant's turn follows it.
+std::string description_chat(std::string_view user);
 
 // A user turn preceded by `num_pictures` numbered pictures, each a single <|image_pad|> between its
 // markers, as Qwen-Image-2.1 was trained. It does not end; an empty prompt is a space. The system
-// turn stands before it, the end and the beginning of the assistant's turn behind.
+// turn stands before it, the assistant's behind.
 inline constexpr std::string_view kQwen21System =
     "<|im_start|>system\nComprehend and analyze the provided prompt.<|im_end|>\n";
 std::string qwen21_chat(std::string_view user, std::size_t num_pictures);
-inline constexpr std::string_view kQwen21ChatEnd = kKrea2ChatEnd;
 
 // A system turn and a user turn preceded by pictures, each a single <|image_pad|> between its
 // markers, as Qwen-Image-Edit was trained; Edit-Plus numbers them.

@@ -32,7 +32,7 @@ TEST(MistralChat, HasATurnOfTheSystemsAndOneOfTheUsers) {
 // Those of diffusers' pipelines, of which the braces are replaced.
 TEST(QwenImageChat, IsAsTheModelsWereTrained) {
   const auto begins = [](const std::string& chat) { return sha256_hex(chat).substr(0, 16); };
-  EXPECT_EQ(begins(krea2_chat("{}") + std::string(kKrea2ChatEnd)), "0194d360a674d2f1");
+  EXPECT_EQ(begins(description_chat("{}") + std::string(kAssistantTurn)), "0194d360a674d2f1");
   EXPECT_EQ(begins(qwen_image_edit_chat("{}", 1, PictureNames::kNone)), "846b0a7896f4ed82");
   EXPECT_EQ(begins(qwen_image_edit_chat("{}", 0, PictureNames::kNumbered)), "d5d65822319c1228");
   EXPECT_THAT(

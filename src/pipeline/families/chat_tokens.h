@@ -15,6 +15,15 @@ struct ChatTokens {
   std::vector<std::string> template_says;  // strings in the source of a matching template
 };
 
+// Turns as Qwen's tokenizers mark them; with pictures in them; and where a folder's template, which
+// is not followed, should be one of such turns.
+inline const ChatTokens kTurns{.tokens = {"<|im_start|>", "<|im_end|>"}, .template_says = {}};
+inline const ChatTokens kTurnsWithPictures{
+    .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
+    .template_says = {}};
+inline const ChatTokens kTurnsOfTemplate{
+    .tokens = kTurns.tokens, .template_says = {"<|im_start|>", "<|im_end|>", "assistant"}};
+
 // Throws InputError naming the folder and the first token missing from its tokenizer.
 void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat,
                        const std::filesystem::path& folder);

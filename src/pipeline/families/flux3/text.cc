@@ -12,9 +12,6 @@ namespace {
 
 constexpr int kRunOfText = 80;  // tokens
 
-const ChatTokens kFlux3Chat{.tokens = {"<|im_start|>", "<|im_end|>"},
-                            .template_says = {"<|im_start|>", "<|im_end|>", "assistant"}};
-
 std::string chat_of(const std::string& prompt) { return qwen3_chat(prompt, Thinking::kAllowed); }
 
 }  // namespace
@@ -28,8 +25,8 @@ std::vector<PromptReader> flux3_prompt_readers() {
 Flux3Text::Flux3Text(const std::filesystem::path& tokenizer, at::Device device,
                      Paged<CausalLm> model, const Warn& warn)
     : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kFlux3Chat, tokenizer);
-  warn_of_other_template(tokenizer, kFlux3Chat, warn);
+  check_chat_tokens(*tokenizer_, kTurnsOfTemplate, tokenizer);
+  warn_of_other_template(tokenizer, kTurnsOfTemplate, warn);
 }
 
 Condition Flux3Text::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {

@@ -17,10 +17,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kSystemTokens = 34;
 constexpr std::int64_t kLongestChat = 1 << 16;  // tokens
 
-const ChatTokens kJoyChat{
-    .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
-    .template_says = {}};
-
 }  // namespace
 
 // Prompts are read without pictures: how many tokens those have is not known before they are
@@ -42,7 +38,7 @@ JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device d
       tokenizer_(load_tokenizer(folder / "tokenizer")),
       process_(folder / "processor", configs.text.vision.form()),
       model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kJoyChat, folder / "tokenizer");
+  check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder / "tokenizer");
 }
 
 // Edit without a picture reads only the beginning of a long prompt; everything else is read whole.

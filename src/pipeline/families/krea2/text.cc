@@ -15,8 +15,6 @@ namespace {
 constexpr std::int64_t kKreaSystemTokens = 34, kEndTokens = 5;
 constexpr std::int64_t kLongestEnd = 1 << 10;  // tokens
 
-const ChatTokens kKreaChat{.tokens = {"<|im_start|>", "<|im_end|>"}, .template_says = {}};
-
 void warn_of_cut_prompt(int max_sequence_length, const Warn& warn) {
   if (max_sequence_length > kEndTokens) return warn_of_cut(max_sequence_length - kEndTokens, warn);
   if (warn)
@@ -29,7 +27,7 @@ void warn_of_cut_prompt(int max_sequence_length, const Warn& warn) {
 
 std::vector<PromptReader> krea2_prompt_readers() {
   return {{.tokenizer = "tokenizer",
-           .chat = [](const std::string& prompt) { return krea2_chat(prompt); },
+           .chat = [](const std::string& prompt) { return description_chat(prompt); },
            .unseen = kKreaSystemTokens,
            .behind = kEndTokens}};
 }
@@ -37,7 +35,7 @@ std::vector<PromptReader> krea2_prompt_readers() {
 Krea2Text::Krea2Text(const std::filesystem::path& tokenizer, at::Device device,
                      Paged<CausalLm> model)
     : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kKreaChat, tokenizer);
+  check_chat_tokens(*tokenizer_, kTurns, tokenizer);
 }
 
 // The reference draws with fewer tokens than the end of the chat has, too: nothing of the prompt is
@@ -45,10 +43,10 @@ Krea2Text::Krea2Text(const std::filesystem::path& tokenizer, at::Device device,
 std::vector<std::int64_t> Krea2Text::ids_of(const std::string& prompt, int max_sequence_length,
                                             const Warn& warn) const {
   const auto most = max_sequence_length + kKreaSystemTokens - kEndTokens;
-  const auto read = tokenizer_->encode(krea2_chat(prompt), most);
+  const auto read = tokenizer_->encode(description_chat(prompt), most);
   if (read.truncated) warn_of_cut_prompt(max_sequence_length, warn);
   std::vector<std::int64_t> ids;
-  for (const auto& part : {read, tokenizer_->encode(std::string(kKrea2ChatEnd), kLongestEnd)}) {
+  for (const auto& part : {read, tokenizer_->encode(std::string(kAssistantTurn), kLongestEnd)}) {
     const auto first = part.ids.begin() + part.begin;
     ids.insert(ids.end(), first, first + part.length);
   }

@@ -15,10 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kLongestTurn = 1 << 10;  // tokens of a turn that is no prompt
 
-const ChatTokens kQwen21Chat{
-    .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
-    .template_says = {}};
-
 std::string whole_chat(const std::string& prompt, std::size_t num_pictures) {
   return std::string(kQwen21System) + qwen21_chat(prompt, num_pictures);
 }
@@ -66,7 +62,7 @@ std::vector<PromptReader> qwen21_prompt_readers() {
   return {{.tokenizer = "processor",
            .chat =
                [](const std::string& prompt) {
-                 return whole_chat(prompt, 0) + std::string(kQwen21ChatEnd);
+                 return whole_chat(prompt, 0) + std::string(kAssistantTurn);
                },
            .unseen_text = std::string(kQwen21System)}};
 }
@@ -79,14 +75,14 @@ Qwen21Text::Qwen21Text(const Qwen3VlConfig& config, const fs::path& folder, at::
       num_system_(tokenizer_->encode(std::string(kQwen21System), kLongestTurn).length),
       process_(folder, config.vision.form()),
       model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kQwen21Chat, folder);
+  check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder);
 }
 
 // The reference reads prompts of any length. Here the end of a very long one is cut, not that of
 // its chat, and not the marks of its pictures, which stand before it.
 std::vector<std::int64_t> Qwen21Text::ids_of(const Prompt& prompt, int max_sequence_length,
                                              const Warn& warn) const {
-  const auto end = ids_in(tokenizer_->encode(std::string(kQwen21ChatEnd), kLongestTurn));
+  const auto end = ids_in(tokenizer_->encode(std::string(kAssistantTurn), kLongestTurn));
   const auto num_pictures = prompt.pictures_13HW.size();
   const auto unseen = num_system_ + std::int64_t(num_pictures);
   const auto shortest = tokenizer_->encode(whole_chat("", num_pictures), kLongestTurn).length;

@@ -18,13 +18,8 @@ namespace fs = std::filesystem;
 constexpr int kSystemTokens = 34, kEditSystemTokens = 64;
 constexpr std::int64_t kLongestBeginning = 1 << 13;  // tokens of a chat before its prompt
 
-const ChatTokens kPlainChat{.tokens = {"<|im_start|>", "<|im_end|>"}, .template_says = {}};
-const ChatTokens kPictureChat{
-    .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
-    .template_says = {}};
-
 std::string plain_chat(const std::string& prompt) {
-  return krea2_chat(prompt) + std::string(kKrea2ChatEnd);
+  return description_chat(prompt) + std::string(kAssistantTurn);
 }
 
 std::string edit_chat(QwenImageKind kind, const std::string& prompt, std::size_t num_pictures) {
@@ -82,7 +77,7 @@ std::vector<PromptReader> qwen_image_prompt_readers(QwenImageKind kind) {
 
 QwenImageText::QwenImageText(const fs::path& tokenizer, at::Device device, Paged<CausalLm> model)
     : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kPlainChat, tokenizer);
+  check_chat_tokens(*tokenizer_, kTurns, tokenizer);
 }
 
 Condition QwenImageText::encode(const Prompt& prompt, int max_sequence_length,
@@ -103,7 +98,7 @@ QwenImageEditText::QwenImageEditText(const QwenImageConfigs& configs, const fs::
       tokenizer_(load_tokenizer(folder / "tokenizer")),
       process_(folder / "processor", configs.text.vision.form(), PictureFilters::kPillow),
       model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kPictureChat, folder / "tokenizer");
+  check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder / "tokenizer");
 }
 
 Condition QwenImageEditText::encode(const Prompt& prompt, int max_sequence_length,

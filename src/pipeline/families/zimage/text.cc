@@ -8,9 +8,6 @@
 namespace braid {
 namespace {
 
-const ChatTokens kQwen{.tokens = {"<|im_start|>", "<|im_end|>"},
-                       .template_says = {"<|im_start|>", "<|im_end|>", "assistant"}};
-
 std::string chat_of(const std::string& prompt) { return qwen3_chat(prompt, Thinking::kAllowed); }
 
 }  // namespace
@@ -22,8 +19,8 @@ std::vector<PromptReader> zimage_prompt_readers() {
 ZImageText::ZImageText(const std::filesystem::path& tokenizer, at::Device device,
                        Paged<CausalLm> model, const Warn& warn)
     : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kQwen, tokenizer);
-  warn_of_other_template(tokenizer, kQwen, warn);
+  check_chat_tokens(*tokenizer_, kTurnsOfTemplate, tokenizer);
+  warn_of_other_template(tokenizer, kTurnsOfTemplate, warn);
 }
 
 Condition ZImageText::encode(const Prompt& prompt, int max_sequence_length,
