@@ -17,6 +17,12 @@ int main(int argc, char** argv) {
   if (asks_for_version)
     return std::puts("braid " BRAID_VERSION) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
   std::error_code failure;
+  (void)std::filesystem::current_path(failure);
+  if (failure) {  // MKL would end LibTorch's loading, and call its file missing
+    std::fprintf(stderr, "braid: cannot find the current folder: %s; start in one that exists\n",
+                 failure.message().c_str());
+    return 2;
+  }
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
   const auto engine = self.parent_path() / "braid-engine";
   braid::set_environment(braid::wanted_environment(braid::read_gpu_nodes(braid::gpu_topology()),

@@ -283,7 +283,7 @@ CommandLine finished(Command<VerifyFlags>& verify) {
 CommandLine finished(Command<ConvertFlags>& convert) {
   convert.read.finish();
   check_together(convert.flags);
-  convert.flags.unused = unused_quantize_flags(convert.flags.options.memory, convert.flags.stated);
+  convert.flags.unused = unused_convert_flags(convert.flags.options.memory, convert.flags.stated);
   return convert.flags;
 }
 

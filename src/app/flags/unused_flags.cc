@@ -129,6 +129,19 @@ std::vector<std::string> unused_quantize_flags(const Memory& memory, const State
   return {"--quantize-skip is not used: the transformer is not quantized"};
 }
 
+std::vector<std::string> unused_convert_flags(const Memory& memory, const StatedMemory& stated) {
+  auto unused = unused_quantize_flags(memory, stated);
+  const auto add = [&](Quantize form, const std::string& flag) {
+    if (form == Quantize::kInt8Dynamic)
+      unused.push_back(flag +
+                       " int8-dynamic is written as int8, as files do not say what happens " +
+                       "to tokens: give it again when you draw with them");
+  };
+  add(memory.quantize, "--quantize");
+  add(memory.quantize_text, "--quantize-text");
+  return unused;
+}
+
 std::vector<std::string> unused_cache_flags(const CacheOptions& cache,
                                             const std::set<std::string>& given) {
   std::vector<std::string> unused;

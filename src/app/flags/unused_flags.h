@@ -21,6 +21,8 @@ std::vector<std::string> unused_memory_flags(const PipelineOptions& options,
 
 // "--quantize-skip is not used: the transformer is not quantized".
 std::vector<std::string> unused_quantize_flags(const Memory& memory, const StatedMemory& stated);
+// Those of `braid convert`, and flags that have to be given again when its files are drawn with.
+std::vector<std::string> unused_convert_flags(const Memory& memory, const StatedMemory& stated);
 
 // "--cache-limit is not used: --cache is off". `given`: flags of the line.
 std::vector<std::string> unused_cache_flags(const CacheOptions& cache,

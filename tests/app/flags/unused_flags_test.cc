@@ -115,6 +115,20 @@ TEST(UnusedFlags, SayThatNothingIsQuantized) {
               ElementsAre(sentence));
 }
 
+TEST(UnusedFlags, SayWhatAConvertedModelDoesNotRemember) {
+  const auto sentence = [](const std::string& flag) {
+    return flag +
+           " int8-dynamic is written as int8, as files do not say what happens to tokens: "
+           "give it again when you draw with them";
+  };
+  const std::vector<const char*> convert = {"convert", "-m", "a", "-o", "b"};
+  EXPECT_THAT(unused_in<ConvertFlags>(convert, {"--quantize", "int8-dynamic"}),
+              ElementsAre(sentence("--quantize")));
+  EXPECT_THAT(unused_in<ConvertFlags>(convert, {"--quantize-text", "int8-dynamic"}),
+              ElementsAre(sentence("--quantize-text")));
+  EXPECT_THAT(unused_in<ConvertFlags>(convert, {"--quantize", "int8"}), IsEmpty());
+}
+
 TEST(UnusedFlags, SayWhichCacheIsMissing) {
   EXPECT_THAT(unused({"--cache-limit", "3"}),
               ElementsAre("--cache-limit is not used: --cache is off"));

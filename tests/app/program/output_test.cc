@@ -144,6 +144,18 @@ TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
   EXPECT_THAT(files(), ElementsAre("file"));
 }
 
+TEST_F(Output, IsRefusedInAFolderThatWasRemoved) {
+  const char* const removed = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\"";
+  const auto ended =
+      Subprocess(
+          {.arguments = {"models"}, .launcher = {"/bin/sh", "-c", removed}, .folder = folder_})
+          .finish();
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.err,
+            "braid: cannot find the current folder: No such file or directory; start in one that "
+            "exists\n");
+}
+
 TEST_F(Output, AFullDiskEndsTheRunAndLeavesNothing) {
   const auto finished =
       Subprocess({.arguments = with({"-o", "a.png"}), .folder = folder_, .largest_file = 100})
