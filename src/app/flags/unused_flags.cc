@@ -134,8 +134,8 @@ std::vector<std::string> unused_convert_flags(const Memory& memory, const Stated
   const auto add = [&](Quantize form, const std::string& flag) {
     if (form == Quantize::kInt8Dynamic)
       unused.push_back(flag +
-                       " int8-dynamic is written as int8, as files do not say what happens " +
-                       "to tokens: give it again when you draw with them");
+                       " int8-dynamic is written as int8, as such files do not say what happens to "
+                       "tokens (rotated ones do): give it again when you draw with them");
   };
   add(memory.quantize, "--quantize");
   add(memory.quantize_text, "--quantize-text");

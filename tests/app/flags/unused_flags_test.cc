@@ -118,7 +118,8 @@ TEST(UnusedFlags, SayThatNothingIsQuantized) {
 TEST(UnusedFlags, SayWhatAConvertedModelDoesNotRemember) {
   const auto sentence = [](const std::string& flag) {
     return flag +
-           " int8-dynamic is written as int8, as files do not say what happens to tokens: "
+           " int8-dynamic is written as int8, as such files do not say what happens to tokens "
+           "(rotated ones do): "
            "give it again when you draw with them";
   };
   const std::vector<const char*> convert = {"convert", "-m", "a", "-o", "b"};

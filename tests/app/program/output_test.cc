@@ -146,10 +146,7 @@ TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
 
 TEST_F(Output, IsRefusedInAFolderThatWasRemoved) {
   const char* const removed = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\"";
-  const auto ended =
-      Subprocess(
-          {.arguments = {"models"}, .launcher = {"/bin/sh", "-c", removed}, .folder = folder_})
-          .finish();
+  const auto ended = run_in_shell(removed, {"models"}, folder_);
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_EQ(ended.err,
             "braid: cannot find the current folder: No such file or directory; start in one that "

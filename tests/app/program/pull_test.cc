@@ -202,10 +202,7 @@ TEST_F(PullModel, RefusesWhatBraidDoesNotRunBeforeItIsLoaded) {
 // As a package without the models, or a program that was copied.
 TEST_F(PullModel, IsListedWhereNoModelComesWithBraid) {
   const char* const copied = "mkdir bin && cp \"$0\" \"$0-engine\" bin && exec bin/${0##*/} \"$@\"";
-  const auto listed =
-      Subprocess(
-          {.arguments = {"models"}, .launcher = {"/bin/sh", "-c", copied}, .folder = folder_})
-          .finish();
+  const auto listed = run_in_shell(copied, {"models"}, folder_);
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
   EXPECT_THAT(listed.out, HasSubstr("braid pull org/name loads one"));
   EXPECT_THAT(listed.out, Not(HasSubstr("Comes with Braid")));

@@ -172,4 +172,12 @@ Finished run_braid(std::vector<std::string> arguments, const std::filesystem::pa
   return Subprocess({.arguments = std::move(arguments), .folder = folder}).finish();
 }
 
+Finished run_in_shell(const std::string& script, std::vector<std::string> arguments,
+                      const std::filesystem::path& folder) {
+  return Subprocess({.arguments = std::move(arguments),
+                     .launcher = {"/bin/sh", "-c", script},
+                     .folder = folder})
+      .finish();
+}
+
 }  // namespace braid

@@ -63,5 +63,8 @@ class Subprocess {
 };
 
 Finished run_braid(std::vector<std::string> arguments, const std::filesystem::path& folder);
+// The same by a shell's script, whose "$0" is the program and whose "$@" are its arguments.
+Finished run_in_shell(const std::string& script, std::vector<std::string> arguments,
+                      const std::filesystem::path& folder);
 
 }  // namespace braid
