@@ -155,6 +155,21 @@ TEST_F(QuantizedWeights, StoredCodesAreTakenAsTheyAre) {
   }
 }
 
+// Another form than the file's is taken only where the same codes and scales multiply otherwise.
+TEST_F(QuantizedWeights, StoredCodesKeepTheirFormWhateverIsAskedFor) {
+  for (const auto stored : {Quantize::kInt8, Quantize::kInt8V1})
+    for (const auto asked : kForms) {
+      const auto codes = quantize_rows(at::randn({6, 4}, at::kBFloat16), stored);
+      const auto w = open({{"a.weight", codes.values_NC}, {"a.weight_scale", codes.scales_N1}},
+                          {.dtype = at::kBFloat16, .quantize = asked});
+      const bool multiplies = stored == Quantize::kInt8 && asked == Quantize::kInt8Dynamic;
+      const auto got = (w / "a").matrix("weight", {6, 4});
+      EXPECT_EQ(got.form, multiplies ? asked : stored) << int(stored) << ' ' << int(asked);
+      EXPECT_TRUE(at::equal(got.values_NC, codes.values_NC));
+      EXPECT_TRUE(at::equal(got.scales_N1, codes.scales_N1));
+    }
+}
+
 // It is not decoded and quantized anew: these scales would never be chosen.
 TEST_F(QuantizedWeights, StoredFloat8IsTakenAsItIs) {
   const auto codes = quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kFloat8).values_NC;

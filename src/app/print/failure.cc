@@ -61,7 +61,7 @@ std::string with_name(std::string sentence, std::string_view field, const std::s
 }
 
 std::string with_flags(std::string sentence) {
-  constexpr std::array<std::array<const char*, 2>, 15> kFlags = {
+  constexpr std::array<std::array<const char*, 2>, 16> kFlags = {
       {{"`model`", "--model"},
        {"`components`", "--components"},
        {"`comfy`", "--comfy"},
@@ -74,6 +74,7 @@ std::string with_flags(std::string sentence) {
        {"`negative_prompt`", "--negative-prompt"},
        {"`boxes`", "--boxes"},
        {"`keep_dense`", "--quantize-skip"},
+       {"`quantize`", "--quantize"},
        {"`quantize_text`", "--quantize-text"},
        {"`only_used_layers`", "--used-layers"},
        {"`max_sequence_length`", "--max-sequence-length"}}};

@@ -12,6 +12,7 @@
 #include "pipeline/files/found_files.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/planner/fastest.h"
+#include "pipeline/planner/kept_codes.h"
 #include "weights/names.h"
 #include "weights/weights.h"
 
@@ -134,6 +135,15 @@ void take_degrees(Layout& layout, const Degrees& g) {
 Request planned_request(const DeployOptions& asked, const Family& family) {
   if (asked.request) return *asked.request;
   return asked.typical ? asked.typical(family) : Request{};
+}
+
+void say_kept_codes(const DeployOptions& asked, const Deployment& d) {
+  const auto& memory = asked.pipeline.memory;
+  const bool is_asked =
+      memory.quantize != Quantize::kNone || memory.quantize_text != Quantize::kNone;
+  if (!is_asked || !asked.say || !d.files) return;
+  for (const auto& sentence : kept_codes(job_of(d, planned_request(asked, *d.family)), memory))
+    asked.say(sentence);
 }
 
 // A model loaded for any request is checked when one arrives: it needs as many branches as the
@@ -289,6 +299,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   settle_layout(d, asked, host);
   d.devices = devices_by_rank(d.options, d.degrees(), host);
   settle_memory(d, asked, host);
+  say_kept_codes(asked, d);
   d.options.device = device_of_rank(d.options.device, host);
   return d;
 }

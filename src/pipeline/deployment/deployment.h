@@ -33,8 +33,8 @@ struct DeployOptions {
   std::vector<int> blocks = {};  // for it, one count per kind; 0: all
   // Whether the parts beside a single file's transformer must have weights, too.
   WeightsNeeded needed = WeightsNeeded::kAll;
-  // Hears which files were chosen where several would do, and which layers are named in vain; of a
-  // launch, on the first rank.
+  // Hears which files were chosen where several would do, which layers are named in vain, and which
+  // stored codes stay in a form that was not asked for; of a launch, on the first rank.
   Warn say = {};
 };
 

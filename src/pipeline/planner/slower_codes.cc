@@ -14,6 +14,8 @@ enum class Codes { kNone, kInt8, kRotated, kFloat8, kOfFile };
 
 Codes codes_of(const PlannedTensor& t, Quantize asked) {
   if (t.is_rotated) return Codes::kRotated;
+  // scales of version 1 would not multiply, whatever is asked for
+  if (t.stored_form == Quantize::kInt8V1) return Codes::kOfFile;
   const bool is_quantized = t.kind == PlannedTensor::Kind::kDense && asked != Quantize::kNone;
   if (t.kind == PlannedTensor::Kind::kCodes) return Codes::kInt8;
   if (is_quantized) return asked == Quantize::kFloat8 ? Codes::kFloat8 : Codes::kInt8;

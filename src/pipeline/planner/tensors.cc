@@ -112,6 +112,7 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
          .kept = kept_tensors(a.plan),
          .is_packed = is_packed(a.plan),
          .is_rotated = is_rotated(a.plan),
+         .stored_form = a.plan.form,
          .shared = shared_by(sharding, a),
          .block = place      ? last
                   : last < 0 ? -1

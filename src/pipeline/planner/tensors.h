@@ -21,6 +21,7 @@ struct PlannedTensor {
   std::vector<KeptTensor> kept;
   bool is_packed = false;   // in a packed form, which is widened before it multiplies
   bool is_rotated = false;  // kCodes of rotated numbers, see form_of_rotated()
+  Quantize stored_form = Quantize::kNone;  // of kCodes, in their file
   // How tensor parallel ranks share it; kGathered: by rows, and every rank gets all outputs.
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after

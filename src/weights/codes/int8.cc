@@ -42,6 +42,11 @@ Matrix quantize_rows(const Tensor& rows_NC, Quantize form) {
       .form = form, .values_NC = codes.round_().clamp_(-128, 127).to(at::kChar), .scales_N1 = kept};
 }
 
+Quantize form_of_codes(Quantize stored, Quantize asked) {
+  const bool is_dynamic = stored != Quantize::kInt8V1 && asked == Quantize::kInt8Dynamic;
+  return is_dynamic ? Quantize::kInt8Dynamic : stored;
+}
+
 Tensor dequantize(const Matrix& matrix, at::ScalarType dtype) {
   if (matrix.coding) return with_low_rank(matrix, dtype);
   if (matrix.form == Quantize::kNone) return matrix.values_NC.to(dtype);

@@ -15,6 +15,10 @@ namespace braid {
 // Scales are float32 for version 2 and the dynamic form, and in the rows' dtype for version 1.
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form);
 
+// The form that a file's codes are kept in where `asked` is asked for: another one than `stored`
+// (kInt8, kInt8V1) only to multiply tokens in 8 bits, which takes scales in float32.
+Quantize form_of_codes(Quantize stored, Quantize asked);
+
 // The numbers of the whole weight, rounded to `dtype`: code * scale, or as the coding defines, with
 // the matrix's own low-rank product and smoothing, but no unmerged adapter.
 Tensor dequantize(const Matrix& matrix, at::ScalarType dtype);

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "weights/codes/int8.h"
 #include "weights/codes/packed.h"
 #include "weights/codes/rotation.h"
 #include "weights/files/scaled_weights.h"
@@ -54,10 +55,9 @@ bool stays_rotated(const TensorRequest& request, const StoredRows& from) {
   return request.packed != PackedWeights::kWidened && can_stay_rotated(from);
 }
 
-// Only codes with float32 scales (version 2) support 8-bit activations.
-Quantize form_of_codes(const StoredTensor& scales, Quantize wanted) {
-  if (scales.dtype() != at::kFloat) return Quantize::kInt8V1;
-  return wanted == Quantize::kInt8Dynamic ? Quantize::kInt8Dynamic : Quantize::kInt8;
+// The version of torchao's codes that has such scales.
+Quantize form_of_scales(const StoredTensor& scales) {
+  return scales.dtype() == at::kFloat ? Quantize::kInt8 : Quantize::kInt8V1;
 }
 
 class StoredTensors : public TensorSource {
@@ -116,7 +116,7 @@ std::optional<TensorPlan> StoredTensors::find(const TensorRequest& request) {
   if (has_codes) {
     plan.take = TensorPlan::Take::kCodes;
     plan.scales = take_scales(request);
-    plan.form = form_of_codes(*plan.scales.tensors.front(), request.codes);
+    plan.form = form_of_codes(form_of_scales(*plan.scales.tensors.front()), request.codes);
   } else if (request.is_matrix() && stays_rotated(request, from)) {
     plan.take = TensorPlan::Take::kStored;
     plan.form = form_of_rotated(request.codes);
