@@ -1,8 +1,10 @@
 // Text of protocols and names, where only ASCII letters have case.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid {
 
@@ -19,6 +21,17 @@ inline std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
+}
+
+// The parts of `text` between separators; one more than there are of these.
+inline std::vector<std::string_view> segments_of(std::string_view text, char separator) {
+  std::vector<std::string_view> segments;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(separator, begin), text.size());
+    segments.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return segments;
 }
 
 }  // namespace braid

@@ -185,6 +185,10 @@ std::string json_text(const Json& value) {
   return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
 }
 
+std::string json_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Json parse_json(std::string_view text, const std::string& source, std::size_t most_values) {
   return parsed(text, source, nullptr, most_values);
 }
@@ -275,6 +279,11 @@ std::string JsonObject::class_name_or(std::string_view otherwise) const {
   const auto& name = value.is_array() && !value.empty() ? value.back() : value;
   require(name.is_string(), source_, ": '", key, "' should name a class, it is ", json_text(value));
   return name.get<std::string>();
+}
+
+void JsonObject::check_class(std::string_view expected) const {
+  const auto name = class_name_or(expected);
+  require(name == expected, source_, " should describe a ", expected, ", it describes a ", name);
 }
 
 std::string JsonObject::string_or(std::string_view key, std::string_view otherwise) const {

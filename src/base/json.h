@@ -29,6 +29,9 @@ Json parse_python_json(std::string_view text, const std::string& source);
 // The text of a value, for errors; of numbers that are not finite, Python's words.
 std::string json_text(const Json& value);
 
+// A value on one line; bytes that are not UTF-8 become U+FFFD.
+std::string json_line(const Json& value);
+
 // Typed reading of one object's fields. `source` names the file in errors.
 class JsonObject {
  public:
@@ -45,6 +48,8 @@ class JsonObject {
   std::string string(std::string_view key) const;
   // diffusers' field `_class_name`: a class, or a list whose last item is one.
   std::string class_name_or(std::string_view otherwise) const;
+  // Throws InputError if that field is there and names another class than `expected`.
+  void check_class(std::string_view expected) const;
   std::string string_or(std::string_view key, std::string_view otherwise) const;
   std::vector<std::int64_t> integers_or(std::string_view key, std::vector<std::int64_t> otherwise,
                                         std::int64_t low, std::int64_t high) const;

@@ -4,6 +4,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
+
 namespace braid {
 namespace {
 
@@ -33,8 +35,7 @@ std::string_view translated(std::string_view key, std::string_view Name::*from,
 std::string quoted(const std::string& value) {
   const bool is_plain = !value.empty() && value.front() != ' ' && value.back() != ' ' &&
                         value.find_first_of(",:\"\n\r") == value.npos;
-  using Json = nlohmann::json;
-  return is_plain ? value : Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return is_plain ? value : json_line(Json(value));
 }
 
 // The quotation at the start of `line`.

@@ -49,8 +49,8 @@ struct BlockCost {
   int layers = 0;                // of them: dense layers
   Widths traffic_elements = {};  // read and written by what is neither a dense layer nor attention
   Widths inputs = {};            // of dense layers: what is quantized where they multiply codes
-  // Inputs that the kernel before them writes as codes where products are of float8, and the layers
-  // that read these.
+  // Inputs of layers that the kernel before them writes as float8 codes, where products are of
+  // float8, and how many layers read these.
   Widths coded = {};
   int coded_layers = 0;
   // Sums of tensor parallel ranks that also add to a residual; and of the above, the kernels which

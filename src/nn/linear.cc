@@ -62,7 +62,7 @@ Tensor Linear::gelu(const ops::LayerInput& x) const {
 }
 
 ops::LayerInput Linear::gelu(const ops::LayerInput& x, ops::InputForm form) const {
-  return x.is_coded() ? ops::gelu((*this)(x), form) : gelu(x);
+  return x.is_quantized() ? ops::gelu((*this)(x), form) : gelu(x);
 }
 
 std::pair<Tensor, Tensor> Linear::then_gelu(const Tensor& x, std::int64_t plain) const {

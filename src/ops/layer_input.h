@@ -27,7 +27,7 @@ struct LayerInput {
     return in;
   }
 
-  bool is_coded() const { return scales_M1.defined(); }
+  bool is_quantized() const { return scales_M1.defined(); }
   bool is_in_parts() const { return last.defined(); }
   void free() { *this = LayerInput(Tensor()); }
 

@@ -182,7 +182,8 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
       if (weight_NC.coding) break;
       return dense_product(x, weight_NC.values_NC, bias_N, room);
     case Quantize::kInt8Dynamic:
-      if (weight_NC.is_rotated() && !gpu::multiplies_codes(x)) break;  // codes that a file brought
+      if (weight_NC.is_rotated() && !gpu::supports_int8_products(x))
+        break;  // codes that a file brought
       return linear_dynamic(x, weight_NC, bias_N, room);
     case Quantize::kFloat8:
       if (gpu::multiplies_float8(x, weight_NC))
@@ -248,7 +249,7 @@ Tensor linear(const LayerInput& in, const Matrix& weight_NC, const std::optional
               Scratch& scratch, const Tensor& room) {
   const auto record = recorded("braid::linear", in.x, weight_NC);
   if (in.is_in_parts()) return linear_of_parts(in, weight_NC, bias_N, room);
-  if (in.is_coded()) return with_rows(in.x, gpu::linear_float8(in, weight_NC, bias_N, room));
+  if (in.is_quantized()) return with_rows(in.x, gpu::linear_float8(in, weight_NC, bias_N, room));
   const auto t = smoothed(in.x, weight_NC);
   const auto y = weight_product(t, weight_NC, bias_N, scratch, room);
   return plus_low_rank(plus_own(y, t, weight_NC), in.x, weight_NC);
@@ -270,7 +271,7 @@ Tensor linear_gelu(const LayerInput& in, const Matrix& weight_NC,
                    const std::optional<Tensor>& bias_N, Scratch& scratch) {
   const auto& x = in.x;
   const auto record = recorded("braid::linear_gelu", x, weight_NC);
-  if (in.is_coded()) return ops::gelu(ops::linear(in, weight_NC, bias_N, scratch));
+  if (in.is_quantized()) return ops::gelu(ops::linear(in, weight_NC, bias_N, scratch));
   const bool is_one_loop = cpu::supports_product(x, weight_NC) && !weight_NC.has_low_rank() &&
                            weight_NC.form != Quantize::kInt8Dynamic;
   if (is_one_loop) return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);

@@ -190,14 +190,14 @@ SumAndInput gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B
     const auto sum = gated_residual(residual_BLC, gate_B1C, y_BLC);
     return {sum, modulated_norm(sum, m, form)};
   }
-  const bool is_coded = form == InputForm::kFloat8;
-  const auto written = is_coded ? y_BLC.numel() : bytes_of(y_BLC);
+  const bool is_quantized = form == InputForm::kFloat8;
+  const auto written = is_quantized ? y_BLC.numel() : bytes_of(y_BLC);
   const Record record("braid::gated_residual_norm", {3 * bytes_of(y_BLC) + written});
   check_gated(residual_BLC, gate_B1C, y_BLC);
   check_modulation(m.scale, residual_BLC);
   check_modulation(m.shift, residual_BLC);
-  return is_coded ? gpu::gated_residual_norm_codes(residual_BLC, gate_B1C, y_BLC, m)
-                  : gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
+  return is_quantized ? gpu::gated_residual_norm_codes(residual_BLC, gate_B1C, y_BLC, m)
+                      : gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
 }
 
 void add_parts(std::span<const Tensor> parts, const SumEnd& end, const ElementRun& run,

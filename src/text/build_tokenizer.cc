@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "text/family.h"
 #include "text/pipeline.h"
 #include "text/pre_tokenizer.h"
 #include "text/special_tokens.h"
+#include "text/tokenizer_kind.h"
 #include "text/unicode/normalizer.h"
 #include "text/vocabulary/sentencepiece_model.h"
 
@@ -44,8 +44,8 @@ class Builder {
       const auto version = JsonObject(document_, document_name_).string_or("version", "1.0");
       require(version == "1.0", document_name_, " has version '", version, "', 1.0 was expected");
     }
-    const auto family = this->family();
-    auto pipeline = std::make_unique<TextPipeline>(family ? of_family(*family) : of_document());
+    const auto kind = named_kind();
+    auto pipeline = std::make_unique<TextPipeline>(kind ? of_kind(*kind) : of_document());
     pipeline->truncate = side("truncation", "truncation_side");
     pipeline->pad = side("padding", "padding_side");
     return std::make_unique<const Tokenizer>(std::move(pipeline));
@@ -53,24 +53,26 @@ class Builder {
 
  private:
   // Nothing: tokenizer.json defines everything.
-  std::optional<Family> family() const {
+  std::optional<TokenizerKind> named_kind() const {
     const auto name = config_fields_.string_or("tokenizer_class", "");
-    if (const auto family = family_named(name)) return family;
+    if (const auto kind = kind_of_class(name)) return kind;
     if (files_.tokenizer_json) return {};
     require(name.empty(), files_.folder, " holds a tokenizer of class ", name,
             ", which can only be read from tokenizer.json");
-    if (!files_.vocab_json) return Family::t5;
-    return files_.vocab_json->find("</w>\"") != std::string::npos ? Family::clip : Family::qwen2;
+    if (!files_.vocab_json) return TokenizerKind::kT5;
+    return files_.vocab_json->find("</w>\"") != std::string::npos ? TokenizerKind::kClip
+                                                                  : TokenizerKind::kQwen2;
   }
 
-  TextPipeline of_family(Family family) {
-    auto defaults = token_defaults(family, config_fields_.integer_or("extra_ids", 100, 0, 10'000));
-    if (family == Family::t5 && !files_.tokenizer_json) return of_sentencepiece(defaults);
+  TextPipeline of_kind(TokenizerKind kind) {
+    auto defaults = token_defaults(kind, config_fields_.integer_or("extra_ids", 100, 0, 10'000));
+    if (kind == TokenizerKind::kT5 && !files_.tokenizer_json) return of_sentencepiece(defaults);
     const auto specials = collect(defaults, {});
-    TextPipeline out{.model = model_of(family, specials)};
-    const auto normalizer = family == Family::t5 ? charsmap_of_document() : normalizer_of(family);
+    TextPipeline out{.model = model_of(kind, specials)};
+    const auto normalizer =
+        kind == TokenizerKind::kT5 ? charsmap_of_document() : normalizer_of(kind);
     out.normalize = read_normalizer(normalizer, document_name_);
-    finish(out, family, specials);
+    finish(out, kind, specials);
     return out;
   }
 
@@ -85,14 +87,14 @@ class Builder {
     const auto specials = collect(defaults, {});
     TextPipeline out{.model = Unigram(std::move(read.tokens), {.unk_id = kT5Unk}, source)};
     out.normalize = charsmap_normalizer(read.charsmap, source);
-    finish(out, Family::t5, specials);
+    finish(out, TokenizerKind::kT5, specials);
     return out;
   }
 
-  Model model_of(Family family, const SpecialTokens& specials) {
-    if (family == Family::t5)
+  Model model_of(TokenizerKind kind, const SpecialTokens& specials) {
+    if (kind == TokenizerKind::kT5)
       return make_unigram(std::move(lists_), {.unk_id = kT5Unk}, document_name_);
-    auto options = bpe_options(family, specials.find("unk_token"));
+    auto options = bpe_options(kind, specials.find("unk_token"));
     if (files_.tokenizer_json) return make_bpe(std::move(lists_), options, document_name_);
     require(files_.vocab_json && files_.merges_txt, files_.folder,
             " holds a tokenizer without tokenizer.json, and vocab.json or merges.txt is missing");
@@ -100,24 +102,24 @@ class Builder {
   }
 
   // The class's own steps, as far as they do not depend on the model.
-  void finish(TextPipeline& out, Family family, const SpecialTokens& specials) const {
+  void finish(TextPipeline& out, TokenizerKind kind, const SpecialTokens& specials) const {
     const bool prefix = config_fields_.flag_or("add_prefix_space", false);
-    out.pre_tokenize = read_pre_tokenizer(pre_tokenizer_of(family, prefix), document_name_);
+    out.pre_tokenize = read_pre_tokenizer(pre_tokenizer_of(kind, prefix), document_name_);
     add_tokens(out, specials.added);
-    if (family == Family::qwen2) add_tokens(out, specials.special);
-    out.frame = frame_of(out, family, specials);
-    prepare(out, specials, family == Family::clip ? 77 : 512);
+    if (kind == TokenizerKind::kQwen2) add_tokens(out, specials.special);
+    out.frame = frame_of(out, kind, specials);
+    prepare(out, specials, kind == TokenizerKind::kClip ? 77 : 512);
   }
 
-  Frame frame_of(const TextPipeline& out, Family family, const SpecialTokens& specials) const {
-    if (family == Family::qwen2 && !member(document_, "post_processor").is_null())
+  Frame frame_of(const TextPipeline& out, TokenizerKind kind, const SpecialTokens& specials) const {
+    if (kind == TokenizerKind::kQwen2 && !member(document_, "post_processor").is_null())
       return read_post_processor(member(document_, "post_processor"), document_name_);
     const auto wants = [&](const char* flag) {
       return !files_.tokenizer_json && config_fields_.flag_or(flag, false);
     };
-    const bool is_qwen2 = family == Family::qwen2;
+    const bool is_qwen2 = kind == TokenizerKind::kQwen2;
     Frame frame;
-    if (family == Family::clip ||
+    if (kind == TokenizerKind::kClip ||
         (is_qwen2 && wants("add_bos_token") && specials.find("bos_token")))
       frame.before = {named_id(out, specials, "bos_token")};
     if (!is_qwen2 || (wants("add_eos_token") && specials.find("eos_token")))

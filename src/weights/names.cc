@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace braid {
 namespace {
-
-std::vector<std::string_view> segments_of(std::string_view path) {
-  std::vector<std::string_view> segments;
-  for (std::size_t at = 0; at <= path.size();) {
-    const auto dot = std::min(path.find('.', at), path.size());
-    segments.push_back(path.substr(at, dot - at));
-    at = dot + 1;
-  }
-  return segments;
-}
 
 bool match_segments(const std::vector<std::string_view>& pattern,
                     const std::vector<std::string_view>& path, std::size_t count) {
@@ -30,7 +22,7 @@ std::string carry_over(const std::string& theirs, const std::vector<std::string_
     if (ours[i] == "*") met.push_back(path[i]);
   std::string name;
   std::size_t star = 0;
-  for (const auto segment : segments_of(theirs))
+  for (const auto segment : segments_of(theirs, '.'))
     (name += segment == "*" ? met.at(star++) : segment) += '.';
   for (std::size_t i = ours.size(); i < path.size(); ++i) (name += path[i]) += '.';
   name.pop_back();
@@ -40,10 +32,10 @@ std::string carry_over(const std::string& theirs, const std::vector<std::string_
 }  // namespace
 
 std::vector<Origin> origins_of(const Names& names, std::string_view path) {
-  const auto wanted = segments_of(path);
+  const auto wanted = segments_of(path, '.');
   std::vector<Origin> origins;
   for (const auto& spelling : names.spellings) {
-    const auto ours = segments_of(spelling.name);
+    const auto ours = segments_of(spelling.name, '.');
     if (ours.size() > wanted.size() || !match_segments(ours, wanted, ours.size())) continue;
     Origin origin{.tensors = {}, .order = spelling.order, .parts = spelling.parts};
     for (const auto& theirs : spelling.stored)
@@ -55,8 +47,8 @@ std::vector<Origin> origins_of(const Names& names, std::string_view path) {
 }
 
 bool matches(std::string_view pattern, std::string_view path) {
-  auto want = segments_of(pattern);
-  const auto have = segments_of(path);
+  auto want = segments_of(pattern, '.');
+  const auto have = segments_of(path, '.');
   if (want.back() == "**") {
     want.pop_back();
     return have.size() > want.size() && match_segments(want, have, want.size());

@@ -153,7 +153,6 @@ std::string Weights::path(std::string_view name) const {
 std::optional<TensorPlan> Weights::find(std::string_view name, at::IntArrayRef shape,
                                         TensorRequest::Kind kind) const {
   const auto& options = load_->options;
-  const bool stays_dense = matches_any(options.keep_dense, scope_);
   return source_->find({.layer = scope_,
                         .name = std::string(name),
                         .shape = shape.vec(),
@@ -163,8 +162,8 @@ std::optional<TensorPlan> Weights::find(std::string_view name, at::IntArrayRef s
                         .leaf = leaf_,
                         .is_in_block = is_in_block_,
                         .shard = load_->shard_of(scope_, shape),
-                        .numbers = stays_dense ? Quantize::kNone : options.quantize,
-                        .codes = options.quantize,
+                        .quantize = options.quantize,
+                        .stays_dense = matches_any(options.keep_dense, scope_),
                         .packed = options.packed});
 }
 

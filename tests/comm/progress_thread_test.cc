@@ -11,7 +11,7 @@
 
 namespace braid::progress_thread_test {
 
-// Couriers of ranks 1 and 2; rank 0 is silent.
+// Progress threads of ranks 1 and 2; rank 0 is silent.
 class TwoOfThree : public testing::Test {
  protected:
   using Pair = std::array<int, 2>;

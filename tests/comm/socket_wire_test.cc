@@ -1,4 +1,4 @@
-// Bytes over connected sockets, without couriers.
+// Bytes over connected sockets, without progress threads.
 #include "comm/process/socket_wire.h"
 
 #include <gtest/gtest.h>

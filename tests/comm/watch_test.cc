@@ -1,4 +1,4 @@
-// Wires that fail in various ways, and the couriers' watch over silent peers.
+// Wires that fail in various ways, and the progress threads' watch over silent peers.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ struct ListedModel {
   std::string family = {};  // of a model that Braid runs
   std::string is = {};      // of other files: "a LoRA"
   std::int64_t bytes = 0;   // of weights; 0: unknown
-  FitHere fit = {};         // for models; else why it does not run
+  PlanHere fit = {};        // for models; else why it does not run
 };
 
 std::int64_t bytes_of_files(const fs::path& path) {
@@ -52,7 +52,7 @@ std::int64_t bytes_of_parts(const Deployment& deployment) {
   return bytes;
 }
 
-FitHere fit_of(const Deployment& deployment) {
+PlanHere plan_of(const Deployment& deployment) {
   return plan_here(deployment, budget_here(deployment.places.devices.front()));
 }
 
@@ -62,7 +62,7 @@ ListedModel deployable(ListedModel model, const PipelineOptions& options) {
     const auto deployment = deploy(with_bundled(options));
     model.family = deployment.family->description().family;
     model.bytes = bytes_of_parts(deployment);
-    model.fit = fit_of(deployment);
+    model.fit = plan_of(deployment);
   } catch (const InputError& refusal) {
     model.bytes = bytes_of_files(model.path);
     model.fit.sentence = with_flags(refusal.what());
@@ -185,7 +185,7 @@ class ModelList {
       for (const auto& part : job.tensors->tensors)
         for (const auto& tensor : part.tensors)
           model.bytes += tensor.rows * tensor.columns * tensor.element_bytes();
-      model.fit = fit_of(deployment);
+      model.fit = plan_of(deployment);
     }
     return model;
   }

@@ -34,7 +34,7 @@ Budget budget_here(const std::string& device) {
           .may_quantize_text = true};
 }
 
-FitHere plan_here(Deployment deployment, const Budget& budget) {
+PlanHere plan_here(Deployment deployment, const Budget& budget) {
   auto& asked = deployment.options.memory;
   asked.budget = budget;
   try {

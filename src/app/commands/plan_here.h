@@ -13,14 +13,14 @@ namespace braid {
 // The free memory of this machine, all of which a model may take.
 Budget budget_here(const std::string& device);
 
-struct FitHere {
+struct PlanHere {
   bool fits = false;
   std::string sentence = {};  // "takes 5.9 GB of the 8.0 GB that cuda has free, by ..."
 };
 
 // Says whether a picture of the model's defaults fits its device within the budget, and with which
 // flags, or what is missing.
-FitHere plan_here(Deployment deployment, const Budget& budget);
+PlanHere plan_here(Deployment deployment, const Budget& budget);
 
 // If the request is predicted to need more than `free` bytes of this machine's memory: a sentence
 // that says so and names --memory. Nothing for a GPU and for budgets and files that were chosen.

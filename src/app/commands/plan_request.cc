@@ -62,7 +62,7 @@ void check_shares_suit(const AxisShares& shares, const std::string& devices) {
 PlanJob job_of(const PlanFlags& f) {
   check_shares_suit(f.shares, f.devices);
   for (const auto& device : devices_named("--devices", f.devices))
-    require(device.multiplies_int8 || !multiplies_codes(f.options.memory),
+    require(device.multiplies_int8 || !asks_int8_products(f.options.memory),
             no_products_of_codes(device.name, ""));
   const auto deployment = deployed(f);
   const auto limits = deployment.family->description().limits;

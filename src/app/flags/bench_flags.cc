@@ -115,11 +115,11 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             picture_size_into(probe.width, probe.height));
   read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 8192. Default: the model's",
-            into(probe.max_sequence_length, whole_from(1, kMostTextTokens)));
+            into(probe.max_sequence_length, whole_from(1, kLongestTextTokens)));
   add_layers_flag(read, probe.layers, "Bench",
                   "Layers that a picture is taken apart into, by Qwen-Image-Layered.\n"
                   "Default: 4");
-  add_looked_at_flags(read, line.configuration.pictures, "Bench");
+  add_reference_flags(read, line.configuration.pictures, "Bench");
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
             into(options.runs, whole_from(1, kMaxRuns)));
   read.text("--warm-up", "N", "Bench", "Untimed evaluations before these. Default: 1",

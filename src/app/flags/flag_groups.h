@@ -49,7 +49,7 @@ void add_sampling_flags(FlagReader& read, Sampling& sampling);
 // Pictures that a request brings.
 void add_input_picture_flags(FlagReader& read, PictureFlags& flags);
 // Those of them that matter where pictures only count as tokens, by number and size.
-void add_looked_at_flags(FlagReader& read, PictureFlags& flags, const std::string& group);
+void add_reference_flags(FlagReader& read, PictureFlags& flags, const std::string& group);
 // --layers. `help` begins its help, as in "Layers that a picture is taken apart into".
 void add_layers_flag(FlagReader& read, std::optional<int>& layers, const std::string& group,
                      const std::string& help);

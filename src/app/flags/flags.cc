@@ -52,7 +52,7 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
             f.boxes);
   add_guidance_flags(read, f.request);
   read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 8192. Default: the model's",
-            into(f.request.max_sequence_length, whole_from(1, kMostTextTokens)));
+            into(f.request.max_sequence_length, whole_from(1, kLongestTextTokens)));
 }
 
 void add_picture_flags(FlagReader& read, GenerateFlags& f) {

@@ -32,6 +32,6 @@ inline const Choices<DiskReads> kDiskReads = {
 inline const Choices<AdapterMode> kAdapterModes = {{"auto", AdapterMode::kAuto},
                                                    {"fused", AdapterMode::kFused},
                                                    {"unmerged", AdapterMode::kUnmerged},
-                                                   {"beside", AdapterMode::kBeside}};
+                                                   {"beside", AdapterMode::kUnmerged}};
 
 }  // namespace braid

@@ -126,7 +126,7 @@ void add_layers_flag(FlagReader& read, std::optional<int>& layers, const std::st
   read.text("--layers", "N", group, help, into(layers, whole_from(1, kMostFrames)));
 }
 
-void add_looked_at_flags(FlagReader& read, PictureFlags& f, const std::string& group) {
+void add_reference_flags(FlagReader& read, PictureFlags& f, const std::string& group) {
   read.path("--init", "FILE", group, "Adds a picture of this size, for models that look at it",
             f.init);
   read.path("--mask", "FILE", group, "A mask of the size of --init: the area to redraw", f.mask);

@@ -58,7 +58,7 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             [&](int n) { f.steps = n; });
   add_sampling_flags(read, f.sampling);
   add_count(read, "--max-sequence-length", "Text tokens, 1 to 8192. Default: the model's",
-            kMostTextTokens, [&](int n) { f.text_tokens = n; });
+            kLongestTextTokens, [&](int n) { f.text_tokens = n; });
   add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMostPictures,
             [&](int n) { f.num_pictures = n; });
   add_count(read, "--batch-size", "Pictures denoised together. Default: 1", kMostPictures,

@@ -27,12 +27,12 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
   read.text(
       "--max-sequence-length", "N", "Comparison", "Text tokens, 1 to 8192. Default: the model's",
       [&](const std::string& flag, const std::string& text) {
-        f.options.probe.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
+        f.options.probe.max_sequence_length = int(whole_number(flag, text, 1, kLongestTextTokens));
       });
   add_layers_flag(read, f.options.probe.layers, "Comparison",
                   "Layers that a picture is taken apart into, by Qwen-Image-Layered.\n"
                   "Default: 4");
-  add_looked_at_flags(read, f.pictures, "Comparison");
+  add_reference_flags(read, f.pictures, "Comparison");
   read.text("--seed", "N", "Comparison", "Seed of the random inputs. Default: 0",
             [&](const std::string& flag, const std::string& text) {
               f.options.seed = seed_number(flag, text);

@@ -17,9 +17,7 @@ StoredShapes shapes_in(const Checkpoint& checkpoint) {
 }  // namespace
 
 FluxConfig read_flux_config(const JsonObject& json) {
-  const auto class_name = json.class_name_or("FluxTransformer2DModel");
-  require(class_name == "FluxTransformer2DModel", json.source(),
-          " should describe a FluxTransformer2DModel, it describes a ", class_name);
+  json.check_class("FluxTransformer2DModel");
   json.integer_or("patch_size", 1, 1, 1);
   return read_flux_blocks_config(json);
 }

@@ -23,10 +23,7 @@ std::optional<PictureHint> load_hint(const Weights& w, const FluxControlNetConfi
 }  // namespace
 
 FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json) {
-  const std::string name = "FluxControlNetModel";
-  const auto class_name = json.class_name_or(name);
-  require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
-          class_name);
+  json.check_class("FluxControlNetModel");
   FluxControlNetConfig c{.flux = read_flux_blocks_config(json)};
   if (json.has("conditioning_embedding_channels")) {
     json.integer("patch_size", 2, 2);

@@ -8,14 +8,14 @@ namespace {
 // residual with a norm 4 and one without 3. Over a device's heads and share of the MLP: q and k,
 // normed and rotated 4; in a single block whose layers do not apply GELU, attention and MLP joined
 // behind it 10.
-constexpr Widths kMovedByDouble{9, 4}, kMovedBySingle{5, 4}, kJoined{0, 10};
+constexpr Widths kTrafficOfDouble{9, 4}, kTrafficOfSingle{5, 4}, kJoined{0, 10};
 
 // What the widest place holds for each token, minus two widths that count as keys and values. In a
 // double block's MLP, where these are gone: the residual before and after attention and the norm
 // (3), and the hidden activations before and after GELU (8), if no product applies it itself. In a
 // single block's last layer: the residual and the result (2), [q k v | mlp] 7, attended 1 and
 // [attended | mlp] 5.
-constexpr Widths kLiveInDouble{3, 6}, kLiveInSingle{2, 11};
+constexpr Widths kPeakInDouble{3, 6}, kPeakInSingle{2, 11};
 
 Widths operator*(Widths w, double width) {
   return {.whole = w.whole * width, .shared = w.shared * width};
@@ -39,11 +39,11 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .count = c.num_double,
                       .dense_flops = dense,
                       .all_reduces = 2,  // shared by image and text
-                      .peak_elements = kLiveInDouble * h,
+                      .peak_elements = kPeakInDouble * h,
                       .widest_output = m,
                       .kernels = 16,
                       .layers = 8,
-                      .traffic_elements = kMovedByDouble * h,
+                      .traffic_elements = kTrafficOfDouble * h,
                       .inputs = {.whole = 2 * h, .shared = h + m},
                       .coded = {.whole = 2 * h, .shared = m},  // all but what attention returns
                       .coded_layers = 6,
@@ -57,11 +57,11 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .count = c.num_single,
                       .dense_flops = dense,
                       .all_reduces = 1,
-                      .peak_elements = kLiveInSingle * h,
+                      .peak_elements = kPeakInSingle * h,
                       .widest_output = 3 * h + m,
                       .kernels = 8,
                       .layers = 2,
-                      .traffic_elements = kMovedBySingle * h,
+                      .traffic_elements = kTrafficOfSingle * h,
                       .inputs = {.whole = h, .shared = h + m},
                       .coded = {.whole = h, .shared = h + m},
                       .coded_layers = 2,

@@ -25,9 +25,7 @@ StoredShapes shapes_in(const Checkpoint& checkpoint) {
 }  // namespace
 
 Flux2Config read_flux2_config(const JsonObject& json) {
-  const auto class_name = json.class_name_or("Flux2Transformer2DModel");
-  require(class_name == "Flux2Transformer2DModel", json.source(),
-          " should describe a Flux2Transformer2DModel, it describes a ", class_name);
+  json.check_class("Flux2Transformer2DModel");
   Flux2Config c;
   json.integer_or("patch_size", 1, 1, 1);
   c.in_channels = json.integer_or("in_channels", c.in_channels, 1, kMaxWidth);

@@ -1,5 +1,7 @@
 #include "models/flux2/names.h"
 
+#include "models/flux/names.h"
+
 namespace braid {
 namespace {
 
@@ -7,20 +9,6 @@ const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", "
 const std::string kOnlyOneFile =
     "single_stream_modulation.lin.weight";  // absent in FLUX.1 and from diffusers
 const std::string kOnlyDiffusers = "single_stream_modulation.linear.weight";
-
-// Norm scales are `scale` in Black Forest Labs' names and `weight` in ours.
-const std::vector<KeyRule> kBlackForestLabs = {
-    {"double_blocks.*.img_attn.norm.query_norm.weight",
-     {"double_blocks.*.img_attn.norm.query_norm.scale"}},
-    {"double_blocks.*.img_attn.norm.key_norm.weight",
-     {"double_blocks.*.img_attn.norm.key_norm.scale"}},
-    {"double_blocks.*.txt_attn.norm.query_norm.weight",
-     {"double_blocks.*.txt_attn.norm.query_norm.scale"}},
-    {"double_blocks.*.txt_attn.norm.key_norm.weight",
-     {"double_blocks.*.txt_attn.norm.key_norm.scale"}},
-    {"single_blocks.*.norm.query_norm.weight", {"single_blocks.*.norm.query_norm.scale"}},
-    {"single_blocks.*.norm.key_norm.weight", {"single_blocks.*.norm.key_norm.scale"}},
-};
 
 const std::vector<KeyRule> kDiffusers = {
     {"img_in", {"x_embedder"}},
@@ -84,7 +72,7 @@ std::vector<KeyRule> cut_diffusers() {
 
 Names flux2_names(const Checkpoint& checkpoint) {
   for (const auto& prefix : kPrefixes) {
-    if (checkpoint.find(prefix + kOnlyOneFile)) return {kBlackForestLabs, prefix};
+    if (checkpoint.find(prefix + kOnlyOneFile)) return {flux_names_in_one_file().spellings, prefix};
     if (checkpoint.find(prefix + kOnlyDiffusers)) return {kDiffusers, prefix};
   }
   return {kDiffusers};
@@ -92,11 +80,11 @@ Names flux2_names(const Checkpoint& checkpoint) {
 
 Names flux2_names_of_diffusers() { return {kDiffusers}; }
 
-Names flux2_names_in_one_file() { return {kBlackForestLabs}; }
+Names flux2_names_in_one_file() { return flux_names_in_one_file(); }
 
 AdapterNames flux2_adapter_names() {
   return denoiser_adapter_names(
-      {{kBlackForestLabs}, {kDiffusers}, {cut_diffusers()}, {kOtherDiffusers}});
+      {flux_names_in_one_file(), {kDiffusers}, {cut_diffusers()}, {kOtherDiffusers}});
 }
 
 }  // namespace braid

@@ -25,9 +25,7 @@ StoredShapes shapes_in(const Checkpoint& checkpoint) {
 }  // namespace
 
 Flux3Config read_flux3_config(const JsonObject& json) {
-  const auto class_name = json.class_name_or("Flux3Transformer2DModel");
-  require(class_name == "Flux3Transformer2DModel", json.source(),
-          " should describe a Flux3Transformer2DModel, it describes a ", class_name);
+  json.check_class("Flux3Transformer2DModel");
   Flux3Config c;
   c.token_width = json.integer_or("in_channels", c.token_width, 1, kMostWidth);
   c.reference_width = json.integer_or("cond_in_channels", c.reference_width, 1, kMostWidth);

@@ -59,9 +59,7 @@ StoredShapes shapes_in(const Checkpoint& checkpoint) {
 }  // namespace
 
 Krea2Config read_krea2_config(const JsonObject& json) {
-  const auto class_name = json.class_name_or("Krea2Transformer2DModel");
-  require(class_name == "Krea2Transformer2DModel", json.source(),
-          " should describe a Krea2Transformer2DModel, it describes a ", class_name);
+  json.check_class("Krea2Transformer2DModel");
   Krea2Config c;
   c.token_width = json.integer_or("in_channels", c.token_width, 1, kMaxWidth);
   c.image = read_image_widths(json, c.image);

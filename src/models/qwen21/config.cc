@@ -18,9 +18,7 @@ StoredShapes shapes_in(const Checkpoint& checkpoint) {
 }  // namespace
 
 Qwen21Config read_qwen21_config(const JsonObject& json) {
-  const auto class_name = json.class_name_or("QwenImage21Transformer2DModel");
-  require(class_name == "QwenImage21Transformer2DModel", json.source(),
-          " should describe a QwenImage21Transformer2DModel, it describes a ", class_name);
+  json.check_class("QwenImage21Transformer2DModel");
   Qwen21Config c;
   json.integer_or("patch_size", 1, 1, 1);
   c.token_width = json.integer_or("in_channels", c.token_width, 1, kMaxQwen21Width);

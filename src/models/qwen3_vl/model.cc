@@ -36,11 +36,11 @@ EncodedPictures Qwen3Vl::encode(const std::vector<Tensor>& pictures) const {
   std::vector<std::vector<Tensor>> added;
   const auto side = config_.vision.pixels_per_token();
   for (const auto& picture : pictures) {
-    auto seen = tower_(picture);
+    auto encoded = tower_(picture);
     together.grids.push_back({.rows = picture.size(1) / side, .columns = picture.size(2) / side});
-    tokens.push_back(seen.tokens_MC);
-    added.resize(seen.added_MC.size());
-    for (std::size_t i = 0; i < added.size(); ++i) added[i].push_back(seen.added_MC[i]);
+    tokens.push_back(encoded.tokens_MC);
+    added.resize(encoded.added_MC.size());
+    for (std::size_t i = 0; i < added.size(); ++i) added[i].push_back(encoded.added_MC[i]);
   }
   if (!tokens.empty()) together.all.tokens_MC = at::cat(tokens);
   for (const auto& of_layer : added) together.all.added_MC.push_back(at::cat(of_layer));
@@ -54,17 +54,17 @@ Tensor Qwen3Vl::operator()(const std::vector<std::int64_t>& ids,
   const TextRun all{.begin = 0, .count = ids_1T.size(1)};
   const PackedPrompts prompt(ids_1T, std::span(&all, 1), Pads::kSkipped);
   const auto rope = rope_of(places, interleaved_axes(config_), config_.text.theta, options_);
-  const auto& seen = pictures.all;
+  const auto& encoded = pictures.all;
   const auto where = at::tensor(places.of_pictures, at::kLong).to(options_.device());
   auto x = embedding_(ids_1T);
-  if (seen.tokens_MC.defined()) x = x.index_copy(1, where, seen.tokens_MC.unsqueeze(0));
+  if (encoded.tokens_MC.defined()) x = x.index_copy(1, where, encoded.tokens_MC.unsqueeze(0));
   const auto layers = config_.text.num_layers;
-  const auto layers_with_features = std::min(std::int64_t(seen.added_MC.size()),
+  const auto layers_with_features = std::min(std::int64_t(encoded.added_MC.size()),
                                              config_.last_layer_is_plain ? layers - 1 : layers);
   layers_.for_each([&](std::int64_t i, const CausalLmLayer& layer) {
     x = layer(x, prompt, rope);
     if (i < layers_with_features)
-      x = x.index_add(1, where, seen.added_MC[std::size_t(i)].unsqueeze(0));
+      x = x.index_add(1, where, encoded.added_MC[std::size_t(i)].unsqueeze(0));
   });
   return x;
 }

@@ -13,7 +13,7 @@ namespace braid {
 // The vision tower's output for several pictures, and each picture's size in tokens.
 struct EncodedPictures {
   std::vector<TokenGrid> grids = {};
-  Seen all = {};  // undefined if there are no pictures
+  VisionTokens all = {};  // undefined if there are no pictures
 };
 
 class Qwen3Vl {

@@ -103,20 +103,20 @@ Tensor VisionTower::embedded(const Tensor& picture_3HW) const {
   return at::linear(patches, patch_weight_.flatten(1), patch_bias_).unsqueeze(0);
 }
 
-Seen VisionTower::operator()(const Tensor& picture_3HW) const {
+VisionTokens VisionTower::operator()(const Tensor& picture_3HW) const {
   const VisionGrid grid{.rows = picture_3HW.size(1) / config_.patch,
                         .columns = picture_3HW.size(2) / config_.patch};
   const auto rope = vision_rope(grid, config_.head_width(), config_.merge, picture_3HW.device());
   auto x = embedded(picture_3HW);
   x = x + resampled(positions_PC_, config_.grid, grid, config_.merge).to(x.scalar_type());
-  Seen seen{.tokens_MC = {}, .added_MC = std::vector<Tensor>(config_.deepstack.size())};
+  VisionTokens tokens{.tokens_MC = {}, .added_MC = std::vector<Tensor>(config_.deepstack.size())};
   blocks_.for_each([&](std::int64_t i, const VisionBlock& block) {
     x = block(x, rope);
     for (std::size_t k = 0; k < config_.deepstack.size(); ++k)
-      if (config_.deepstack[k] == i) seen.added_MC[k] = deepstack_mergers_[k](x);
+      if (config_.deepstack[k] == i) tokens.added_MC[k] = deepstack_mergers_[k](x);
   });
-  seen.tokens_MC = merger_(x);
-  return seen;
+  tokens.tokens_MC = merger_(x);
+  return tokens;
 }
 
 }  // namespace braid

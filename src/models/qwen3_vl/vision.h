@@ -12,7 +12,7 @@
 namespace braid {
 
 // Features of a picture: tokens for the language model, and those added after its layers.
-struct Seen {
+struct VisionTokens {
   Tensor tokens_MC;
   std::vector<Tensor> added_MC;  // after layer 0, 1, ...
 };
@@ -50,7 +50,7 @@ class VisionTower {
   VisionTower(const Weights& w, const VisionConfig& config);
 
   // picture [3 H W], normalised; its sides are multiples of config.pixels_per_token().
-  Seen operator()(const Tensor& picture_3HW) const;
+  VisionTokens operator()(const Tensor& picture_3HW) const;
 
  private:
   Tensor embedded(const Tensor& picture_3HW) const;  // [1 N C]

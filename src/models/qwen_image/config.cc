@@ -20,9 +20,7 @@ StoredShapes shapes_in(const Checkpoint& checkpoint) {
 
 // The reference class fails with 'guidance_embeds'.
 QwenImageConfig read_qwen_image_config(const JsonObject& json) {
-  const auto class_name = json.class_name_or("QwenImageTransformer2DModel");
-  require(class_name == "QwenImageTransformer2DModel", json.source(),
-          " should describe a QwenImageTransformer2DModel, it describes a ", class_name);
+  json.check_class("QwenImageTransformer2DModel");
   require(!json.flag_or("guidance_embeds", false), json.source(),
           ": 'guidance_embeds' should be false: no Qwen-Image was distilled with guidance");
   const bool adds = json.flag_or("use_additional_t_cond", false);

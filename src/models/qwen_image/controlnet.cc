@@ -8,10 +8,7 @@
 namespace braid {
 
 QwenImageControlNetConfig read_qwen_image_controlnet_config(const JsonObject& json) {
-  const std::string name = "QwenImageControlNetModel";
-  const auto class_name = json.class_name_or(name);
-  require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
-          class_name);
+  json.check_class("QwenImageControlNetModel");
   constexpr std::int64_t kMaskOfToken = 4;  // a number for each of its 2 x 2 latents
   const auto extra = json.integer_or("extra_condition_channels", 0, 0, 1 << 20);
   require(extra == 0 || extra == kMaskOfToken, json.source(),

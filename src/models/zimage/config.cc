@@ -39,9 +39,7 @@ StoredShapes shapes_in(const Checkpoint& checkpoint) {
 }  // namespace
 
 ZImageConfig read_zimage_config(const JsonObject& json) {
-  const auto class_name = json.class_name_or("ZImageTransformer2DModel");
-  require(class_name == "ZImageTransformer2DModel", json.source(),
-          " should describe a ZImageTransformer2DModel, it describes a ", class_name);
+  json.check_class("ZImageTransformer2DModel");
   check_patches(json);
   require(!json.has("siglip_feat_dim"), json.source(), ": 'siglip_feat_dim' should be null");
   ZImageConfig c;

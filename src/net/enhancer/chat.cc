@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/utf8.h"
 
 namespace braid::net {
@@ -166,7 +167,7 @@ std::string Chat::answer(const Json& question) {
            .method = "POST",
            // libcurl would wait a second for leave to send long bodies, which few servers give.
            .headers = {"content-type: application/json", "accept: application/json", "expect:"},
-           .body = question.dump(-1, ' ', false, Json::error_handler_t::replace)}));
+           .body = json_line(question)}));
   const auto* const choices = member(answer, "choices");
   const bool has_choice = choices && choices->is_array() && !choices->empty();
   const auto* const message = has_choice ? member(choices->front(), "message") : nullptr;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "net/enhancer/layout.h"
 #include "net/enhancer/shown_pictures.h"
@@ -104,8 +105,7 @@ EnhancedPrompt Enhancer::enhance(const PlainPrompt& prompt, const std::stop_toke
   auto question = question_of(prompt, locked);
   Chat chat(server_, stop);
   question["model"] = chat.model();
-  const auto key = sha256_hex(server_.url + "\n" +
-                              question.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const auto key = sha256_hex(server_.url + "\n" + json_line(question));
   if (answers_.find)
     if (const auto known = answers_.find(key)) return read(*known, prompt, locked);
   const auto answer = chat.answer(question);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "net/enhancer/space.h"
 
 namespace braid::net {
@@ -72,9 +73,7 @@ double overlap(const Box& a, const Box& b) {
   return either > 0 ? both / either : 0;
 }
 
-std::string python_text(std::string_view text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string python_text(std::string_view text) { return json_line(Json(text)); }
 
 // Enhancers may answer with fractions of a pixel of the canvas.
 std::string spelled(const Json& row, const char* name) {

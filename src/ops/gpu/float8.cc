@@ -26,8 +26,9 @@ Tensor linear_float8(const LayerInput& x, const Matrix& weight_NC,
                      const std::optional<Tensor>& bias_N, const Tensor& room) {
   const auto x_MC = x.x.reshape({-1, x.x.size(-1)});
   const auto tokens =
-      x.is_coded() ? Matrix{.form = Quantize::kFloat8, .values_NC = x_MC, .scales_N1 = x.scales_M1}
-                   : quantize_rows(x_MC, Quantize::kFloat8);
+      x.is_quantized()
+          ? Matrix{.form = Quantize::kFloat8, .values_NC = x_MC, .scales_N1 = x.scales_M1}
+          : quantize_rows(x_MC, Quantize::kFloat8);
   std::optional<Tensor> bias;
   if (bias_N) bias = bias_N->to(at::kBFloat16).contiguous();
   const std::vector<std::int64_t> shape = {x_MC.size(0), weight_NC.values_NC.size(0)};

@@ -73,8 +73,8 @@ ModulatedNorm norm_of(const Tensor& x_BLC, const Modulation& m, const LayerInput
   return {.x = rows_of(x_BLC),
           .scale = rows_of(m.scale),
           .shift = rows_of(m.shift),
-          .y = y.is_coded() ? Rows{} : rows_of(y.x),
-          .coded = y.is_coded() ? codes_of(y) : RowCodes{},
+          .y = y.is_quantized() ? Rows{} : rows_of(y.x),
+          .coded = y.is_quantized() ? codes_of(y) : RowCodes{},
           .tokens = x_BLC.size(1),
           .width = x_BLC.size(2),
           .eps = kNormEps};

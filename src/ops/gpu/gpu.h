@@ -48,7 +48,7 @@ Matrix quantize_rows(const Tensor& x_MC, Quantize form, std::int64_t rotated_tog
 // Whether a warp has that many neighbours in registers: up to 256 in 16 bits, 64 in float32.
 bool rotates_rows(const Tensor& x_MC, std::int64_t together);
 // Whether the library has products of 8-bit integers on x's device; true if that is no GPU.
-bool multiplies_codes(const Tensor& x);
+bool supports_int8_products(const Tensor& x);
 // code * scale, rounded to the dtype of `out_NC`.
 void widen(const Matrix& matrix, const Tensor& out_NC);
 // round(sum * token scale) * row scale + bias, each rounding to the dtype of `out_MN`.

@@ -19,7 +19,7 @@ bool rotates_rows(const Tensor& x_MC, std::int64_t together) {
   return together <= std::int64_t(kLanes) * vector;
 }
 
-bool multiplies_codes(const Tensor& x) {
+bool supports_int8_products(const Tensor& x) {
   if (!x.is_cuda()) return true;
   static const auto kAll = find_gpus();
   const auto device = std::size_t(x.get_device());

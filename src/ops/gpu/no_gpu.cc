@@ -19,7 +19,7 @@ bool multiplies_with_gelu(const Tensor&, const Matrix&, const std::optional<Tens
 }
 bool multiplies_float8(const Tensor&, const Matrix&) { return false; }
 bool rotates_rows(const Tensor&, std::int64_t) { return false; }
-bool multiplies_codes(const Tensor&) { return true; }
+bool supports_int8_products(const Tensor&) { return true; }
 bool supports_decoding(const Tensor&, const Matrix&) { return false; }
 
 Tensor gelu(const Tensor&) { refuse(); }

@@ -132,7 +132,7 @@ struct SmallOperands {
   }
 };
 
-bool multiplies_halves(const ProductKernels& k, int rows) {
+bool half_products_are_right(const ProductKernels& k, int rows) {
   const SmallOperands<std::uint16_t> of(
       [](int i) { return std::uint16_t(std::bit_cast<std::uint32_t>(float(i)) >> 16); });
   alignas(64) float taken[kMostRows][kDepth], panel[kDepth * kMostColumns];
@@ -147,7 +147,7 @@ bool multiplies_halves(const ProductKernels& k, int rows) {
   return true;
 }
 
-bool multiplies_codes(const ProductKernels& k, int rows) {
+bool code_products_are_right(const ProductKernels& k, int rows) {
   const SmallOperands<std::int8_t> of([](int i) { return std::int8_t(i); });
   alignas(64) std::int32_t taken[kMostRows][kDepth], panel[kDepth * kMostColumns];
   alignas(64) std::int32_t sums[kMostRows][kMostColumns] = {};
@@ -167,7 +167,7 @@ bool multiplies_codes(const ProductKernels& k, int rows) {
 
 bool are_right(const ProductKernels& k) {
   const int rows = std::min(kMostRows, k.rows);
-  return multiplies_halves(k, rows) && multiplies_codes(k, rows);
+  return half_products_are_right(k, rows) && code_products_are_right(k, rows);
 }
 
 bool has_tiles() { return products_of(Isa::kAmx) != nullptr; }

@@ -148,7 +148,7 @@ void say_kept_codes(const DeployOptions& asked, const Deployment& d) {
 
 // A model loaded for any request is checked when one arrives: it needs as many branches as the
 // layout shares out.
-int branches_of(const DeployOptions& asked, const Family& family) {
+int num_branches_shared(const DeployOptions& asked, const Family& family) {
   if (!asked.request) return asked.pipeline.layout.cfg > 1 ? 2 : 1;
   return num_branches(*asked.request, family.description().limits);
 }
@@ -219,7 +219,7 @@ void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) 
                                    names_of_ranks(d.options, std::size_t(num_ranks)), host);
     take_degrees(layout, d.layout_plan->grid);
   }
-  layout = choose_layout(layout, num_ranks, branches_of(asked, *d.family));
+  layout = choose_layout(layout, num_ranks, num_branches_shared(asked, *d.family));
   (void)world_of(layout);
   if (degrees_of(layout).product() == 1) layout.collectives = Collectives::kOrdered;  // no sums
   const auto by_rank =
@@ -304,7 +304,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   return d;
 }
 
-void settle_shares(Deployment& d, std::vector<double> flops) {
+void settle_shares_by_speed(Deployment& d, std::vector<double> flops) {
   const auto until_met = std::exchange(d.until_met, nullptr);
   auto asked = until_met->asked;
   asked.say = {};  // it has been heard

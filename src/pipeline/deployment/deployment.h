@@ -88,7 +88,7 @@ Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
 Deployment deploy(const PipelineOptions& options, const Warn& say = {});
 
 // Settles what waited for the speeds of a launch's ranks: shares, and memory for them.
-void settle_shares(Deployment& deployment, std::vector<double> flops);
+void settle_shares_by_speed(Deployment& deployment, std::vector<double> flops);
 
 // What the planner is asked about such a run. Surveys the model's tensors.
 PlanJob job_of(const Deployment& deployment, const Request& request);

@@ -14,7 +14,7 @@ void settle_shares_of(World& world, Deployment& deployment) {
   world.run([&](const Group& group) {
     group.await();
     const auto& host = deployment.until_met->host;
-    settle_shares(deployment, speeds_of_processes(group, deployment, threads, host));
+    settle_shares_by_speed(deployment, speeds_of_processes(group, deployment, threads, host));
   });
 }
 

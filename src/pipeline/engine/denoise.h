@@ -51,8 +51,8 @@ struct DenoiseResult {
   Tensor first_velocity_BNC;  // for the positive prompt
 };
 
-// A step taken from `latents` at the noise level `sigma`, where its first velocity is; ranks
-// without pictures set only `done`.
+// A step taken from `latents` at the noise level `sigma`, that of its first velocity; ranks without
+// pictures set only `done`.
 struct StepTaken {
   int done = 0;
   Tensor latents_BNC = {}, velocity_BNC = {};

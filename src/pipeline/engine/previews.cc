@@ -26,9 +26,9 @@ bool Previews::is_due() const {
 Tensor Previews::clean_latents(const StepTaken& taken) const {
   const auto& dp = model_.mesh().dp;
   dp.await();  // a step takes longer with more pictures
-  auto wish = at::full({1}, is_due() ? 1 : 0, at::kLong);
-  dp.broadcast_(wish, 0);
-  if (wish.item<std::int64_t>() == 0) return {};
+  auto requested = at::full({1}, is_due() ? 1 : 0, at::kLong);
+  dp.broadcast_(requested, 0);
+  if (requested.item<std::int64_t>() == 0) return {};
   const auto latents = taken.latents_BNC.to(at::kFloat);
   return gather_pictures(model_.mesh(), latents - taken.sigma * taken.velocity_BNC.to(at::kFloat));
 }

@@ -90,11 +90,12 @@ std::vector<Tensor> Start::pixels_followed_13HW(const PreparedPictures& pictures
 }
 
 Start::~Start() {
-  if (are_seen_once_) model_.denoisers().forget_references();
+  if (has_kept_references_) model_.denoisers().forget_references();
 }
 
 void Start::encode_references() {
-  if (are_seen_once_) model_.denoisers().keep_references(family_.references_alone(references_));
+  if (has_kept_references_)
+    model_.denoisers().keep_references(family_.references_alone(references_));
 }
 
 void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
@@ -116,7 +117,8 @@ void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
     if (!is_init || init_is_reference(int(looked_at.size()) - 1, taken()))
       references_.push_back(tokens);
   }
-  are_seen_once_ = taken().seen_with(settings_.reference_cache) == PicturesTaken::Seen::kOnce;
+  has_kept_references_ =
+      taken().use_with(settings_.reference_cache) == PicturesTaken::ReferenceUse::kOnce;
 }
 
 const PicturesTaken& Start::taken() const { return family_.description().limits.pictures; }
@@ -226,7 +228,7 @@ void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   for (auto& branch : job.branches) {
     branch.extra_BLC = seen;
     branch.controls = controls;
-    if (!are_seen_once_)
+    if (!has_kept_references_)
       for (auto reference : references) {
         reference.x_BLC = expanded_to(reference.x_BLC, batch);
         branch.references.push_back(reference);

@@ -20,6 +20,12 @@ std::vector<std::string> Part::dense_layers(const std::vector<std::string>& name
   return is_reached ? named : std::vector<std::string>();
 }
 
+LoadOptions Part::quantized(LoadOptions load, const Memory& memory) const {
+  load.quantize = form(memory);
+  load.keep_dense = dense_layers(memory.keep_dense);
+  return load;
+}
+
 ModelInfo info_of(const Description& description) {
   const auto& limits = description.limits;
   const auto& d = limits.defaults;

@@ -62,11 +62,14 @@ struct Part {
   // that stay dense.
   Quantize form(const Memory& memory) const;
   std::vector<std::string> dense_layers(const std::vector<std::string>& named) const;
+  // The options with both.
+  LoadOptions quantized(LoadOptions load, const Memory& memory) const;
 };
 
-// Limits used to validate a request, and its defaults.
-constexpr int kMaxTextTokens = 512;    // the longest max_sequence_length of most families
-constexpr int kMostTextTokens = 8192;  // the longest of any
+constexpr int kUsualTextTokens = 512;     // the longest max_sequence_length of most families
+constexpr int kLongestTextTokens = 8192;  // the longest of any
+
+// What a request takes where it says nothing.
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28, frames = 1;
   double guidance = 3.5;
@@ -99,10 +102,10 @@ struct RequestLimits {
   SizeRounding size_rounding = SizeRounding::kDown;
   // The trained size to draw instead of the given one; empty: the model draws any size.
   std::function<PictureSize(PictureSize)> nearest_size = {};
-  int largest_side = kMaxSide;                // pixels
-  int max_text_tokens = kMaxTextTokens;       // the longest max_sequence_length
-  int planned_text_tokens = kMostTextTokens;  // forecasts count on no more, unless told
-  int num_texts = 1;                          // per prompt: 2 with a second text encoder
+  int largest_side = kMaxSide;                   // pixels
+  int max_text_tokens = kUsualTextTokens;        // the longest max_sequence_length
+  int planned_text_tokens = kLongestTextTokens;  // forecasts count on no more, unless told
+  int num_texts = 1;                             // per prompt: 2 with a second text encoder
   EmptyPrompt empty_prompt = EmptyPrompt::kDrawn;
   // A prompt with Request::boxes, beside so many references. Throws InputError. Empty: the model
   // was not trained to follow layouts.

@@ -57,9 +57,9 @@ struct PicturesTaken {
   enum class ReferenceLatents { kMean, kSample } reference_latents = ReferenceLatents::kMean;
   // Whether the model sees references in every step, or was trained to attend to keys and values
   // computed once, before the first.
-  enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
-  Seen seen_with(ReferenceCache cache) const {
-    return cache == ReferenceCache::kAuto ? references_seen : Seen::kInEveryStep;
+  enum class ReferenceUse { kInEveryStep, kOnce } reference_use = ReferenceUse::kInEveryStep;
+  ReferenceUse use_with(ReferenceCache cache) const {
+    return cache == ReferenceCache::kAuto ? reference_use : ReferenceUse::kInEveryStep;
   }
 };
 

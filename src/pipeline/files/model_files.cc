@@ -312,7 +312,7 @@ RequestDefaults defaults_of_files(const ModelFiles& files, const RequestDefaults
     d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, kMostSteps));
     d.guidance = config.number_or("guidance_scale", d.guidance);
     d.max_sequence_length =
-        int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, kMostTextTokens));
+        int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, kLongestTextTokens));
   }
   take_named(named, d);
   return d;

@@ -202,23 +202,23 @@ std::vector<const Candidate*> spoken_for(const Words& words, bool is_name,
 
 // What may name a file's model: its own name, the repository in Hugging Face's cache or the folder
 // of a trained part, the metadata.
-struct Saying {
+struct NamingHint {
   Words words;
   const char* why;
   bool is_name;
 };
 
-std::vector<Saying> sayings_of(const fs::path& transformer) {
+std::vector<NamingHint> naming_hints_of(const fs::path& transformer) {
   const auto stem = is_weights_name(transformer) ? transformer.stem() : transformer.filename();
-  std::vector<Saying> sayings = {{words_of_name(stem.string()), "by its name", true}};
+  std::vector<NamingHint> hints = {{words_of_name(stem.string()), "by its name", true}};
   if (const auto repository = hub_repository(transformer); !repository.empty())
-    sayings.push_back({words_of_name(fs::path(repository).filename().string()),
-                       "by its repository's name", true});
+    hints.push_back({words_of_name(fs::path(repository).filename().string()),
+                     "by its repository's name", true});
   Words notes;
   for (const auto& note : naming_notes(open_weights(transformer, "diffusion_pytorch_model")))
     for (const auto& word : words_of_name(note)) notes.push_back(word);
-  sayings.push_back({notes, "by its metadata", false});
-  return sayings;
+  hints.push_back({notes, "by its metadata", false});
+  return hints;
 }
 
 const Candidate& usual_of(const std::vector<Candidate>& candidates) {
@@ -260,7 +260,7 @@ std::string plain_name(const std::string& name) {
 
 PublishedChoice choose_published(const fs::path& transformer, const fs::path& published) {
   const auto candidates = candidates_for(transformer, published);
-  for (const auto& [words, why, is_name] : sayings_of(transformer)) {
+  for (const auto& [words, why, is_name] : naming_hints_of(transformer)) {
     const auto spoken = spoken_for(words, is_name, candidates);
     if (spoken.size() == 1) return choice_of(*spoken.front(), why, candidates);
     require(spoken.size() < 2 || !is_name, transformer.string(),

@@ -41,7 +41,7 @@ DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const Offl
   return part;
 }
 
-Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange run,
+Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange range,
                    const Controls& controls) {
   const auto& mesh = loading.mesh;
   const auto& cache = loading.asked().cache;
@@ -55,12 +55,12 @@ Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange run,
     cache_ = std::make_unique<StepCache>(cache, mesh);
     part_graphs_.emplace(graphs);
     graphs.why_not = "its parts are recorded";
-    auto parts = load_in_parts(loading, of, run, part);
+    auto parts = load_in_parts(loading, of, range, part);
     alone = part;
     alone.predict = picture_by_picture(one_after_another(parts));
     part.predict = cache_->over(part_graphs_->over(std::move(parts)));
   } else {
-    part = alone = load_blocks(loading, of, run);
+    part = alone = load_blocks(loading, of, range);
   }
   references_->set_model(predict_over(mesh, alone), mesh.cfg.size());
   modulate_ = modulate_over(mesh.pp, part, [world = mesh.world] { world.poll(); });
@@ -70,13 +70,13 @@ Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange run,
 }
 
 DenoiserPart Denoiser::load_blocks(const Loading& loading, const Part& part,
-                                   const BlockRange& run) {
+                                   const BlockRange& range) {
   const auto& interposed = loading.interposed;
   const auto w = loading.weights->of(part, loading.options, interposed.shardings);
   return references_->attending([&](ReferenceKvCache* kept) {
     auto attend = attend_over(loading.mesh, loading.asked().layout.ring_form, kept);
     if (interposed.attend) attend = interposed.attend(std::move(attend));
-    auto blocks = with_pages(loading.family().load_denoiser(part, w, std::move(attend), run),
+    auto blocks = with_pages(loading.family().load_denoiser(part, w, std::move(attend), range),
                              w.page(), loading.offloaded);
     blocks.text = loading.family().shape().text;
     return interposed.part ? interposed.part(std::move(blocks)) : blocks;

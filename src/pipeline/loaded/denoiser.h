@@ -10,9 +10,9 @@ namespace braid {
 
 class Denoiser {
  public:
-  // Loads this rank's share of the blocks `run` of a part, which `loading` says how to keep.
+  // Loads this rank's share of the blocks `range` of a part, which `loading` says how to keep.
   // `controls` are the model's ControlNets, if any.
-  Denoiser(const Loading& loading, const Part& part, BlockRange run, const Controls& controls);
+  Denoiser(const Loading& loading, const Part& part, BlockRange range, const Controls& controls);
   Denoiser(const Denoiser&) = delete;
   Denoiser& operator=(const Denoiser&) = delete;
 
@@ -31,7 +31,7 @@ class Denoiser {
   GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
 
  private:
-  DenoiserPart load_blocks(const Loading& loading, const Part& part, const BlockRange& run);
+  DenoiserPart load_blocks(const Loading& loading, const Part& part, const BlockRange& range);
   CachedParts load_in_parts(const Loading& loading, const Part& part, const BlockRange& here,
                             DenoiserPart& whole);
 

@@ -15,11 +15,8 @@ Controls load_controls(const Loading& loading) {
   auto load = loading.options;
   load.tensor_parallel = loading.mesh.tp;
   const auto weights = [&](const Part& part) {
-    const auto& memory = loading.asked().memory;
-    load.quantize = part.form(memory);
-    load.keep_dense = part.dense_layers(memory.keep_dense);
-    load.paging = loading.offloaded->control();
-    return loading.weights->of(part, load);
+    load.paging = loading.offloaded->control();  // its own for each ControlNet
+    return loading.weights->of(part, part.quantized(load, loading.asked().memory));
   };
   return loading.family().load_controls(
       weights, attend_over(loading.mesh, loading.asked().layout.ring_form));
@@ -35,9 +32,7 @@ Loading loading_of_denoisers(const Loading& loading) {
 // A denoiser of one branch does not share branches out: all of its ranks evaluate what they get.
 Loading loading_of(const Part& part, Loading loading) {
   if (part.serves.branches != Served::BranchSet::kAll) loading.mesh.cfg = Group();
-  const auto& memory = loading.asked().memory;
-  loading.options.quantize = part.form(memory);
-  loading.options.keep_dense = part.dense_layers(memory.keep_dense);
+  loading.options = part.quantized(std::move(loading.options), loading.asked().memory);
   return loading;
 }
 
@@ -45,9 +40,9 @@ Loading loading_of(const Part& part, Loading loading) {
 
 BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
                           int ranks_on_device) {
-  const auto run = blocks_of_rank(mesh, block_parameters(family),
-                                  [&] { return free_memory(device, ranks_on_device); });
-  return {.begin = run.begin, .count = run.count};
+  const auto range = blocks_of_rank(mesh, block_parameters(family),
+                                    [&] { return free_memory(device, ranks_on_device); });
+  return {.begin = range.begin, .count = range.count};
 }
 
 Denoisers::Denoisers(const Loading& loading)
@@ -56,12 +51,12 @@ Denoisers::Denoisers(const Loading& loading)
       controls_(load_controls(loading)) {
   const auto sharers =
       sharers_of(loading.deployment.devices, std::size_t(loading.mesh.world.rank()));
-  const auto run = blocks_of_rank(*family_, loading.mesh, loading.device(), sharers);
+  const auto range = blocks_of_rank(*family_, loading.mesh, loading.device(), sharers);
   const auto of_denoisers = loading_of_denoisers(loading);
   for (const auto* const part : family_->denoisers())
     list_.push_back({.part = *part,
                      .denoiser = std::make_unique<const Denoiser>(loading_of(*part, of_denoisers),
-                                                                  *part, run, controls_)});
+                                                                  *part, range, controls_)});
   loading.offloaded->finish();
 }
 

@@ -1,5 +1,5 @@
-// All that denoises, loaded on this rank: a model's denoisers, each for the noise levels and the
-// branches of guidance that it serves, and its ControlNets.
+// A model's denoisers on this rank, each for the noise levels and the branches of guidance that it
+// serves, and its ControlNets.
 #pragma once
 
 #include "pipeline/loaded/denoiser.h"

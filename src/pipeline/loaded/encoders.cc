@@ -14,9 +14,7 @@ std::unique_ptr<const TextEncoders> load_text(const Loading& loading, const Warn
   if (loading.mesh.world.rank() >= load.tensor_parallel.size()) return {};
   load.paging = loading.offloaded->text();  // the encoders share their slots
   const auto weights = [&](const Part& part) {
-    auto own = load;
-    own.quantize = part.form(loading.asked().memory);
-    return loading.weights->of(part, own);
+    return loading.weights->of(part, part.quantized(load, loading.asked().memory));
   };
   return loading.family().load_text(loading.deployment.files->folder, loading.device(), weights,
                                     warn);

@@ -25,7 +25,7 @@ class KeptReferences {
   // Collective over the ranks that work on the same pictures. Every rank of a branch computes the
   // same: references do not depend on text.
   void keep(const DenoiserInput& references);
-  // Those of the branches of a step, each for itself. Collective as keep().
+  // Keeps the prefix of each branch of a step separately. Collective as keep().
   void keep_prefixes(const std::vector<DenoiserInput>& branches);
   void forget();
 

@@ -37,7 +37,7 @@ Budget least_budget(const PipelineOptions& options, const Host& host) {
 }
 
 void check_products(const PipelineOptions& options, const Host& host) {
-  if (!multiplies_codes(options.memory)) return;
+  if (!asks_int8_products(options.memory)) return;
   const auto gpus = host.gpus();
   for (const auto& device : names_on_host(options, gpus.size(), host.launch))
     if (const auto gpu = gpu_named(device, gpus))
@@ -46,7 +46,7 @@ void check_products(const PipelineOptions& options, const Host& host) {
 
 }  // namespace
 
-bool multiplies_codes(const Memory& memory) {
+bool asks_int8_products(const Memory& memory) {
   return memory.quantize == Quantize::kInt8Dynamic ||
          memory.quantize_text == Quantize::kInt8Dynamic;
 }

@@ -23,7 +23,7 @@ MemoryByDevice memory_by_device(const PipelineOptions& options, const StatedMemo
                                 const Host& host);
 
 // Whether tokens are quantized too, so that codes multiply codes; and why a device cannot.
-bool multiplies_codes(const Memory& memory);
+bool asks_int8_products(const Memory& memory);
 std::string no_products_of_codes(const std::string& device, const std::string& kind);
 
 // The preset of that name or, for "auto", the device's; null for "none" and "".

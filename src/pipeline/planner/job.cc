@@ -153,7 +153,8 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_gri
     return tokens_of(job, ring * grid.ulysses, (ring + 1) * grid.ulysses, ranks);
   };
   const bool keeps_prefix = job.keeps_prefix();
-  const bool keeps_references = keeps_prefix || job.pictures.seen == PicturesTaken::Seen::kOnce;
+  const bool keeps_references =
+      keeps_prefix || job.pictures.reference_use == PicturesTaken::ReferenceUse::kOnce;
   const auto computed = [&](TokenCounts counts) {
     if (keeps_references) counts.references = 0;
     if (keeps_prefix) counts.text = 0;

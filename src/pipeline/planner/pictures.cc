@@ -27,14 +27,14 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
   };
   const bool see_pixels = taken.nets_follow == PicturesTaken::NetsFollow::kPixels;
   if (in.init || (!in.controls.empty() && !see_pixels)) encode(size);
-  for (const auto& looked_at : sizes_looked_at(in, taken, size)) {
+  for (const auto& looked_at : reference_sizes(in, taken, size)) {
     encode(looked_at);
     planned.references.push_back(family.num_tokens(looked_at));
   }
   if (!in.references.empty()) planned.tokens_behind_prompt = taken.tokens_behind_prompt;
   planned.cache = in.reference_cache;
-  planned.seen = taken.seen_with(planned.cache);
-  if (planned.seen == PicturesTaken::Seen::kOnce && !planned.references.empty())
+  planned.reference_use = taken.use_with(planned.cache);
+  if (planned.reference_use == PicturesTaken::ReferenceUse::kOnce && !planned.references.empty())
     planned.references = {planned.reference_tokens()};
   return planned;
 }

@@ -10,7 +10,7 @@ struct PlannedPictures {
   // Tokens of each picture that the model looks at; ranks split each run separately. References
   // seen once form one run.
   std::vector<std::int64_t> references = {};
-  PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
+  PicturesTaken::ReferenceUse reference_use = PicturesTaken::ReferenceUse::kInEveryStep;
   ReferenceCache cache = ReferenceCache::kAuto;
   std::int64_t tokens_behind_prompt = 0;
 

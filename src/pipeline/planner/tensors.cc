@@ -41,27 +41,26 @@ PlannedTensor::Shared shared_by(const Sharding* sharding, const SurveyedTensor& 
 
 using Kind = PlannedTensor::Kind;
 
-Kind kind_of_numbers(const SurveyedTensor& asked, const std::vector<std::string>& keep_dense) {
-  const bool is_dense = asked.is_matrix() && !matches_any(keep_dense, asked.layer);
-  return is_dense ? Kind::kDense : Kind::kNumbers;
+Kind kind_of_numbers(const SurveyedTensor& asked) {
+  return asked.is_quantizable() ? Kind::kDense : Kind::kNumbers;
 }
 
-Kind kind_of(const SurveyedTensor& asked, const std::vector<std::string>& keep_dense) {
+Kind kind_of(const SurveyedTensor& asked) {
   const bool has_codes = asked.plan.take == TensorPlan::Take::kCodes || is_rotated(asked.plan);
-  return has_codes ? Kind::kCodes : kind_of_numbers(asked, keep_dense);
+  return has_codes ? Kind::kCodes : kind_of_numbers(asked);
 }
 
 // A weight that an adapter is fused into is kept as numbers; our own codes refuse it.
-void add_changes(const SurveyedTensor& asked, const AdapterChanges& changes,
-                 const SurveyOptions& options, PlannedTensor& t) {
+void add_changes(const SurveyedTensor& asked, const AdapterChanges& changes, AdapterMode mode,
+                 PlannedTensor& t) {
   if (changes.is_empty()) return;
-  t.adapters = changes.place(options.adapters);
+  t.adapters = changes.place(mode);
   if (t.adapters != AdapterPlace::kNumbers) {
     t.low_rank_rank = changes.rank();
     return;
   }
   if (t.kind == Kind::kCodes && !t.is_rotated) return;
-  if (t.is_rotated) t.kind = kind_of_numbers(asked, options.keep_dense);
+  if (t.is_rotated) t.kind = kind_of_numbers(asked);
   t.kept = kept_tensors(Quantize::kNone, t.dtype);
   t.is_packed = t.is_rotated = false;
 }
@@ -89,7 +88,7 @@ std::int64_t unpaged_parts(const SurveyedTensor& asked) {
 
 PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& described,
                     const PartAdapters& adapters, const ShardingTable& shardings,
-                    const SurveyOptions& options) {
+                    AdapterMode mode) {
   PartTensors part{.tensors = {}, .lists = numbers_of_blocks(asked, described.lists)};
   Leaves leaves;
   std::int64_t last = -1;
@@ -108,7 +107,7 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
          .rows = rows,
          .columns = c10::multiply_integers(a.shape) / std::max<std::int64_t>(1, rows),
          .dtype = a.dtype,
-         .kind = kind_of(a, options.keep_dense),
+         .kind = kind_of(a),
          .kept = kept_tensors(a.plan),
          .is_packed = is_packed(a.plan),
          .is_rotated = is_rotated(a.plan),
@@ -122,7 +121,7 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
          .is_in_block = a.is_in_block,
          .use = a.use,
          .sharding = sharding ? std::optional(*sharding) : std::nullopt});
-    add_changes(a, adapters.changes_of(a), options, part.tensors.back());
+    add_changes(a, adapters.changes_of(a), mode, part.tensors.back());
   }
   return part;
 }
@@ -130,7 +129,8 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
 std::vector<SurveyedTensor> asked_by(const Part& part, const SurveyOptions& o,
                                      const ModelFiles* files) {
   std::vector<SurveyedTensor> asked;
-  const LoadOptions load{.dtype = o.dtype, .packed = o.packed};
+  const LoadOptions load{
+      .dtype = o.dtype, .keep_dense = part.dense_layers(o.keep_dense), .packed = o.packed};
   // A part that lies nowhere yet counts as its configuration says.
   if (!files || !files->has_weights(part.folder)) {
     part.make(Weights::synthetic(load).surveyed(asked));
@@ -148,12 +148,10 @@ std::vector<Share> column_runs(const PlannedTensor& t, const Shares& ranks, int 
 
 PartTensors survey_part(const Family& family, const Part& part, const SurveyOptions& o,
                         const ModelFiles* files) {
-  auto own = o;
-  own.keep_dense = part.dense_layers(o.keep_dense);
   const auto adapters =
       adapters_of_part(family, part, files ? files->adapters : std::vector<AppliedAdapter>());
   return planned(asked_by(part, o, files), part, adapters,
-                 part.sharding ? part.sharding(o.modulation) : ShardingTable(), own);
+                 part.sharding ? part.sharding(o.modulation) : ShardingTable(), o.adapters);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ struct PlannedTensor {
 
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
   // Stored neither as numbers nor in our codes.
-  bool is_kept_coded() const { return kind != Kind::kCodes && kept.front().dtype == at::kByte; }
+  bool is_kept_packed() const { return kind != Kind::kCodes && kept.front().dtype == at::kByte; }
 };
 
 struct PartTensors {

@@ -74,18 +74,13 @@ class Runs {
 };
 
 // The branches of a step for each of the model's ranges of noise levels.
-std::vector<std::vector<DenoiserInput>> branches_of(const Bench& bench, const Denoisers& denoisers,
+std::vector<std::vector<DenoiserInput>> timed_steps(const Bench& bench, const Denoisers& denoisers,
                                                     at::Device device) {
-  const auto& family = *bench.probe.family;
-  const int count = std::max(bench.deployment.degrees().cfg, branches_of(family));
+  const int num_branches = num_branches_of(bench.deployment);
   std::vector<std::vector<DenoiserInput>> steps;
-  for (auto step : steps_of(family)) {
-    auto& branches = steps.emplace_back();
-    for (step.branch = 0; step.branch < count; ++step.branch) {
-      branches.push_back(inputs_of(bench.probe, 0, device, {.timestep = step.timestep}));
-      branches.back().step = step;
-    }
-    modulate_controls(branches, denoisers.controls());
+  for (const auto& step : steps_of(*bench.probe.family)) {
+    steps.push_back(branches_of(bench.probe, 0, device, step, num_branches));
+    modulate_controls(steps.back(), denoisers.controls());
   }
   return steps;
 }
@@ -107,7 +102,7 @@ void prepare(const Bench& bench, const Denoisers& denoisers,
 void evaluate(const Bench& bench, const Mesh& mesh, const Denoisers& denoisers, at::Device device,
               BenchResult& mine) {
   const KeepFreedMemory keep;
-  const auto steps = branches_of(bench, denoisers, device);
+  const auto steps = timed_steps(bench, denoisers, device);
   std::optional<OncePerPicture> once;
   prepare(bench, denoisers, steps, device, once, mine);
   const int warm_ups = bench.options.warm_ups;
@@ -140,7 +135,7 @@ void bench_rank(Bench& bench, const Group& world) {
   const auto denoisers = denoisers_of(mesh, bench.deployment);
   world.await();
   mine.load_seconds = begin.seconds_until(Moment(at::kCPU));
-  if (bench.probe.are_seen_once())
+  if (bench.probe.keeps_references())
     denoisers->keep_references(
         bench.probe.family->references_alone(references_of(bench.probe, 0, device)));
   meter.enter(Phase::kDenoise);

@@ -59,9 +59,9 @@ Probe probe_of(const ProbeOptions& o, const Deployment& d) {
               .size = drawn_size(request, limits),
               .text_tokens = *request.max_sequence_length,
               .dtype = d.dtype};
-  probe.references = sizes_looked_at(o.pictures, taken, probe.size);
+  probe.references = reference_sizes(o.pictures, taken, probe.size);
   if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
-  probe.seen = taken.seen_with(o.pictures.reference_cache);
+  probe.reference_use = taken.use_with(o.pictures.reference_cache);
   if (d.family->keeps_prefix(o.pictures.reference_cache)) probe.prefix = Prefix::kKept;
   probe.request = request;
   return probe;
@@ -98,11 +98,11 @@ std::vector<StepInfo> steps_of(const Family& family) {
   return steps;
 }
 
-int branches_of(const Family& family) {
-  const auto denoisers = family.denoisers();
+int num_branches_of(const Deployment& deployment) {
+  const auto denoisers = deployment.family->denoisers();
   const bool serve_all = std::ranges::all_of(
       denoisers, [](const Part* part) { return part->serves.branches == Served::BranchSet::kAll; });
-  return serve_all ? 1 : 2;
+  return std::max(deployment.degrees().cfg, serve_all ? 1 : 2);
 }
 
 DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device,
@@ -118,7 +118,7 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device,
   auto in =
       p.family->begin(condition, p.size, kGuidance, at::TensorOptions(p.dtype).device(device));
   if (shape.extra_width > 0) in.extra_BLC = normal({1, latents.size(1), shape.extra_width});
-  if (!p.are_seen_once()) in.references = references_of(p, seed, device);
+  if (!p.keeps_references()) in.references = references_of(p, seed, device);
   const auto& taken = p.family->description().limits.pictures;
   for (const int modes : taken.controlnet_modes) {
     const int net = int(in.controls.size());
@@ -132,6 +132,14 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device,
   p.family->set_step(in, latents, step.timestep);
   in.step = step;
   return in;
+}
+
+std::vector<DenoiserInput> branches_of(const Probe& probe, std::uint64_t seed, at::Device device,
+                                       StepInfo step, int num_branches) {
+  std::vector<DenoiserInput> branches;
+  for (step.branch = 0; step.branch < num_branches; ++step.branch)
+    branches.push_back(inputs_of(probe, seed, device, step));
+  return branches;
 }
 
 std::unique_ptr<const Denoisers> denoisers_of(const Mesh& mesh, const Deployment& deployment,

@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// What is evaluated.
+// Size, text and pictures to evaluate the denoisers for.
 struct ProbeOptions {
   int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
   std::optional<int> layers = {};                      // as in a Request
@@ -20,11 +20,13 @@ struct Probe {
   int text_tokens;
   at::ScalarType dtype;                      // to compute in
   std::vector<PictureSize> references = {};  // seen by the model
-  PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
+  PicturesTaken::ReferenceUse reference_use = PicturesTaken::ReferenceUse::kInEveryStep;
   Prefix prefix = Prefix::kInEveryStep;
   Request request = {};  // that is probed
 
-  bool are_seen_once() const { return seen == PicturesTaken::Seen::kOnce && !references.empty(); }
+  bool keeps_references() const {
+    return reference_use == PicturesTaken::ReferenceUse::kOnce && !references.empty();
+  }
   std::int64_t tokens() const;  // pads and references included
 };
 
@@ -33,13 +35,17 @@ Probe probe_of(const ProbeOptions& options, const Deployment& deployment);
 
 // A step for each range of noise levels that denoisers of the family serve, in the middle of it.
 std::vector<StepInfo> steps_of(const Family& family);
-// How many branches the denoisers need to evaluate all of them: 2 if some serve one branch only.
-int branches_of(const Family& family);
+// How many branches are evaluated: those that the layout shares out, and 2 if some denoisers serve
+// one branch only.
+int num_branches_of(const Deployment& deployment);
 
 // Normal values, the same on every rank, for batch 1. Each ControlNet has a picture to follow;
-// references seen once are left out. Branches of guidance differ in their text.
+// without references that are cached. Branches of guidance differ in their text.
 DenoiserInput inputs_of(const Probe& probe, std::uint64_t seed, at::Device device,
                         const StepInfo& step = {.timestep = 500});
+// The inputs of so many branches of a step.
+std::vector<DenoiserInput> branches_of(const Probe& probe, std::uint64_t seed, at::Device device,
+                                       StepInfo step, int num_branches);
 std::vector<Tokens> references_of(const Probe& probe, std::uint64_t seed, at::Device device);
 
 // The denoisers under the layout of `mesh`, kept as the deployment says. Collective over its world.

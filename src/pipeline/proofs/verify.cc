@@ -84,18 +84,16 @@ struct Proof {
 };
 
 // Branches of a step of one picture, as generate_pictures() has them.
-std::vector<DenoiserInput> branches_of(const Proof& proof, int picture, StepInfo step,
-                                       const Denoisers& denoisers, at::Device device,
-                                       Trace& trace) {
+std::vector<DenoiserInput> watched_branches(const Proof& proof, int picture, const StepInfo& step,
+                                            const Denoisers& denoisers, at::Device device,
+                                            Trace& trace) {
   const auto seed = proof.options.seed + kPictureSeeds * std::uint64_t(picture);
-  std::vector<DenoiserInput> branches;
-  for (step.branch = 0; step.branch < proof.num_branches; ++step.branch) {
-    auto& in = branches.emplace_back(inputs_of(proof.probe, seed, device, step));
-    in.watch = [&trace, item = item_of(denoisers, picture, step)](const std::string& where,
-                                                                  const Tensor& x) {
+  auto branches = branches_of(proof.probe, seed, device, step, proof.num_branches);
+  for (auto& in : branches)
+    in.watch = [&trace, item = item_of(denoisers, picture, in.step)](const std::string& where,
+                                                                     const Tensor& x) {
       trace.add(item.place_name(where), x);
     };
-  }
   trace.image_runs = {branches.front().noise.x_BLC.size(1)};
   for (const auto& reference : branches.front().references)
     trace.image_runs.push_back(reference.x_BLC.size(1));
@@ -108,7 +106,7 @@ std::vector<Tensor> predict_picture(const Proof& proof, int picture, const Denoi
                                     at::Device device, Trace& trace) {
   std::vector<std::vector<DenoiserInput>> steps;
   for (const auto& step : proof.steps)
-    steps.push_back(branches_of(proof, picture, step, denoisers, device, trace));
+    steps.push_back(watched_branches(proof, picture, step, denoisers, device, trace));
   const OncePerPicture once(denoisers, steps, proof.probe.prefix);
   std::vector<Tensor> velocities;
   for (const auto& step : steps)
@@ -124,7 +122,7 @@ Trace trace_of(const Proof& proof, const Mesh& mesh, const Deployment& deploymen
   const auto denoisers = denoisers_of(mesh, deployment, with_watch(std::move(interposed)));
   mesh.world.await();  // ranks load for unequal times
   const auto& probe = proof.probe;
-  if (probe.are_seen_once())
+  if (probe.keeps_references())
     denoisers->keep_references(
         probe.family->references_alone(references_of(probe, proof.options.seed, device)));
   Trace trace;
@@ -264,7 +262,7 @@ Verdict verify(Deployment deployment, const VerifyOptions& options) {
   const Proof proof{.options = options,
                     .probe = probe_of(options.probe, deployment),
                     .num_pictures = fewest_pictures(degrees),
-                    .num_branches = std::max(degrees.cfg, branches_of(family)),
+                    .num_branches = num_branches_of(deployment),
                     .steps = steps_of(family)};
   const auto& probe = proof.probe;
   const bool is_paged = needs_pages(options, deployment, probe);

@@ -184,7 +184,8 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
 }
 
 bool may_cache_references(const RequestLimits& limits) {
-  return limits.may_keep_prefix || limits.pictures.references_seen == PicturesTaken::Seen::kOnce;
+  return limits.may_keep_prefix ||
+         limits.pictures.reference_use == PicturesTaken::ReferenceUse::kOnce;
 }
 
 void warn_of_unused(const PicturesIn& in, const RequestLimits& limits, const Warn& warn) {
@@ -259,7 +260,7 @@ bool init_is_reference(int references, const PicturesTaken& taken) {
          (taken.init_as == InitAs::kReferenceAlone && references == 0);
 }
 
-std::vector<PictureSize> sizes_looked_at(const PicturesIn& in, const PicturesTaken& taken,
+std::vector<PictureSize> reference_sizes(const PicturesIn& in, const PicturesTaken& taken,
                                          PictureSize size) {
   std::vector<PictureSize> sizes;
   if (in.init && init_is_reference(int(in.references.size()), taken)) sizes.push_back(size);

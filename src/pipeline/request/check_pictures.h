@@ -46,7 +46,7 @@ bool init_is_reference(int references, const PicturesTaken& taken);
 
 // Sizes of the pictures that the model sees as tokens beside the noise's, in order, when `size` is
 // drawn: an initial picture that is the first reference, then the references.
-std::vector<PictureSize> sizes_looked_at(const PicturesIn& pictures, const PicturesTaken& taken,
+std::vector<PictureSize> reference_sizes(const PicturesIn& pictures, const PicturesTaken& taken,
                                          PictureSize size);
 
 // The first of `steps` that runs at a strength of 0 to 1. Throws InputError if none does.

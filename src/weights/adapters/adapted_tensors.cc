@@ -54,9 +54,9 @@ std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& re
 // where the changes are products.
 std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& request,
                                                        const AdapterChanges& changes) {
-  const auto form = request.is_matrix() ? request.numbers : Quantize::kNone;
+  const auto form = request.form_of_numbers();
   auto base = request;
-  base.numbers = Quantize::kNone;
+  base.stays_dense = true;
   if (changes.place(mode_) == AdapterPlace::kNumbers)
     base.packed = PackedWeights::kWidened;
   else if (form != Quantize::kNone)

@@ -337,9 +337,9 @@ bool AdapterChanges::are_products() const {
 }
 
 AdapterPlace AdapterChanges::place(AdapterMode mode) const {
-  if (mode == AdapterMode::kUnmerged) return AdapterPlace::kBeside;
+  if (mode == AdapterMode::kUnmerged) return AdapterPlace::kUnmerged;
   const bool may_stay_beside = mode == AdapterMode::kAuto && are_products();
-  return may_stay_beside ? AdapterPlace::kBesideCodes : AdapterPlace::kNumbers;
+  return may_stay_beside ? AdapterPlace::kUnmergedFromStored : AdapterPlace::kNumbers;
 }
 
 bool AdapterChanges::need_all_columns() const {

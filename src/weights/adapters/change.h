@@ -32,9 +32,9 @@ struct Change {
 
 // Where the changes of a matrix go; the changes of vectors are always fused.
 enum class AdapterPlace {
-  kNumbers,      // into the weight, which is widened for it
-  kBesideCodes,  // into a weight of numbers, beside one that is kept as it is stored
-  kBeside,       // beside the weight, whatever it is kept as
+  kNumbers,             // into the weight, which is widened for it
+  kUnmergedFromStored,  // into a weight of numbers, beside one that is kept as it is stored
+  kUnmerged,            // beside the weight, whatever it is kept as
 };
 
 // All changes one adapter makes to one of our tensors.

@@ -30,8 +30,8 @@ class UnmergedAdapters {
   // sets of adapters are kept. `warn` hears of tensors that the part lacks.
   void switch_to(const std::vector<AppliedAdapter>& adapters,
                  const std::function<void(const std::string&)>& warn = {});
-  // Does what of switch_to() may fail, but leaves the current adapters in place: a model's parts
-  // all prepare before the first one switches.
+  // Runs the part of switch_to() that can fail, but leaves the current adapters in place: a model's
+  // parts all prepare before the first one switches.
   void prepare(const std::vector<AppliedAdapter>& adapters,
                const std::function<void(const std::string&)>& warn = {});
 

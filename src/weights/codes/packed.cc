@@ -64,7 +64,7 @@ Tensor rotated_numbers(const Matrix& matrix) {
 
 }  // namespace
 
-bool can_stay_coded(const StoredRows& from) {
+bool can_stay_as_stored(const StoredRows& from) {
   const auto& first = *from.tensors.front();
   return can_stay_packed(from) ||
          std::all_of(from.tensors.begin(), from.tensors.end(),

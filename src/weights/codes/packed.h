@@ -9,7 +9,7 @@ namespace braid {
 
 // Whether a matrix of these rows may be kept as stored: all have one coding and at most one scale
 // per row, or are packed with nothing that belongs to the columns of one tensor alone.
-bool can_stay_coded(const StoredRows& from);
+bool can_stay_as_stored(const StoredRows& from);
 // The same of int8 codes whose neighbours were rotated together, as many in all of them.
 bool can_stay_rotated(const StoredRows& from);
 

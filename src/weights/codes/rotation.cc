@@ -23,6 +23,8 @@ Quantize form_of_rotated(Quantize asked) {
   return are_numbers ? Quantize::kInt8 : Quantize::kInt8Dynamic;
 }
 
-bool multiplies_rotated(Quantize asked) { return form_of_rotated(asked) == Quantize::kInt8Dynamic; }
+bool keeps_rotated_codes(Quantize asked) {
+  return form_of_rotated(asked) == Quantize::kInt8Dynamic;
+}
 
 }  // namespace braid

@@ -20,6 +20,6 @@ Tensor rotated(const Tensor& numbers_RC, std::int64_t together);
 Quantize form_of_rotated(Quantize asked);
 
 // Whether these codes then multiply tokens in 8 bits, where the device can.
-bool multiplies_rotated(Quantize asked);
+bool keeps_rotated_codes(Quantize asked);
 
 }  // namespace braid

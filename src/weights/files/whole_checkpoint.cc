@@ -35,7 +35,9 @@ bool has_at(const std::string& name, std::size_t at, std::string_view what) {
 }
 
 // "text_encoders.NAME.transformer.", or "text_encoders.NAME." without such a level.
-std::string prefix_of_text(const std::string& name, std::size_t root_length, bool is_named) {
+enum class EncoderName { kGiven, kOptional };
+std::string prefix_of_text(const std::string& name, std::size_t root_length, EncoderName encoder) {
+  const bool is_named = encoder == EncoderName::kGiven;
   auto end = is_named ? after_segment(name, root_length) : root_length;
   if (!is_named && !has_at(name, end, kWrapper) && has_at(name, after_segment(name, end), kWrapper))
     end = after_segment(name, end);
@@ -45,9 +47,11 @@ std::string prefix_of_text(const std::string& name, std::size_t root_length, boo
 
 void add_part(const std::string& name, std::set<std::string>& prefixes) {
   for (const std::string_view root : kNamedTexts)
-    if (name.starts_with(root)) prefixes.insert(prefix_of_text(name, root.size(), true));
+    if (name.starts_with(root))
+      prefixes.insert(prefix_of_text(name, root.size(), EncoderName::kGiven));
   for (const std::string_view root : kTexts)
-    if (name.starts_with(root)) prefixes.insert(prefix_of_text(name, root.size(), false));
+    if (name.starts_with(root))
+      prefixes.insert(prefix_of_text(name, root.size(), EncoderName::kOptional));
   for (const char* const prefix : kAutoencoders)
     if (name.starts_with(prefix)) prefixes.insert(prefix);
 }

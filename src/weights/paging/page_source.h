@@ -1,4 +1,4 @@
-// The contents of a page to be, before it is known whether they must be built.
+// How to build the contents of a page, if they are not on disk yet.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -26,12 +26,14 @@ struct TensorRequest {
   std::string leaf = {};  // the page it is in where layers have pages of their own; empty: in none
   bool is_in_block = false;  // whether it is in a page where blocks have pages of their own
   Shard shard = {};
-  // The form for stored numbers of a matrix, and for its stored 8-bit codes.
-  Quantize numbers = Quantize::kNone, codes = Quantize::kNone;
+  Quantize quantize = Quantize::kNone;  // the form asked for
+  bool stays_dense = false;             // of a layer whose numbers are not quantized
   PackedWeights packed = PackedWeights::kWidened;
 
   std::string path() const { return layer.empty() ? name : layer + "." + name; }
   bool is_matrix() const { return kind == Kind::kMatrix; }
+  bool is_quantizable() const { return is_matrix() && !stays_dense; }
+  Quantize form_of_numbers() const { return is_quantizable() ? quantize : Quantize::kNone; }
 };
 
 }  // namespace braid

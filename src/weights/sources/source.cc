@@ -12,7 +12,7 @@ class SyntheticTensors : public TensorSource {
                       .shape = request.shape,
                       .shard = request.shard,
                       .dtype = request.dtype,
-                      .form = request.is_matrix() ? request.numbers : Quantize::kNone};
+                      .form = request.form_of_numbers()};
   }
 
  private:

@@ -39,16 +39,17 @@ bool may_stay_there(const StoredRows& from) {
 
 // Whether codes of float8 are as Braid quantizes. Every share is kept as stored, or none is.
 bool are_float8_codes(const StoredRows& from) {
-  return from.tensors.front()->entry.type == ElementType::kFloat8E4M3 && can_stay_coded(from) &&
+  return from.tensors.front()->entry.type == ElementType::kFloat8E4M3 && can_stay_as_stored(from) &&
          std::any_of(from.tensors.begin(), from.tensors.end(),
                      [](const auto& stored) { return stored->scales != nullptr; });
 }
 
 // Whether a matrix stays in the form of its file.
 bool stays_as_stored(const TensorRequest& request, const StoredRows& from) {
-  if (request.numbers == Quantize::kFloat8) return are_float8_codes(from);
-  return request.numbers == Quantize::kNone && request.packed == PackedWeights::kKept &&
-         can_stay_coded(from);
+  const auto form = request.form_of_numbers();
+  if (form == Quantize::kFloat8) return are_float8_codes(from);
+  return form == Quantize::kNone && request.packed == PackedWeights::kKept &&
+         can_stay_as_stored(from);
 }
 
 bool stays_rotated(const TensorRequest& request, const StoredRows& from) {
@@ -116,12 +117,12 @@ std::optional<TensorPlan> StoredTensors::find(const TensorRequest& request) {
   if (has_codes) {
     plan.take = TensorPlan::Take::kCodes;
     plan.scales = take_scales(request);
-    plan.form = form_of_codes(form_of_scales(*plan.scales.tensors.front()), request.codes);
+    plan.form = form_of_codes(form_of_scales(*plan.scales.tensors.front()), request.quantize);
   } else if (request.is_matrix() && stays_rotated(request, from)) {
     plan.take = TensorPlan::Take::kStored;
-    plan.form = form_of_rotated(request.codes);
+    plan.form = form_of_rotated(request.quantize);
   } else if (request.is_matrix()) {
-    plan.form = request.numbers;
+    plan.form = request.form_of_numbers();
     if (stays_as_stored(request, from)) plan.take = TensorPlan::Take::kStored;
   } else if (request.kind == TensorRequest::Kind::kTable && may_stay_there(from)) {
     plan.dtype = from.tensors.front()->dtype();

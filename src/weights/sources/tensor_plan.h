@@ -1,6 +1,6 @@
-// What becomes of a tensor that a model asks for, as data: rows and columns of what is stored or
-// drawn, the form they get, and what adapters change. Visitors say which tensors that makes, what
-// their bytes depend on, and make them. Kept until it is needed, or known not to be.
+// The plan for one requested tensor, as data: rows and columns of what is stored or drawn, the form
+// they get, and what adapters change. Visitors say which tensors that makes, what their bytes
+// depend on, and make them.
 #pragma once
 
 #include <variant>

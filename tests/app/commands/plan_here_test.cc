@@ -20,7 +20,7 @@ PipelineOptions demo() {
   return options;
 }
 
-TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
+TEST(PlanHere, CountsOnTheFilesThatGenerateMakes) {
   const auto deployment = deploy(demo());
   Budget budget{.device = 2'000'000'000};
   EXPECT_THAT(plan_here(deployment, budget).sentence,

@@ -164,7 +164,7 @@ TEST_P(GpuKernels, CodesInPassingAreThoseOfTheNumbers) {
   const auto m = modulation(GetParam().batch);
   const auto expect_codes = [](const ops::LayerInput& got, const Tensor& numbers) {
     const auto want = quantize_rows(numbers.flatten(0, 1).cpu(), Quantize::kFloat8);
-    ASSERT_TRUE(got.is_coded());
+    ASSERT_TRUE(got.is_quantized());
     EXPECT_EQ(got.x.sizes(), numbers.sizes());
     EXPECT_TRUE(at::equal(got.scales_M1.cpu(), want.scales_N1));
     EXPECT_TRUE(at::equal(got.x.cpu().flatten(0, 1), want.values_NC));

@@ -198,7 +198,7 @@ TEST_F(MeasuredShares, OfProcessesAreSettledWhenTheyHaveMet) {
   EXPECT_EQ(d.degrees(), Degrees{.tp = 2});
   ASSERT_TRUE(d.until_met && d.memory_plan);
   const auto alike = d.memory_plan->device_peak;
-  settle_shares(d, {600 * kTera, 225 * kTera});
+  settle_shares_by_speed(d, {600 * kTera, 225 * kTera});
   EXPECT_FALSE(d.until_met);
   EXPECT_EQ(d.degrees(), (Degrees{.tp = 2, .shares = {.tp = {8, 3}}}));
   EXPECT_EQ(d.options.layout.shares, (AxisShares{.tp = {8, 3}}));

@@ -169,7 +169,7 @@ DenoiserInput begun_on_host(const PlanJob& job) {
       job.family->begin(condition, job.size(), /*guidance=*/3.5, at::TensorOptions(job.dtype));
   const auto tokens = job.family->num_tokens(job.size());
   if (shape.extra_width > 0) in.extra_BLC = on_host({batch, tokens, shape.extra_width}, job.dtype);
-  if (job.pictures.seen == PicturesTaken::Seen::kInEveryStep)
+  if (job.pictures.reference_use == PicturesTaken::ReferenceUse::kInEveryStep)
     in.references = references_of(job, batch, in.noise.ids_LA.size(1));
   job.family->arrange(in);
   return in;
@@ -194,7 +194,7 @@ DenoiseJob begun_job(const PlanJob& job, const Mesh& mesh) {
 }
 
 void see_references_once(const PlanJob& job, const Denoisers& denoisers) {
-  const bool is_once = job.pictures.seen == PicturesTaken::Seen::kOnce;
+  const bool is_once = job.pictures.reference_use == PicturesTaken::ReferenceUse::kOnce;
   if (!is_once || job.pictures.references.empty()) return;
   const auto axes = begun_on_host(job).noise.ids_LA.size(1);
   auto alone = job.family->references_alone(references_of(job, 1, axes));

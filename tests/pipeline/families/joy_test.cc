@@ -63,7 +63,7 @@ TEST(JoyText, LooksAtThePicturesOfARequestOnce) {
   const auto text = family->load_text(files.folder, at::kCPU, weights_of, {});
   const auto picture = at::linspace(-1, 1, 3 * 256 * 320).view({1, 3, 256, 320}).clone();
   Prompt prompt{.text = "a star", .second = {}, .pictures_13HW = {picture}};
-  const auto encoded = [&] { return text->encode(prompt, kMostTextTokens, {}).text_BTC; };
+  const auto encoded = [&] { return text->encode(prompt, kLongestTextTokens, {}).text_BTC; };
   const auto alone = encoded();
   prompt.seen = std::make_shared<std::any>();
   EXPECT_TRUE(at::equal(encoded(), alone));
@@ -90,10 +90,11 @@ TEST(JoyText, WarnsOfAsManyTokensAsCountersPromise) {
   for (int i = 0; i < 5; ++i) prompt.text += " on a red circle";
   std::vector<std::string> warnings;
   (void)family->load_text(files.folder, at::kCPU, weights_of, {})
-      ->encode(prompt, kMostTextTokens, [&](const std::string& one) { warnings.push_back(one); });
+      ->encode(prompt, kLongestTextTokens,
+               [&](const std::string& one) { warnings.push_back(one); });
   EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("longer than the 16 tokens that")));
   const PromptCounter counter(family->prompt_readers(), files.folder);
-  EXPECT_EQ(counter.count(prompt.text, "", kMostTextTokens).front().limit, 16);
+  EXPECT_EQ(counter.count(prompt.text, "", kLongestTextTokens).front().limit, 16);
 }
 
 // Merged by hand: W + scale * up * down, compared with the LoRA beside the weights.

@@ -243,13 +243,13 @@ TEST(PlannedPictures, HaveAnEncoder) {
 TEST(PlannedPictures, AreOfTheSizeThatTheModelSees) {
   const Pixels large{2048, 1024, std::vector<std::uint8_t>(2048 * 1024 * 3)};
   const auto klein = named_family("klein-9b-kv");
-  const auto seen = planned_pictures(*klein, {.references = {large, large}}, {64, 64});
-  EXPECT_EQ(seen.encoded_pixels, 1440 * 720);  // 1448 x 724, cut
-  EXPECT_EQ(seen.reference_tokens(), 2 * 90 * 45);
-  EXPECT_EQ(seen.seen, PicturesTaken::Seen::kOnce);
+  const auto planned = planned_pictures(*klein, {.references = {large, large}}, {64, 64});
+  EXPECT_EQ(planned.encoded_pixels, 1440 * 720);  // 1448 x 724, cut
+  EXPECT_EQ(planned.reference_tokens(), 2 * 90 * 45);
+  EXPECT_EQ(planned.reference_use, PicturesTaken::ReferenceUse::kOnce);
   const PicturesIn in_every_step{.references = {large}, .reference_cache = ReferenceCache::kOff};
-  EXPECT_EQ(planned_pictures(*klein, in_every_step, {64, 64}).seen,
-            PicturesTaken::Seen::kInEveryStep);
+  EXPECT_EQ(planned_pictures(*klein, in_every_step, {64, 64}).reference_use,
+            PicturesTaken::ReferenceUse::kInEveryStep);
   const auto flux = named_family("flux1-dev");
   const auto init = planned_pictures(*flux, {.init = large}, {512, 256});
   EXPECT_EQ(init.encoded_pixels, 512 * 256);
@@ -275,7 +275,7 @@ TEST(PlannedPictures, TakeTheirPartOfEveryStep) {
   const auto with_keys = ring_bytes();
   EXPECT_GT(every, 1.8 * alone);  // twice as many tokens
   EXPECT_GT(seconds({.ring = 2}), 1.8 * alone_in_ring);
-  job.pictures.seen = PicturesTaken::Seen::kOnce;
+  job.pictures.reference_use = PicturesTaken::ReferenceUse::kOnce;
   EXPECT_LT(seconds({}), every / 1.5);
   EXPECT_GT(seconds({}), alone);  // keys and values remain
   EXPECT_EQ(ring_bytes(), with_keys);
@@ -287,8 +287,9 @@ TEST(PlannedPictures, TakeTheirPartOfEveryStep) {
 TEST(PlannedPictures, AreKeptOnce) {
   auto job = named_job("klein-9b-kv");
   job.dtype = at::kBFloat16;
-  job.pictures = {
-      .encoded_pixels = 1024 * 1024, .references = {4096}, .seen = PicturesTaken::Seen::kOnce};
+  job.pictures = {.encoded_pixels = 1024 * 1024,
+                  .references = {4096},
+                  .reference_use = PicturesTaken::ReferenceUse::kOnce};
   job = surveyed(std::move(job));
   const auto kept = [&](const Degrees& grid, std::int64_t blocks) {
     return predict_bytes(job, grid, 0, {.first_block = 0, .num_blocks = blocks}).kept;
@@ -298,7 +299,7 @@ TEST(PlannedPictures, AreKeptOnce) {
   EXPECT_EQ(kept({.ring = 2, .ulysses = 4}, 32), 2'147'483'648 / 8);
   EXPECT_EQ(kept({.pp = 2}, 16), 2'147'483'648 / 2);
   const auto once = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
-  job.pictures.seen = PicturesTaken::Seen::kInEveryStep;
+  job.pictures.reference_use = PicturesTaken::ReferenceUse::kInEveryStep;
   const auto always = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
   EXPECT_EQ(always.kept, 0);
   EXPECT_GT(always.activations, once.activations);

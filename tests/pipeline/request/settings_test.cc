@@ -152,7 +152,7 @@ TEST(Settle, WarnsOfAReferenceCacheThatIsNone) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("the reference cache is off anyway")));
   EXPECT_EQ(completed(asked, s).pictures.reference_cache, ReferenceCache::kAuto);
   auto once = kLimits, kept = kLimits;
-  once.pictures.references_seen = PicturesTaken::Seen::kOnce;
+  once.pictures.reference_use = PicturesTaken::ReferenceUse::kOnce;
   kept.may_keep_prefix = true;
   warnings.clear();
   for (const auto& limits : {once, kept})

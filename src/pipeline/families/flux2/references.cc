@@ -31,17 +31,18 @@ PicturesTaken flux2_pictures(Flux2Kind kind, int multiple) {
   using Taken = PicturesTaken;
   const bool is_klein = kind == Flux2Kind::kKleinDistilled || kind == Flux2Kind::kKleinBase;
   const bool is_kept = kind == Flux2Kind::kKleinKept;
-  return {.init = is_klein ? Taken::Init::kWithMask : Taken::Init::kNever,
-          .init_as = Taken::InitAs::kReference,
-          .most_init_pixels = kMostPixels,
-          .strength_with_mask = kStrength,
-          .most_references = kMostReferences,
-          .fit_reference =
-              [=](const Pixels& picture) {
-                check_reference(picture);
-                return middle_of(with_at_most(picture, kMostPixels), multiple);
-              },
-          .references_seen = is_kept ? Taken::Seen::kOnce : Taken::Seen::kInEveryStep};
+  return {
+      .init = is_klein ? Taken::Init::kWithMask : Taken::Init::kNever,
+      .init_as = Taken::InitAs::kReference,
+      .most_init_pixels = kMostPixels,
+      .strength_with_mask = kStrength,
+      .most_references = kMostReferences,
+      .fit_reference =
+          [=](const Pixels& picture) {
+            check_reference(picture);
+            return middle_of(with_at_most(picture, kMostPixels), multiple);
+          },
+      .reference_use = is_kept ? Taken::ReferenceUse::kOnce : Taken::ReferenceUse::kInEveryStep};
 }
 
 // References are as clean as pictures at timestep 0.

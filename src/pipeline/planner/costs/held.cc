@@ -16,7 +16,7 @@ bool is_quantized(const PlannedTensor& t, Quantize form) {
 
 // Rotated codes multiply codes, whatever form the others have.
 bool is_widened(const PlannedTensor& t, Quantize form) {
-  return !t.is_rotated || !multiplies_rotated(form);
+  return !t.is_rotated || !keeps_rotated_codes(form);
 }
 
 // The tensor, or its codes and scales, each aligned as in a page.
@@ -30,10 +30,10 @@ std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize f
 // Bytes of unmerged LoRA factors next to this shard: A, scales, B.
 std::int64_t low_rank_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
   const bool stays_in_codes =
-      t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_coded() && !is_quantized(t, form));
-  const bool is_beside = t.adapters == AdapterPlace::kBeside ||
-                         (t.adapters == AdapterPlace::kBesideCodes && stays_in_codes);
-  if (!is_beside) return 0;
+      t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_packed() && !is_quantized(t, form));
+  const bool is_unmerged = t.adapters == AdapterPlace::kUnmerged ||
+                           (t.adapters == AdapterPlace::kUnmergedFromStored && stays_in_codes);
+  if (!is_unmerged) return 0;
   const auto rows = rows_of(t, share.tp, share.tp_rank),
              columns = columns_of(t, share.tp, share.tp_rank);
   return t.low_rank_rank * (columns + 1 + rows) * t.element_bytes();
@@ -118,7 +118,7 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
     if (is_quantized(t, form.quantize)) {
       if (is_widened(t, form.quantize)) pages.widened = std::max(pages.widened, in_numbers);
-    } else if (t.is_kept_coded()) {
+    } else if (t.is_kept_packed()) {
       pages.decoded = std::max(pages.decoded, in_numbers);
       pages.panel = std::max(pages.panel, panel_bytes(t, share));
     }

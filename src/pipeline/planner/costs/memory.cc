@@ -30,7 +30,7 @@ std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
 }
 
 // Whether products of codes are summed in a tensor of their own, as in ops/linear.cc.
-bool has_sums_of_codes(const PlanJob& job) { return multiplies_codes(job) && !job.is_on_host; }
+bool has_sums_of_codes(const PlanJob& job) { return runs_int8_products(job) && !job.is_on_host; }
 
 // Bytes per token after such a sum, in a block's widest layer: the residual stream, its norm and
 // the codes of that, the sums, and what they become, minus the keys and values counted separately.
@@ -120,8 +120,8 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
 
 // Counts what one denoiser keeps. References have batch 1; a prefix is that of each branch's
 // pictures.
-std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::int64_t branches,
-                             std::int64_t blocks) {
+std::int64_t reference_kv_bytes(const PlanJob& job, const StepShare& share, std::int64_t branches,
+                                std::int64_t blocks) {
   const auto kept = share.keys.all() - share.group.all();
   const auto sets = job.keeps_prefix() ? branches * job.batch_size : 1;
   return 2 * blocks * sets * share.attended.kept_kv() * job.shape().head_width * kept *
@@ -131,7 +131,7 @@ std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::in
 // The rotary tables of a denoiser's input, in float32.
 std::int64_t rope_bytes(const PlanJob& job) {
   auto counts = all_keys(job);
-  if (job.pictures.seen == PicturesTaken::Seen::kOnce) counts.references = 0;
+  if (job.pictures.reference_use == PicturesTaken::ReferenceUse::kOnce) counts.references = 0;
   const auto tokens = counts.text + counts.image + counts.references;
   return 2 * tokens * job.shape().head_width * std::int64_t(sizeof(float));
 }
@@ -249,7 +249,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
     bytes.ropes += (serves_all ? job.branches : 1) * rope_bytes(job);  // on every rank
     if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
       bytes.kept += branches * share.batch * job.padded_text_tokens() * job.shape().hidden * e;
-    bytes.kept += kept_keys_bytes(job, share, branches, stage.num_blocks);
+    bytes.kept += reference_kv_bytes(job, share, branches, stage.num_blocks);
   }
   // Items pass a pipeline one by one. A rank of unequal shares may have none.
   share.batch /= std::max<std::int64_t>(1, items_of_batch(job, grid));

@@ -17,7 +17,7 @@ struct RankBytes {
   std::int64_t keys_values = 0;  // seen at once by attention, and arriving meanwhile
   std::int64_t modulations = 0;  // for all steps of a batch, computed before the first
   std::int64_t ropes = 0;        // rotary tables, made before the first step
-  std::int64_t kept = 0;         // keys and values of references seen once; refined text
+  std::int64_t kept = 0;         // keys and values of cached references; refined text
   std::int64_t staging = 0;      // what collectives send and receive
   std::int64_t widened = 0;      // weights in codes, while they multiply
   std::int64_t decoding = 0;     // autoencoder activations, after the last step

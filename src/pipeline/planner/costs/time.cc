@@ -67,7 +67,7 @@ class Step {
         rank_(rank),
         share_(share_of_step(job, grid, rank)),
         writes_codes_(multiplies_float8(machine, job)),
-        quantizes_tokens_(multiplies_codes(job) || writes_codes_),
+        quantizes_tokens_(runs_int8_products(job) || writes_codes_),
         pace_(takes_alike(grid) ? pace_of(machine, job) : pace_of(of_rank(machine, rank), job)) {}
 
   double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }

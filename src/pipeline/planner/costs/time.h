@@ -41,7 +41,8 @@ struct StepTime {
   double total() const;
 };
 
-// `stages` are the block ranges of the grid's pipeline parallelism; a single one without.
+// The time of one evaluation. `stages` are the block ranges of the grid's pipeline parallelism; a
+// single one without.
 StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages);
 

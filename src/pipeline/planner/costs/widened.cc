@@ -22,9 +22,9 @@ std::int64_t widened_bytes(const PlanJob& job, const PartPages& pages, Quantize 
   return job.is_on_host ? 0 : of_blocks;
 }
 
-bool multiplies_codes(const PlanJob& job) {
+bool runs_int8_products(const PlanJob& job) {
   if (job.memory.quantize == Quantize::kInt8Dynamic) return true;
-  if (!job.tensors || !multiplies_rotated(job.memory.quantize)) return false;
+  if (!job.tensors || !keeps_rotated_codes(job.memory.quantize)) return false;
   return std::ranges::any_of(job.family->denoisers(), [&](const Part* part) {
     return std::ranges::any_of(job.tensors->of(*part).tensors, &PlannedTensor::is_rotated);
   });

@@ -12,6 +12,6 @@ std::int64_t widened_bytes(const PlanJob& job, const PartPages& pages, Quantize 
 
 // Whether the transformer's tokens are quantized to multiply codes by codes: because that is asked
 // for, or because its file has codes that are made for it.
-bool multiplies_codes(const PlanJob& job);
+bool runs_int8_products(const PlanJob& job);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-#include "text/family.h"
+#include "text/tokenizer_kind.h"
 
 #include <nlohmann/json.hpp>
 
@@ -27,17 +27,17 @@ Json sequence(const char* key, std::initializer_list<Json> steps) {
 
 }  // namespace
 
-std::optional<Family> family_named(std::string_view tokenizer_class) {
+std::optional<TokenizerKind> kind_of_class(std::string_view tokenizer_class) {
   if (tokenizer_class.ends_with("Fast")) tokenizer_class.remove_suffix(4);
-  if (tokenizer_class == "CLIPTokenizer") return Family::clip;
-  if (tokenizer_class == "T5Tokenizer") return Family::t5;
-  if (tokenizer_class == "Qwen2Tokenizer") return Family::qwen2;
+  if (tokenizer_class == "CLIPTokenizer") return TokenizerKind::kClip;
+  if (tokenizer_class == "T5Tokenizer") return TokenizerKind::kT5;
+  if (tokenizer_class == "Qwen2Tokenizer") return TokenizerKind::kQwen2;
   return {};
 }
 
-TokenDefaults token_defaults(Family family, std::int64_t extra_ids) {
+TokenDefaults token_defaults(TokenizerKind kind, std::int64_t extra_ids) {
   TokenDefaults out;
-  if (family == Family::t5) {
+  if (kind == TokenizerKind::kT5) {
     out.named = {{"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}};
     for (std::int64_t i = 0; i < extra_ids; ++i)
       out.extra.push_back({.content = "<extra_id_" + std::to_string(i) + ">", .special = true});
@@ -45,33 +45,33 @@ TokenDefaults token_defaults(Family family, std::int64_t extra_ids) {
   }
   for (const char* name : {"eos_token", "unk_token", "pad_token"})
     out.named[name] = "<|endoftext|>";
-  if (family == Family::clip) out.named["bos_token"] = "<|startoftext|>";
+  if (kind == TokenizerKind::kClip) out.named["bos_token"] = "<|startoftext|>";
   return out;
 }
 
-BpeOptions bpe_options(Family family, const std::optional<std::string>& unk_token) {
+BpeOptions bpe_options(TokenizerKind kind, const std::optional<std::string>& unk_token) {
   BpeOptions options;
-  if (family == Family::clip) {
+  if (kind == TokenizerKind::kClip) {
     options.end_suffix = "</w>";
     options.unk_token = unk_token;
   }
   return options;
 }
 
-Json normalizer_of(Family family) {
-  if (family == Family::qwen2) return {{"type", "NFC"}};
-  if (family == Family::t5) return nullptr;
+Json normalizer_of(TokenizerKind kind) {
+  if (kind == TokenizerKind::kQwen2) return {{"type", "NFC"}};
+  if (kind == TokenizerKind::kT5) return nullptr;
   const Json one_space = {{"type", "Replace"}, {"pattern", {{"Regex", "\\s+"}}}, {"content", " "}};
   return sequence("normalizers", {{{"type", "NFC"}}, one_space, {{"type", "Lowercase"}}});
 }
 
-Json pre_tokenizer_of(Family family, bool add_prefix_space) {
-  if (family == Family::t5) {
+Json pre_tokenizer_of(TokenizerKind kind, bool add_prefix_space) {
+  if (kind == TokenizerKind::kT5) {
     const Json metaspace = {
         {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}};
     return sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace});
   }
-  const bool is_clip = family == Family::clip;
+  const bool is_clip = kind == TokenizerKind::kClip;
   const auto split =
       is_clip ? split_at(kClipWords, "Removed", true) : split_at(kQwen2Words, "Isolated", false);
   const Json bytes = {{"type", "ByteLevel"},
