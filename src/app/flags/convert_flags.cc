@@ -30,15 +30,16 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
               "Only the transformer, in one file with Black Forest Labs' names",
               [&] { o.form = ConvertOptions::Form::kSingleFile; });
   read.text("--dtype", "TYPE", "Machine",
-            "float32, bfloat16, float16 or auto (as they are stored), for the\n"
-            "transformer and the large text encoders. Default: auto",
+            "float32, bfloat16, float16 or auto (each number as it is stored, those\n"
+            "of 8 bits in bfloat16), for the transformer and the large text\n"
+            "encoders. Default: auto",
             into(o.dtype, one_of(kDtypes)));
   read.flag("--used-layers", "Files",
             "Of language models, write only the layers that Braid runs: smaller,\n"
             "but not for other programs",
             o.only_used_layers);
   add_quantize_flags(read, o.memory, f.stated, Bits::kGiven);
-  read.action("-q,--quiet", "Output", "Print no progress",
+  read.action("-q,--quiet", "Output", "Print no progress and no warnings",
               [&] { f.verbosity = Verbosity::kQuiet; });
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "pipeline/conversion/checked_copy.h"
 #include "pipeline/conversion/partial_folder.h"
 #include "pipeline/conversion/shards.h"
 #include "pipeline/deployment/deployment.h"
@@ -24,8 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
-
-fs::path real_path(const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); }
 
 // What is converted and how: an interrupted conversion resumes only with the same recipe.
 std::string recipe_of(const ConvertOptions& o, const fs::path& given_components) {
@@ -54,37 +53,10 @@ fs::path named(fs::path path) {
   return path;
 }
 
-// Whether writing `inner` changes the folder `outer`; links are followed.
-bool lies_in(const fs::path& inner, const fs::path& outer) {
-  const auto inside = real_path(inner), around = real_path(outer);
-  return std::mismatch(around.begin(), around.end(), inside.begin(), inside.end()).first ==
-         around.end();
-}
-
-// Permissions are not copied: a file that may not be written could not be replaced by the run that
-// goes on after an interruption.
-void copy_one(const fs::path& from, const fs::path& to) {
-  const MappedFile file(from);
-  const auto bytes = file.bytes();
-  write_file(to, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  check(digest(bytes) == digest(MappedFile(to).bytes()), to,
-        " is not what was copied: the disk or the memory of this machine is at fault");
-}
-
-// Copies a file, or a folder and all in it, following links. Checked.
-void copy_all(const fs::path& from, const fs::path& to) {
-  try {
-    if (is_folder(from)) {
-      require(!lies_in(to, from), "cannot copy ", from, " into itself, as ", to);
-      fs::create_directories(to);
-      for (const auto& entry : fs::directory_iterator(from))
-        copy_all(entry.path(), to / entry.path().filename());
-      return;
-    }
-  } catch (const fs::filesystem_error& e) {
-    throw Error(text_of("cannot copy ", from, " to ", to, ": ", e.code().message()));
-  }
-  copy_one(from, to);
+// The fields in their order, unless some of them are numbers that JSON has no words for.
+OrderedJson read_ordered(const fs::path& path) {
+  auto json = OrderedJson::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? OrderedJson::parse(read_json(path).dump()) : json;
 }
 
 // Opens all weights as loading does, without reading their numbers.
@@ -108,7 +80,7 @@ Deployment deployed(const ConvertOptions& o, const Warn& say) {
 // no longer describes, and of a cut text encoder not all layers, which transformers would fill with
 // random numbers.
 void describe_written(const fs::path& config, bool is_cut) {
-  auto json = OrderedJson::parse(read_file(config));
+  auto json = read_ordered(config);
   const auto untrue = json.erase("quantization_config") + json.erase("quant_config");
   if (is_cut) json["braid_layers"] = "used";
   if (untrue > 0 || is_cut) write_file(config, json.dump(2) + "\n");
@@ -139,6 +111,7 @@ class Conversion {
   bool changes_text() const {
     return o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
   }
+  bool stays_as_stored(const Part& part) const;
   LoadOptions load_options(const Part& part) const;
   Names written_names(const Part& part) const;
   std::vector<SurveyedTensor> asked_of(const Part& part, LoadOptions load);
@@ -164,14 +137,18 @@ class Conversion {
 };
 
 // Small parts that an adapter changes stay in their dtype.
+bool Conversion::stays_as_stored(const Part& part) const {
+  return !part.is_large || o_.dtype == Dtype::kAuto;
+}
+
+// Numbers of 8 bits without scales are those of a wider model: its other numbers, sums with an
+// adapter and what is quantized would lose most of their digits.
 LoadOptions Conversion::load_options(const Part& part) const {
   const auto stored = files_.open(part.folder).dtype();
-  const bool stays = !part.is_large || o_.dtype == Dtype::kAuto;
-  LoadOptions load{.dtype = stays ? stored : choose_dtype(o_.dtype, stored, at::kCPU)};
-  if (!part.is_large) return load;
-  load.quantize = part.form(o_.memory);
-  load.keep_dense = part.dense_layers(o_.memory.keep_dense);
-  return load;
+  const auto wide = c10::elementSize(stored) > 1 ? stored : at::kBFloat16;
+  const LoadOptions load{.dtype = stays_as_stored(part) ? wide
+                                                        : choose_dtype(o_.dtype, stored, at::kCPU)};
+  return part.is_large ? part.quantized(load, o_.memory) : load;
 }
 
 // A language model under transformers' names keeps its prefix, which tells its class.
@@ -182,17 +159,29 @@ Names Conversion::written_names(const Part& part) const {
   return is_as_in_transformers ? Names{.prefix = own.prefix} : family_->written_names(part);
 }
 
-// Everything that is to be written of the part, under our names. A file may lack what the network
-// does not run: then the part is a cut one.
-// What models compute with in float32 stays as it is stored: else the few numbers beside codes of
-// 8 bits would be float32, and the model's dtype with them.
-void keep_stored_dtype(std::vector<SurveyedTensor>& asked, at::ScalarType dtype) {
+// The dtype of numbers that need no decoding.
+std::optional<at::ScalarType> plain_dtype(const StoredTensor& stored) {
+  const bool is_plain = stored.is_readable() && !stored.is_quantized() &&
+                        at::isFloatingType(stored.dtype()) && c10::elementSize(stored.dtype()) > 1;
+  return is_plain ? std::optional(stored.dtype()) : std::nullopt;
+}
+
+// Unless another dtype is asked for, all numbers stay as they are stored. Otherwise those that
+// models compute with in float32 do, if they are stored in `dtype`: else the few numbers beside
+// codes of 8 bits would be float32, and the model's dtype with them.
+void keep_stored_dtype(std::vector<SurveyedTensor>& asked, at::ScalarType dtype, bool all_stay) {
   for (auto& tensor : asked) {
-    if (tensor.is_matrix() || !tensor.plan.changes.is_empty()) continue;
     const auto stored = stored_by(tensor.plan);
-    if (!stored.empty() && stored.front().dtype() == dtype) tensor.dtype = dtype;
+    const auto own = stored.empty() ? std::nullopt : plain_dtype(stored.front());
+    if (!own || tensor.plan.form != Quantize::kNone) continue;
+    const bool is_beside_codes =
+        *own == dtype && !tensor.is_matrix() && tensor.plan.changes.is_empty();
+    if (all_stay || is_beside_codes) tensor.dtype = *own;
   }
 }
+
+// Everything that is to be written of the part, under our names. A file may lack what the network
+// does not run: then the part is a cut one.
 
 std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
   const auto survey = [&](const Warn& warn) {
@@ -201,7 +190,7 @@ std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions l
     std::vector<SurveyedTensor> asked;
     part.make(
         Weights(source_of_part(*family_, part, &files_, adapted).tensors, load).surveyed(asked));
-    keep_stored_dtype(asked, load.dtype);
+    keep_stored_dtype(asked, load.dtype, stays_as_stored(part));
     return asked;
   };
   auto used = survey(adapted_.warn);
@@ -226,8 +215,8 @@ bool keeps_names(const ShardJob& job) {
   });
 }
 
-// What a text encoder's files hold beyond that, such as the vocabulary's head: as it is, in the
-// dtype of the others.
+// What a text encoder's files hold beyond that, such as the vocabulary's head: as it is, or in the
+// dtype that is asked for.
 std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const ShardJob& job) const {
   if (part.role != Part::Role::kText || o_.only_used_layers) return {};
   const auto checkpoint = files_.open(part.folder);
@@ -242,12 +231,13 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
     const bool is_floating = stored.is_readable() && at::isFloatingType(stored.dtype());
     if (used.contains(stored.entry.name) || !is_floating) continue;
     const auto dot = name.rfind('.');
-    rest.asked.push_back({{.layer = dot == name.npos ? "" : name.substr(0, dot),
-                           .name = dot == name.npos ? name : name.substr(dot + 1),
-                           .shape = stored.entry.shape,
-                           .dtype = load.dtype,
-                           .kind = TensorRequest::Kind::kNumbers},
-                          {.from = StoredRows{{std::make_shared<const StoredTensor>(stored)}}}});
+    rest.asked.push_back(
+        {{.layer = dot == name.npos ? "" : name.substr(0, dot),
+          .name = dot == name.npos ? name : name.substr(dot + 1),
+          .shape = stored.entry.shape,
+          .dtype = stays_as_stored(part) ? plain_dtype(stored).value_or(load.dtype) : load.dtype,
+          .kind = TensorRequest::Kind::kNumbers},
+         {.from = StoredRows{{std::make_shared<const StoredTensor>(stored)}}}});
   }
   if (rest.asked.empty()) return {};
   rest.source = Weights(stored_tensors(checkpoint, {}), {.dtype = load.dtype});
@@ -324,7 +314,7 @@ void Conversion::write_configs() const {
       write_file(to, family_->config_text(part));
     describe_written(to, is_cut(part));
   }
-  auto index = OrderedJson::parse(read_file(index_of(files_.folder)));
+  auto index = read_ordered(index_of(files_.folder));
   for (const auto& part : family_->description().parts)  // other programs should not try
     if (changes(part) && is_cut(part) && index.contains(part.folder))
       index[part.folder][0] = "braid";
@@ -348,9 +338,11 @@ void Conversion::copy_the_rest() const {
                          std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
                            return name == part.folder && changes(part);
                          });
-    const bool is_wanted = entry.is_directory() ? index.contains(name.string())
-                                                : entry.is_regular_file() && !is_weights_name(name);
-    if (is_wanted && !is_made) copy_all(entry.path(), partial_ / name);
+    std::error_code loop;  // of links
+    const bool is_wanted = entry.is_directory(loop)
+                               ? index.contains(name.string())
+                               : entry.is_regular_file(loop) && !is_weights_name(name);
+    if (is_wanted && !is_made) copy_all(entry.path(), partial_ / name, hooks_.warning);
   }
 }
 

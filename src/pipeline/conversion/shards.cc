@@ -165,7 +165,8 @@ void write_shards(const ShardJob& job) {
 void remove_notes(const fs::path& folder) {
   std::vector<fs::path> notes;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.path().extension() == kNote) notes.push_back(entry.path());
+    if (entry.path().filename().string().ends_with(std::string(".safetensors") + kNote))
+      notes.push_back(entry.path());
   for (const auto& note : notes) fs::remove(note);
 }
 
