@@ -14,6 +14,9 @@ using namespace std::literals;
 
 constexpr std::uint32_t kOrientationTag = 0x0112, kExifTag = 0x8769, kCommentTag = 0x9286;
 constexpr std::uint32_t kShort = 3, kLong = 4, kUndefined = 7;  // types of values
+// Types of whole numbers that Pillow reads an orientation of, with their sizes.
+constexpr std::pair<std::uint32_t, std::size_t> kIntegers[] = {
+    {kShort, 2}, {kLong, 4}, {6, 1}, {8, 2}, {9, 4}};
 constexpr std::size_t kEntryBytes = 12;
 constexpr auto kExifName = "Exif\0\0"sv;  // before the data in a JPEG, and in some other files
 constexpr auto kXmpName = "http://ns.adobe.com/xap/1.0/\0"sv;  // likewise
@@ -135,10 +138,13 @@ std::string without_padding(std::string text) {
 std::optional<int> stated_orientation(std::string_view exif) {
   const Tiff tiff(exif);
   const auto directory = tiff.directory();
-  const auto entry = directory ? tiff.entry(*directory, kOrientationTag, kShort) : std::nullopt;
-  if (!entry) return {};
-  const auto value = tiff.number(*entry + 8, 2).value_or(1);
-  return value >= 1 && value <= 8 ? int(value) : 1;
+  if (!directory) return {};
+  for (const auto& [type, size] : kIntegers)
+    if (const auto entry = tiff.entry(*directory, kOrientationTag, type)) {
+      const auto value = tiff.number(*entry + 8, size).value_or(1);
+      return value >= 1 && value <= 8 ? int(value) : 1;
+    }
+  return {};
 }
 
 // As an attribute or an element, found by the pattern that Pillow looks for.

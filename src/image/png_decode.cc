@@ -38,7 +38,9 @@ struct Reader {
   explicit Reader(Input& input)
       : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, fail_to_read, ignore_reading)),
         info(png ? png_create_info_struct(png) : nullptr) {
-    if (png) png_set_read_fn(png, &input, take);
+    if (!png) return;
+    png_set_read_fn(png, &input, take);
+    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the caller counts the pixels
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;

@@ -22,13 +22,15 @@ struct Entry {
   std::uint32_t tag, type, value;
 };
 
+int size_of(std::uint32_t type) { return type == 3 || type == 8 ? 2 : type == 6 ? 1 : 4; }
+
 // A TIFF structure with one directory, after `gap` bytes.
 std::string tiff_of(const std::vector<Entry>& entries, bool is_big, std::uint32_t gap = 0) {
   const auto n = [&](std::uint32_t value, int bytes) { return number(value, bytes, is_big); };
   auto tiff = (is_big ? "MM"s : "II"s) + n(42, 2) + n(8 + gap, 4) + std::string(gap, '\xff');
   tiff += n(std::uint32_t(entries.size()), 2);
   for (const auto& [tag, type, value] : entries)
-    tiff += n(tag, 2) + n(type, 2) + n(1, 4) + (type == 3 ? n(value, 2) + "\0\0"s : n(value, 4));
+    tiff += n(tag, 2) + n(type, 2) + n(1, 4) + (n(value, size_of(type)) + "\0\0\0"s).substr(0, 4);
   return tiff + n(0, 4);
 }
 
@@ -52,12 +54,21 @@ TEST(Exif, ThatIsNoneIsUpright) {
     const std::vector<Entry> turned = {{kOrientation, kShort, 6}};
     for (const std::uint32_t none : {0u, 9u, 256u, 65535u})
       EXPECT_EQ(exif_orientation(tiff_of({{kOrientation, kShort, none}}, is_big)), 1) << none;
-    EXPECT_EQ(exif_orientation(tiff_of({{kOrientation, kLong, 6}}, is_big)), 1) << "no such type";
+    for (const std::uint32_t type : {1u, 2u, 7u, 11u})
+      EXPECT_EQ(exif_orientation(tiff_of({{kOrientation, type, 6}}, is_big)), 1) << type;
     auto tiff = tiff_of(turned, is_big);
     EXPECT_EQ(exif_orientation(tiff), 6);
     tiff[is_big ? 3 : 2] = 43;
     EXPECT_EQ(exif_orientation(tiff), 1) << "not TIFF";
   }
+}
+
+// Pillow's exif_transpose turns all of them.
+TEST(Exif, MayHaveTheOrientationAsAnyInteger) {
+  for (const bool is_big : {false, true})
+    for (const std::uint32_t type : {3u, 4u, 6u, 8u, 9u})
+      EXPECT_EQ(exif_orientation(tiff_of({{kMake, kLong, 3}, {kOrientation, type, 6}}, is_big)), 6)
+          << type;
 }
 
 TEST(Exif, MayBeginWithItsNameTwice) {

@@ -78,7 +78,7 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
     if (name != kNotes)
       entries.push_back(parse_entry(name, value, source, data_begin, file.size() - data_begin));
     else
-      require(value.is_object(), source, ": '", kNotes, "' should be an object");
+      require(value.is_object() || value.is_null(), source, ": '", kNotes, "' should be an object");
   }
   // as the reference implementation requires
   check_coverage(entries, {.begin = data_begin, .end = file.size()}, source);
