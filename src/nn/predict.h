@@ -45,7 +45,7 @@ struct BlockResiduals {
   std::vector<Tensor> doubles, singles;
 };
 
-// Which evaluation this is, of the many that pictures take. Caches, kept keys and models with
+// Identifies one evaluation of those that pictures take. Caches, kept keys and models with
 // several denoisers go by it, and a family that makes a flow map's input.
 struct StepInfo {
   int number = 0;      // of all, from 0 on; a step of some samplers takes two
@@ -80,6 +80,7 @@ struct DimRoles {
   std::int64_t batch, tokens;
   const char* name;  // "image", "text", "reference": the run of tokens, for messages
 };
+constexpr const char* kResidual = "residual";  // of the noise, or also of all references behind it
 
 // Calls visit(tensor, dims) for every defined tensor of `in`, a DenoiserInput or a const one, in a
 // fixed order. The binding below names all members: a new member does not compile until it is
@@ -120,7 +121,7 @@ void visit_tensors(Input& in, const Visit& visit) {
     one(control.modulations_BM, {.batch = 0, .tokens = DimRoles::kNone, .name = "modulations"});
   }
   for (auto* const kind : {&residuals.doubles, &residuals.singles})
-    for (auto& residual : *kind) one(residual, {.batch = 0, .tokens = 1, .name = "image"});
+    for (auto& residual : *kind) one(residual, {.batch = 0, .tokens = 1, .name = kResidual});
   one(modulations, {.batch = 0, .tokens = DimRoles::kNone, .name = "modulations"});
   one(refined, {.batch = 0, .tokens = 1, .name = "text"});
 }

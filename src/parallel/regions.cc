@@ -14,10 +14,35 @@ void check_enough(const char* kind, std::int64_t tokens, const Shares& ranks) {
   require(tokens == 0 || least_share(tokens, ranks) > 0, too_few_tokens(ranks, kind, tokens));
 }
 
+std::vector<std::int64_t> image_runs(const DenoiserInput& in) {
+  std::vector<std::int64_t> runs = {in.noise.x_BLC.size(1)};
+  for (const auto& reference : in.references) runs.push_back(reference.x_BLC.size(1));
+  return runs;
+}
+
+// A rank has a share of each run of the tokens that a residual is added to. It may end behind the
+// noise.
+Tensor share_of_residual(const Tensor& x_BNC, const std::vector<std::int64_t>& runs,
+                         const Group& ranks) {
+  std::vector<Tensor> shares;
+  std::int64_t begin = 0;
+  for (const auto run : runs) {
+    if (begin == x_BNC.size(1)) break;
+    shares.push_back(take_share(x_BNC.narrow(1, begin, run), 1, ranks));
+    begin += run;
+  }
+  return shares.size() == 1 ? shares.front() : at::cat(shares, 1);
+}
+
 DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks, TextTokens text) {
+  const auto runs = image_runs(in);
   visit_tensors(in, [&](Tensor& x, const DimRoles& dims) {
     if (dims.tokens == DimRoles::kNone) return;
     if (text == TextTokens::kCross && dims.name == std::string_view("text")) return;
+    if (dims.name == std::string_view(kResidual)) {
+      x = share_of_residual(x, runs, ranks);
+      return;
+    }
     check_enough(dims.name, x.size(dims.tokens), ranks.shares());
     x = take_share(x, dims.tokens, ranks);
   });

@@ -35,7 +35,7 @@ Tensor QwenImage::advance(const DenoiserInput& in, const Tensor& state) const {
   blocks_.for_each([&](std::int64_t i, const FluxDoubleBlock& block) {
     tokens = block(tokens, modulators_.next(mods, num_noise), rope, attend_);
     if (const auto* residual = residual_behind(in.residuals.doubles, i, config_.num_layers))
-      tokens.image_BIC.narrow(1, 0, num_noise).add_(*residual);
+      tokens.image_BIC.narrow(1, 0, residual->size(1)).add_(*residual);
     if (!in.watch) return;
     const auto name = "double_blocks." + std::to_string(i);
     in.watch(name + " image", tokens.image_BIC);

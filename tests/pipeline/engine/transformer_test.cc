@@ -81,6 +81,23 @@ TEST(Transformer, AddsResidualsUnderEveryLayout) {
     EXPECT_LT(largest_difference(Transformer(options_with(layout)).velocity(input), want), 1e-5);
 }
 
+// Each rank has a share of the noise and of each reference, whose residuals lie likewise.
+TEST(Transformer, AddsResidualsBesideReferencesUnderEveryLayout) {
+  const Transformer alone(options_with());
+  auto input = input_of(0.37);
+  input.latents = waves({1, 12 + 7, 64}, 0.37);
+  input.num_references = 7;
+  input.latent_ids = waves({12 + 7, 3}, 0.05);
+  input.text_ids = waves({9, 3}, 0.07);
+  const auto plain = alone.velocity(input);
+  input.double_residuals = {waves({1, 12 + 7, kHidden}, 0.21)};
+  input.single_residuals = {waves({1, 12 + 7, kHidden}, 0.17)};
+  const auto want = alone.velocity(input);
+  EXPECT_GT(largest_difference(want, plain), 0.01);
+  for (const auto& layout : {Layout{.ring = 2}, Layout{.ulysses = 2}, Layout{.ring = 3}})
+    EXPECT_LT(largest_difference(Transformer(options_with(layout)).velocity(input), want), 1e-5);
+}
+
 TEST(Transformer, RefusesWhatDoesNotFitByName) {
   const Transformer transformer(options_with());
   auto input = input_of(0.37);
