@@ -10,6 +10,7 @@ namespace braid {
 struct Adapter {
   std::filesystem::path file;  // .safetensors, in any of the usual spellings; see adapter_in()
   double scale = 1;            // multiplies what the adapter adds; may be negative
+  bool operator==(const Adapter&) const = default;
 };
 
 // The file that `name` stands for: the file itself, or a folder's: as diffusers or peft name it, or

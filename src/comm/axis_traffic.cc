@@ -24,6 +24,14 @@ TrafficByAxis traffic_of(const Mesh& mesh) {
           {"world", mesh.world.traffic()}};
 }
 
+TrafficByAxis times(TrafficByAxis traffic, int count) {
+  for (auto& [axis, t] : traffic)
+    for (auto* const number :
+         {&t.all_reduces, &t.all_gathers, &t.all_to_alls, &t.broadcasts, &t.shifts, &t.bytes})
+      *number *= count;
+  return traffic;
+}
+
 TrafficByAxis traffic_between(const TrafficByAxis& before, const TrafficByAxis& after) {
   check(before.size() == after.size(), "traffic of a mesh with ", before.size(),
         " groups is compared with one of ", after.size());

@@ -21,6 +21,9 @@ using TrafficByAxis = std::vector<AxisTraffic>;
 // Counts since the mesh was created.
 TrafficByAxis traffic_of(const Mesh& mesh);
 
+// The traffic of so many equal evaluations.
+TrafficByAxis times(TrafficByAxis traffic, int count);
+
 // The traffic between two snapshots of the same mesh.
 TrafficByAxis traffic_between(const TrafficByAxis& before, const TrafficByAxis& after);
 

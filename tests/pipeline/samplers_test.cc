@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -277,6 +278,22 @@ TEST(Samplers, TakeTwoEvaluationsInThePlan) {
   const auto asked =
       with_request(flux_dev(), {.sampling = {.sampler = Sampler::kDpm2, .sigmas = {1, 0.5, 0.2}}});
   EXPECT_EQ(asked.evaluations(), 5);
+}
+
+// A step of these is two evaluations, in the plan as in a run.
+TEST(Samplers, SendAsMuchInAStepOfThePlanAsOfARun) {
+  const PipelineOptions options{.model = kModel, .dtype = Dtype::kFloat32, .layout = {.tp = 2}};
+  auto request = request_of(Sampler::kHeun);
+  request.num_images = 1;
+  const Engine engine(options, {});
+  const auto run = engine.generate(request, {}).facts.step_traffic;
+  const auto plan =
+      planned(job_of(engine.deployment(), request), "2xcpu", engine.deployment().degrees());
+  std::map<std::string, Traffic> sent;
+  for (const auto& [axis, traffic] : run) sent[axis] = traffic;
+  EXPECT_GT(sent["tp"].bytes, 0);
+  for (const auto& [axis, traffic] : plan.traffic)
+    EXPECT_EQ(traffic, sent[axis]) << axis << ' ' << traffic.bytes << ' ' << sent[axis].bytes;
 }
 
 // A beta schedule has fewer levels than steps are asked for, and of fewer steps fewer again.

@@ -10,6 +10,7 @@
 #include "pipeline/deployment/rank_speeds.h"
 #include "pipeline/devices/devices.h"
 #include "pipeline/files/found_files.h"
+#include "pipeline/files/part_tensors.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/planner/fastest.h"
 #include "pipeline/planner/kept_codes.h"
@@ -341,6 +342,9 @@ Settings settle(const Deployment& d, const Request& request, const Warn& warn) {
   auto settings = settle(request, limits, warn);
   const int cfg = d.degrees().cfg, branches = num_branches(request, limits);
   require(branches >= cfg, too_few_branches(cfg, branches));
+  if (request.adapters && *request.adapters != d.options.adapters)
+    check_replaceable(d.options.adapter_mode);
+  (void)schedule_of(settings, *d.family);
   return settings;
 }
 

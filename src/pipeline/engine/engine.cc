@@ -144,7 +144,9 @@ std::string Engine::share(const std::string& text) const {
 Request Engine::complete(const Request& request, const Hooks& hooks) const {
   const auto settings = settle(request, hooks);
   check_initial_latents(request, settings, model().family());
-  return completed(request, settings);
+  (void)prepare_pictures(request.pictures, settings.size(),
+                         model().family().description().limits.pictures, hooks.warning);
+  return deployment_.tiled(completed(request, settings));
 }
 
 ModelInfo Engine::info() const { return info_of(model().family().description()); }

@@ -337,10 +337,7 @@ void Run::note_full_steps(Batch mine, int evaluations) {
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto start =
-      settings_.starts_from_noise_alone() ? StartsFrom::kNoise : StartsFrom::kPicture;
-  const auto whole =
-      model_.family().schedule_as(settings_.sampling, settings_.steps, settings_.size(), start);
+  const auto whole = schedule_of(settings_, model_.family());
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
   if (round.first == 0) start_->encode_references();

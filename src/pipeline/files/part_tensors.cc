@@ -50,6 +50,11 @@ bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, c
   });
 }
 
+void check_replaceable(AdapterMode mode) {
+  require(mode == AdapterMode::kUnmerged, "a request can bring its own adapters only where ",
+          "adapters stay beside the weights, but here they are fused");
+}
+
 PartSource source_of_part(const Family& family, const Part& part, const ModelFiles* files,
                           const AdaptedModel& adapted) {
   auto tensors = files ? tensors_of_part(part, *files, adapted.warn) : synthetic_tensors();

@@ -18,6 +18,9 @@ struct AdaptedModel {
   at::Device device = at::kCPU;
 };
 
+// Throws InputError unless requests may replace the adapters.
+void check_replaceable(AdapterMode mode);
+
 struct PartSource {
   std::shared_ptr<TensorSource> tensors;
   std::shared_ptr<UnmergedAdapters> unmerged = {};  // null: no adapter changes such a part

@@ -27,8 +27,7 @@ Weights ModelWeights::of(const Part& part, const LoadOptions& load,
 
 void ModelWeights::adapt(const std::vector<AppliedAdapter>& adapters, const Warn& warn) {
   if (adapters == adapted_.adapters) return;
-  require(adapted_.mode == AdapterMode::kUnmerged, "a request can bring its own adapters only ",
-          "where adapters stay beside the weights, but here they are fused");
+  check_replaceable(adapted_.mode);
   for (const auto& part : unmerged_) part->prepare(adapters, warn);
   for (const auto& part : unmerged_) part->switch_to(adapters);
   adapted_.adapters = adapters;

@@ -42,6 +42,8 @@ struct PlanJob {
   // Whether the denoiser's prefix is evaluated before the first step.
   bool keeps_prefix() const { return family->keeps_prefix(pictures.cache); }
   bool records_steps() const;  // on a GPU that can record
+  // Counts those of each step but the last one, which takes one.
+  int evaluations_of_step() const { return steps > 1 ? evaluations_per_step(sampler) : 1; }
   // Counts evaluations of the denoiser for each branch of a picture.
   int evaluations() const { return (steps - 1) * evaluations_per_step(sampler) + 1; }
   // Noise levels of these: Heun evaluates most of them twice.

@@ -18,6 +18,14 @@ PlannedLayout out(const Degrees& grid, Obstacle obstacle, std::string reason) {
   return {.grid = grid, .obstacle = obstacle, .reason = std::move(reason)};
 }
 
+StepTime times(StepTime evaluation, int count) {
+  auto& e = evaluation;
+  for (auto* const seconds : {&e.compute, &e.memory, &e.gaps, &e.bubbles, &e.copies})
+    *seconds *= count;
+  for (auto& [axis, seconds] : e.communication) seconds *= count;
+  return evaluation;
+}
+
 }  // namespace
 
 std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g) {
@@ -132,11 +140,13 @@ PlannedLayout plan_layout(const PlanJob& any_job, const Machine& machine, const 
   const auto stages = plan_stages(job, machine, grid);
   PlannedLayout layout{.grid = grid};
   measure(job, machine, stages, layout);
-  layout.traffic = predict_traffic(job_of_rank(job, grid, 0), grid, 0, stages.front());
-  layout.step = predict_time(job, grid, machine, stages);
+  const auto evaluation = predict_time(job, grid, machine, stages);
+  layout.step = times(evaluation, job.evaluations_of_step());
+  layout.traffic = times(predict_traffic(job_of_rank(job, grid, 0), grid, 0, stages.front()),
+                         job.evaluations_of_step());
   const auto all = std::int64_t(job.num_pictures), round = pictures_of_round(whole_job, grid);
   const auto rounds = double((all + round - 1) / round);
-  layout.seconds_per_picture = job.evaluations() * layout.step.total() * rounds / double(all);
+  layout.seconds_per_picture = job.evaluations() * evaluation.total() * rounds / double(all);
   return layout;
 }
 

@@ -357,9 +357,15 @@ Request completed(const Request& request, const Settings& s) {
   all.cfg_until = s.negative ? s.true_guidance.until : 1;
   all.cfg_normalize = s.cfg_normalize;
   all.pictures.reference_cache = s.reference_cache;
+  all.pictures.strength = s.strength;
   all.negative_prompt = s.negative ? std::optional(s.negative->text) : std::nullopt;
   if (!s.negative) all.negative_prompt_2.reset();
   return all;
+}
+
+Schedule schedule_of(const Settings& s, const Family& family) {
+  const auto start = s.starts_from_noise_alone() ? StartsFrom::kNoise : StartsFrom::kPicture;
+  return family.schedule_as(s.sampling, s.steps, s.size(), start);
 }
 
 LatentShapes latent_shapes(const Settings& settings, const Family& family) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "pipeline/request/limits.h"
@@ -216,7 +217,12 @@ Schedule make_grid(const Sampling& s, ScheduleConfig config, ScheduleStart start
 Schedule begun_below_one(Schedule schedule, const ScheduleConfig& config, double mu) {
   constexpr double kPart = 1e-4;
   if (schedule.sigmas.front() < 1) return schedule;
-  schedule.sigmas.front() = float(shifted(config, mu, 1 - kPart));
+  auto& first = schedule.sigmas.front();
+  const auto second = schedule.sigmas[1];
+  first = float(shifted(config, mu, 1 - kPart));
+  if (first <= second) first = std::midpoint(second, 1.0F);
+  require(first > second && first < 1, "er_sde begins below a noise level of 1, which the second ",
+          "level, ", second, ", leaves no room for");
   schedule.timesteps.front() = schedule.timestep_of(schedule.sigmas.front());
   return schedule;
 }

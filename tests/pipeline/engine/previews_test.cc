@@ -100,7 +100,7 @@ TEST(Previews, AreOfThePicturesOfTheirRound) {
 TEST(Previews, AreOfThePicturesOfAllReplicas) {
   using Seen = std::map<std::pair<int, int>, std::vector<std::uint8_t>>;  // by picture and step
   for (const int num_images : {1, 3, 4}) {
-    const auto seen_with = [&](const Layout& layout) {
+    const auto use_with = [&](const Layout& layout) {
       const Engine engine({.model = kModel, .dtype = Dtype::kFloat32, .layout = layout}, {});
       Seen seen;
       engine.generate({.prompts = {"a"},
@@ -114,9 +114,9 @@ TEST(Previews, AreOfThePicturesOfAllReplicas) {
                       }});
       return seen;
     };
-    const auto seen = seen_with({.dp = 2});
+    const auto seen = use_with({.dp = 2});
     EXPECT_EQ(seen.size(), 2u * std::size_t(num_images));
-    EXPECT_EQ(seen, seen_with({}));
+    EXPECT_EQ(seen, use_with({}));
   }
 }
 
@@ -142,6 +142,30 @@ TEST(Complete, SaysAllThatTheRunWillDo) {
   engine.complete(complete, hooks);
   EXPECT_EQ(warnings.size(), 1u) << "there is nothing more to say";
   EXPECT_THROW(engine.complete({.prompts = {"a"}, .steps = 0}, {}), InputError);
+}
+
+TEST(Complete, RefusesWhatTheRunRefuses) {
+  const Engine engine({.model = kModel}, {});
+  Pixels lone{64, 64, std::vector<std::uint8_t>(64 * 64 * 3)};  // one pixel to draw anew
+  auto black = lone;
+  lone.rgb[3 * (64 * 32 + 32)] = 255;
+  const PicturesIn blurred{.init = black, .mask = lone, .mask_blur = 20, .padding_crop = 4};
+  for (const Request& request :
+       {Request{.prompts = {"a"}, .width = 64, .height = 64, .sampling = {.shift = 1e9}},
+        Request{.prompts = {"a"}, .adapters = {{{"none.safetensors", 1}}}},
+        Request{.prompts = {"a"}, .width = 64, .height = 64, .pictures = blurred}}) {
+    const auto refused = message_of([&] { (void)engine.generate(request, {}); });
+    EXPECT_NE(refused, "");
+    EXPECT_EQ(message_of([&] { (void)engine.complete(request, {}); }), refused);
+  }
+}
+
+TEST(Complete, SaysHowMuchOfAPictureIsKept) {
+  const Engine engine({.model = kModel}, {});
+  const Pixels init{64, 64, std::vector<std::uint8_t>(64 * 64 * 3)};
+  const auto complete = engine.complete({.prompts = {"a"}, .pictures = {.init = init}}, {});
+  EXPECT_TRUE(complete.pictures.strength.has_value());
+  EXPECT_FALSE(engine.complete({.prompts = {"a"}}, {}).pictures.strength.has_value());
 }
 
 TEST(Complete, LeavesOutWhatIsNotUsed) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -91,6 +92,17 @@ TEST(Grids, BeginBelowOneOnlyForThoseWhoDivideByIt) {
   EXPECT_FLOAT_EQ(begun.timesteps.front(), begun.sigmas.front() * 1000);
   const Schedule part{.sigmas = {0.5f, 0}, .timesteps = {500}};
   EXPECT_EQ(begun_below_one(part, config, 0).sigmas, part.sigmas);
+}
+
+// Those who divide by the differences of neighbours need a fall there, too.
+TEST(Grids, BeginAboveTheirSecondLevel) {
+  const Schedule close{.sigmas = {1, 0.99999f, 0.5f, 0}, .timesteps = {1000, 999.99f, 500}};
+  const auto begun = begun_below_one(close, {}, 0);
+  EXPECT_LT(begun.sigmas[0], 1);
+  EXPECT_GT(begun.sigmas[0], begun.sigmas[1]);
+  const Schedule closest{.sigmas = {1, std::nextafter(1.0f, 0.0f), 0}, .timesteps = {1000, 999}};
+  EXPECT_THAT(message_of([&] { (void)begun_below_one(closest, {}, 0); }),
+              HasSubstr("leaves no room for"));
 }
 
 TEST(Grids, CountTheStepsOfLists) {
