@@ -17,7 +17,7 @@ std::string error_json(const ApiError& error) {
                        {"type", type},
                        {"param", or_null(error.param)},
                        {"code", or_null(error.code)}}}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_line(json);
 }
 
 }  // namespace braid::serve

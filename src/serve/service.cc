@@ -361,6 +361,7 @@ void Service::make_pictures(Job& job) {
       [&](int pictures, double seconds) {
         const std::scoped_lock lock(mutex_);
         paces_[&backend].step_took(request, pictures, seconds);
+        kept_.forget_old();  // also while a long one runs
       },
       [&](int first, int step) {
         const std::scoped_lock lock(mutex_);
@@ -374,6 +375,10 @@ void Service::make_pictures(Job& job) {
 
 void Service::end(const std::shared_ptr<Job>& job, const JobResult& result) {
   metrics_.request_ended(state_name(result.state), seconds_since(job->accepted()));
+  {
+    const std::scoped_lock lock(mutex_);
+    kept_.forget_old();  // but not this one, before its client has come for its pictures
+  }
   job->finish(result);  // this notifies the client
   if (options_.on_end) options_.on_end(*job);
 }

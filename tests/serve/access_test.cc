@@ -71,6 +71,20 @@ TEST(Access, WithAKeyIsGivenUnderEveryName) {
       << "RFC 9112, section 3.2";
 }
 
+// They would lead elsewhere in the addresses of answers.
+TEST(Access, IsNotGivenUnderNamesThatAreNone) {
+  FakeEngine engine;
+  const Server open(engine), closed(engine, {.key = "secret"});
+  const std::string odd[] = {"localhost:1/evil?x=", "a/b c?d", "user@localhost", "localhost,evil"};
+  for (const auto& host : odd) {
+    const auto answer = open.ask("GET /v1/models", "host: " + host + "\r\n");
+    EXPECT_EQ(status_of(answer), 400) << host;
+    EXPECT_THAT(answer, HasSubstr("the Host header should be a name")) << host;
+    EXPECT_EQ(status_of(closed.ask("GET /v1/models", "host: " + host + "\r\n" + kBearer)), 400);
+    EXPECT_EQ(status_of(open.ask("GET /livez", "host: " + host + "\r\n")), 200) << host;
+  }
+}
+
 TEST(Access, WithoutAKeyIsGivenUnderAllowedNames) {
   FakeEngine engine;
   const Server server(engine, {.hosts = {".example.org", "*.other.net"}});

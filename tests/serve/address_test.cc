@@ -17,6 +17,15 @@ TEST(HostName, HasNeitherPortNorCaseNorFinalDot) {
   EXPECT_EQ(host_name(""), "");
 }
 
+TEST(HostName, LeadsNowhereElse) {
+  for (const auto* const host : {"localhost", "a_b.example.:8188", "127.0.0.1:80", "[::1]",
+                                 "a:", "[fe80::1]:8188", "%2Frun%2Fbraid.sock"})
+    EXPECT_TRUE(is_plain_host(host)) << host;
+  for (const auto* const host : {"", ":80", "[::1", "[]", "[::1]x", "a/b", "a b", "user@a", "a,b",
+                                 "a:80/x", "localhost:1/evil?x=", "a:8x", "a\"b", "a:1:2"})
+    EXPECT_FALSE(is_plain_host(host)) << host;
+}
+
 TEST(ListeningAddress, MayHaveBracketsAndCapitals) {
   EXPECT_EQ(address_to_listen_on("[::1]"), "::1");
   EXPECT_EQ(address_to_listen_on("[::]"), "::");

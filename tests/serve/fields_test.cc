@@ -126,13 +126,13 @@ TEST(Fields, AreRefusedByName) {
            {R"({"prompt": "a", "guidance": 2, "guidance_scale": "x"})", "guidance_scale"},
            {R"({"prompt": "a", "steps": 2, "num_inference_steps": 0})", "num_inference_steps"},
            {R"({"prompt": "a", "guidance": -1e308})", "guidance"},
-           {R"({"prompt": "a", "lora": [{"name": "ink", "scale": 1e39}]})", "scale"},
+           {R"({"prompt": "a", "lora": [{"name": "ink", "scale": 1e39}]})", "lora"},
            {R"({"prompt": "a\u0000b"})", "prompt"},
            {R"({"prompt": "a", "lora": 3})", "lora"},
            {R"({"prompt": "a", "lora": [{"scale": 1}]})", "lora"},
            {R"({"prompt": "a", "lora": [{"name": "gone"}]})", "lora"},
-           {R"({"prompt": "a", "lora": [{"name": "ink", "path": "/etc/passwd"}]})", "path"},
-           {R"({"prompt": "a", "lora": [{"name": "ink", "scale": "x"}]})", "scale"}}) {
+           {R"({"prompt": "a", "lora": [{"name": "ink", "path": "/etc/passwd"}]})", "lora"},
+           {R"({"prompt": "a", "lora": [{"name": "ink", "scale": "x"}]})", "lora"}}) {
     const auto found = refusal(body);
     EXPECT_EQ(found.status, 400) << body;
     EXPECT_EQ(found.param, param) << body << ": " << found.message;

@@ -98,6 +98,9 @@ TEST_F(Loras, ThatDoNotFitAreRefusedByName) {
   EXPECT_EQ(status_of(answer), 400);
   EXPECT_EQ(json_of(answer)["error"]["message"], "the LoRA 'odd' does not fit this model");
   EXPECT_EQ(json_of(answer)["error"]["param"], "lora");
+  for (const nlohmann::json& odd : {nlohmann::json{{"name", "ink"}, {"scale", "a"}},
+                                    nlohmann::json{{"name", "ink"}, {"wieght", 1}}})
+    EXPECT_EQ(json_of(generate({odd}))["error"]["param"], "lora") << odd;
   const auto job =
       json_of(server_.ask("POST /v1/jobs", "", R"({"prompt": "a", "lora": [{"name": "odd"}]})"));
   const auto path = "GET /v1/jobs/" + job["id"].get<std::string>();

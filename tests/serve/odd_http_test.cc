@@ -66,6 +66,21 @@ TEST(OddHttp, CallsWrongAddressesBadRequests) {
   EXPECT_EQ(json_of(nameless)["error"]["code"], "bad_request");
 }
 
+// RFC 9110, section 5.3: several fields of one name are one list.
+TEST(OddHttp, ClosesWhereOneOfSeveralFieldsSaysSo) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string next = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+  for (const std::string fields : {"connection: x-foo\r\nconnection: close\r\n",
+                                   "connection: keep-alive\r\nconnection: x-foo, Close\r\n"}) {
+    RawClient client(server.port());
+    client.send("GET /v1/models HTTP/1.1\r\nhost: localhost\r\n" + fields + "\r\n" + next);
+    const auto all = client.read_all();
+    EXPECT_EQ(status_of(all), 200) << fields;
+    EXPECT_THAT(all, Not(HasSubstr("alive"))) << fields;
+  }
+}
+
 // Chunks are unknown to HTTP/1.0: another end may have been found on the way (RFC 9112, 6.1).
 TEST(OddHttp, EndsOldConnectionsBehindChunks) {
   FakeEngine engine;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <semaphore>
 
 #include "service_jobs.h"
 
@@ -160,16 +161,16 @@ TEST(Service, FailsAJobAndServesTheNext) {
 
 TEST(Service, ForgetsFinishedJobsBeyondABound) {
   FakeEngine engine;
-  Service service(engine.load(), {.keep = {.jobs = 2}});
+  std::counting_semaphore<> ended(0);
+  Service service(engine.load(),
+                  {.keep = {.jobs = 2}, .on_end = [&](const Job&) { ended.release(); }});
   start(service);
   std::vector<std::shared_ptr<Job>> jobs;
-  for (int i = 0; i < 4; ++i) {
-    jobs.push_back(service.submit(order_of("a")));
-    wait_for_end(*jobs.back());
-  }
-  EXPECT_EQ(service.find(jobs[0]->id()), nullptr);
+  for (int i = 0; i < 4; ++i) jobs.push_back(service.submit(order_of("a")));
+  for (int i = 0; i < 4; ++i) ended.acquire();
+  EXPECT_EQ(service.find(jobs[0]->id()), nullptr) << "though nobody has come since";
   EXPECT_EQ(service.find(jobs[2]->id()), jobs[2]);
-  EXPECT_EQ(service.jobs_of("me").size(), 3u);
+  EXPECT_EQ(service.jobs_of("me").size(), 3u) << "the last one besides";
   EXPECT_TRUE(service.jobs_of("somebody").empty());
 }
 

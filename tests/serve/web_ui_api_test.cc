@@ -145,8 +145,17 @@ TEST_F(WebUi, ReadsTheSettingsOfEachPicture) {
     EXPECT_EQ(json::parse(redrawn["info"].get<std::string>())["denoising_strength"], told);
     EXPECT_EQ(redrawn["parameters"]["denoising_strength"], told);
   }
+  for (const json& off : {json(false), json(0), json("False")}) {
+    const auto none = json_of(post("txt2img", {{"prompt", "a"}, {"send_images", off}}));
+    EXPECT_EQ(none["images"], json::array()) << off;
+  }
+  for (const json& on : {json(true), json(1), json("on"), json()}) {
+    const auto one = json_of(post("txt2img", {{"prompt", "a"}, {"send_images", on}}));
+    EXPECT_EQ(one["images"].size(), 1u) << on;
+  }
+  EXPECT_THAT(post("txt2img", {{"prompt", "a"}, {"send_images", "never"}}),
+              HasSubstr("'send_images' should be true or false"));
   const auto none = json_of(post("txt2img", {{"prompt", "a"}, {"send_images", false}}));
-  EXPECT_EQ(none["images"], json::array());
   EXPECT_THAT(none["info"].get<std::string>(), HasSubstr("infotexts"));
 }
 
@@ -226,9 +235,11 @@ TEST_F(WebUiProgress, HasTheIdAndImageOfItsClientsJob) {
   const auto progress = progress_of({{"prompt", "a"}, {"steps", 4}, {"previews", true}});
   EXPECT_NE(progress["state"]["job"], "");
   EXPECT_TRUE(progress["current_image"].is_string());
-  const auto without = now("?skip_current_image=true");
-  EXPECT_EQ(without["state"]["job"], progress["state"]["job"]);
-  EXPECT_EQ(without["current_image"], nullptr);
+  for (const std::string yes : {"true", "True", "1", "on"}) {
+    const auto without = now("?skip_current_image=" + yes);
+    EXPECT_EQ(without["state"]["job"], progress["state"]["job"]);
+    EXPECT_EQ(without["current_image"], nullptr) << yes;
+  }
 }
 
 TEST_F(WebUi, SaysWhatIsNotThere) {

@@ -155,7 +155,7 @@ TEST_F(WebUiExtras, SaysWhichScalingIsNotThere) {
            {json::object(), "there is no 'image'"},
            {{{"image", "AAAA"}, {"upscaler_1", "Lanczos"}}, "the image"},
            {{{"image", image}, {"upscaler_1", "R-ESRGAN 4x+"}}, "None, Lanczos and Nearest"},
-           {{{"image", image}, {"gfpgan_visibility", 1}}, "no restoring of faces"},
+           {{{"image", image}, {"gfpgan_visibility", 1}}, "no face restoration"},
            {{{"image", image}, {"upscaler_1", "Lanczos"}, {"upscaling_resize", 0}}, "above 0"}}) {
     const auto answer = post("extra-single-image", wish);
     EXPECT_EQ(status_of(answer), 400) << answer;

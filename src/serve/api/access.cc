@@ -51,6 +51,16 @@ bool takes_forms(const std::string& path) {
   return path == "/v1/images/edits" || path == "/v1/jobs";
 }
 
+// What is no name would lead elsewhere in the addresses of answers (RFC 9112, section 3.2).
+void require_plain_host(const HttpRequest& head) {
+  const auto host = head.header("host");
+  if (!host.empty() && !is_plain_host(host) && !is_health_check(head.path))
+    throw ApiError(400,
+                   "the Host header should be a name or an address, and a port if any, it is '" +
+                       host.substr(0, 100) + "'",
+                   "bad_request");
+}
+
 }  // namespace
 
 void check_content_type(const HttpRequest& head) {
@@ -61,12 +71,11 @@ void check_content_type(const HttpRequest& head) {
                    "unsupported_content_encoding");
   const auto type = ascii_lower_case(head.header("content-type"));
   const auto name = std::string(trimmed(type.substr(0, type.find(';'))));
+  const auto length = head.header("content-length");
   const bool is_empty =
-      head.header("content-length") == "0" || head.header("content-length").empty();
+      (length.empty() || length == "0") && head.header("transfer-encoding").empty();
   if (name == "multipart/form-data" && takes_forms(head.path)) return;
-  if (name == "application/json" ||
-      (name.empty() && is_empty && head.header("transfer-encoding").empty()))
-    return;
+  if (name == "application/json" || is_empty) return;
   const std::string forms = takes_forms(head.path) ? " or multipart/form-data" : "";
   throw ApiError(415,
                  "the content type should be application/json" + forms + ", it is '" +
@@ -156,6 +165,7 @@ void Access::require_host(const HttpRequest& head) const {
 void Access::admit(HttpRequest& head,
                    const std::function<bool(const HttpRequest&)>& is_open) const {
   take_prefix(head, base_path);
+  require_plain_host(head);
   check_host(head);
   check_origin(head);
   if (head.method != "OPTIONS" && !has_key(head) && !(is_open && is_open(head)))

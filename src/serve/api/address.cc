@@ -18,9 +18,12 @@ std::string_view without_end(std::string_view text, std::string_view end) {
   return text;
 }
 
+bool is_ascii_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 bool is_plain_in_paths(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("/-._~@:+").find(c) != std::string_view::npos;
+  return is_ascii_alphanumeric(c) || std::string_view("/-._~@:+").find(c) != std::string_view::npos;
 }
 
 // Several proxies may each have taken a part off; the one next to the client comes first.
@@ -50,6 +53,20 @@ std::string host_name(std::string_view host) {
   const auto bracket = host.rfind(']');
   const bool has_port = colon != host.npos && (bracket == host.npos || colon > bracket);
   return ascii_lower_case(without_end(has_port ? host.substr(0, colon) : host, "."));
+}
+
+bool is_plain_host(std::string_view host) {
+  const bool has_brackets = host.starts_with('[');  // around an address of IPv6
+  const auto end = has_brackets ? host.find(']') : std::min(host.find(':'), host.size());
+  if (end == host.npos) return false;
+  const auto name = host.substr(has_brackets ? 1 : 0, has_brackets ? end - 1 : end);
+  const auto port = host.substr(has_brackets ? end + 1 : end);
+  const std::string_view others = has_brackets ? ":." : "-._~%";
+  return !name.empty() && (port.empty() || port.front() == ':') &&
+         std::ranges::all_of(
+             name,
+             [&](char c) { return is_ascii_alphanumeric(c) || others.find(c) != others.npos; }) &&
+         port.find_first_not_of("0123456789", 1) == port.npos;
 }
 
 std::string address_to_listen_on(std::string_view address) {
@@ -102,7 +119,8 @@ void take_prefix(HttpRequest& head, const std::string& base_path) {
 }
 
 std::string forwarded_host(const HttpRequest& head) {
-  return std::string(first_of(head.header("x-forwarded-host")));
+  const auto host = std::string(first_of(head.header("x-forwarded-host")));
+  return is_plain_host(host) ? host : "";
 }
 
 std::string client_scheme(const HttpRequest& head) {

@@ -12,6 +12,10 @@ namespace braid::serve {
 // "LocalHost.:8188" -> "localhost", "[::1]:8188" -> "[::1]"
 std::string host_name(std::string_view host);
 
+// Whether it is a name or an address with or without a port, as in RFC 3986, of the characters that
+// names of hosts have.
+bool is_plain_host(std::string_view host);
+
 // An address to listen on as the system takes it: "[::1]" -> "::1", "LocalHost" -> "127.0.0.1";
 // others, such as "unix:PATH", unchanged.
 std::string address_to_listen_on(std::string_view address);
@@ -34,7 +38,7 @@ std::string plain_prefix(std::string_view prefix);
 // `base_path`. Removes it from the path, if the proxy has not.
 void take_prefix(HttpRequest& head, const std::string& base_path);
 
-// The client's name for the server, according to a proxy; empty if there is none.
+// The client's name for the server, according to a proxy; empty if there is none, or no name.
 std::string forwarded_host(const HttpRequest& head);
 // "https" or "http": the scheme that the client uses.
 std::string client_scheme(const HttpRequest& head);

@@ -5,25 +5,16 @@
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/readable_bytes.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
 namespace {
 
-std::vector<std::string_view> segments_of(std::string_view path) {
-  std::vector<std::string_view> segments;
-  for (std::size_t begin = 1; begin <= path.size();) {
-    const auto end = std::min(path.find('/', begin), path.size());
-    segments.push_back(path.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return segments;
-}
-
 // Whether the path matches the pattern; if so, `parts` receives what {} matched: no empty name.
 bool fits(const std::string& pattern, const std::string& path, std::vector<std::string>& parts) {
-  const auto wanted = segments_of(pattern), given = segments_of(path);
+  const auto wanted = segments_of(pattern, '/'), given = segments_of(path, '/');
   if (wanted.size() != given.size()) return false;
   parts.clear();
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -201,12 +192,11 @@ ApiError error_of(const Job::Status& status) {
 }
 
 Answer json_answer(const Json& json, int status) {
-  return {
-      .now = {.status = status, .body = json.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  return {.now = {.status = status, .body = json_line(json)}};
 }
 
 std::string with_member(const std::string& name, std::string_view value, const Json& object) {
-  const auto rest = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto rest = json_line(object);
   std::string text = "{\"" + name + "\":";
   text.reserve(text.size() + value.size() + rest.size());
   text += value;

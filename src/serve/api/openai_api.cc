@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "serve/api/take_order.h"
 #include "serve/api_error.h"
 
@@ -89,7 +90,7 @@ std::string picture_text(const Job& job, std::size_t number, const MadePicture& 
   add_revised_prompt(rest, job.order());
   if (!form.is_url) return with_member("b64_json", quoted_base64(*picture.file), rest);
   const Json url = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", number);
-  return with_member("url", url.dump(-1, ' ', false, Json::error_handler_t::replace), rest);
+  return with_member("url", json_line(url), rest);
 }
 
 HttpResponse whole_answer(const Job& job, const AnswerForm& form) {

@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "image/parameters.h"
 #include "image/picture_file.h"
 #include "serve/api/sdapi.h"
@@ -153,7 +154,7 @@ HttpResponse sdapi_result(const Job& job, const Backend& backend, bool sends_ima
   }
   const auto info = info_json(job, status.pictures, backend);
   Json rest = {{"parameters", parameters_json(job.order().request, backend)},
-               {"info", info.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+               {"info", json_line(info)}};
   if (!status.warnings.empty()) rest["warnings"] = status.warnings;
   return {.body = with_member("images", "[" + images + "]", rest)};
 }
@@ -173,8 +174,7 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
     adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds);
   }
   const bool is_enhanced = reads_enhance(fields, context);
-  const bool sends_images =
-      !fields.has("send_images") || fields.json().at("send_images") != Json(false);
+  const bool sends_images = is_on(fields, "send_images", true);
   warn_of_unused_choices(fields);
   ClientOrder requested{.order = {.backend = &backend,
                                   .request = std::move(request),

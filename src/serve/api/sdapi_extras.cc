@@ -66,8 +66,8 @@ void refuse_restoring(Fields& fields, const char* field, const char* what) {
 }
 
 Upscaling read_upscaling(Fields& fields, const RequestBounds& bounds) {
-  refuse_restoring(fields, "gfpgan_visibility", "restoring of faces");
-  refuse_restoring(fields, "codeformer_visibility", "restoring of faces");
+  refuse_restoring(fields, "gfpgan_visibility", "face restoration");
+  refuse_restoring(fields, "codeformer_visibility", "face restoration");
   refuse_restoring(fields, "extras_upscaler_2_visibility", "second upscaler");
   Upscaling requested{.upscaler = fields.text("upscaler_1", kLongestName).value_or("None")};
   if (std::ranges::count(kUpscalers, requested.upscaler) == 0)

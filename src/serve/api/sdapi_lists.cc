@@ -9,6 +9,7 @@
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
 #include "serve/body/sampling_fields.h"
+#include "serve/body/web_ui_fields.h"
 
 namespace braid::serve {
 namespace {
@@ -49,7 +50,7 @@ Json progress_json(const Job* job, Shown shown) {
 Answer progress(const ApiContext& context, const HttpRequest& http,
                 const std::vector<std::string>&) {
   const auto job = context.service.running();
-  const bool has_image = http.parameter("skip_current_image") != "true";
+  const bool has_image = !truth_of(http.parameter("skip_current_image")).value_or(false);
   const auto shown = !job || !is_clients_own(*job, http) ? Shown::kCounters
                      : has_image                         ? Shown::kJobAndImage
                                                          : Shown::kJob;

@@ -9,6 +9,7 @@
 #include "base/ascii.h"
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "serve/api_error.h"
 
@@ -283,7 +284,7 @@ std::optional<std::uint64_t> Fields::seed() {
   std::uint64_t seed = 0;
   if (value.is_string() && read_decimal(value.get<std::string>(), seed)) return seed;
   refuse("seed", "'seed' should be a whole number between 0 and 2^64-1, or -1 for any, it is " +
-                     value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100));
+                     json_line(value).substr(0, 100));
 }
 
 std::string Fields::word(const std::string& name, std::initializer_list<const char*> words,

@@ -44,15 +44,23 @@ bool says_that_it_is_not_there(std::string_view sentence, const std::string& pat
   return is_of_absence && sentence.find(path) != sentence.npos;
 }
 
+NamedLora read_lora(Fields& fields) {
+  const auto name = fields.text("name", kLongestName);
+  if (!name) refuse("lora", "each 'lora' should have a 'name'");
+  const auto scale = fields.number({"scale"}).value_or(1);
+  fields.finish();
+  return {*name, scale};
+}
+
 }  // namespace
 
 std::vector<NamedLora> read_loras(Fields& fields) {
   std::vector<NamedLora> loras;
-  for (auto& one : fields.list("lora", kMostLoras)) {
-    const auto name = one.text("name", kLongestName);
-    if (!name) refuse("lora", "each 'lora' should have a 'name'");
-    loras.push_back({*name, one.number({"scale"}).value_or(1)});
-    one.finish();
+  try {
+    for (auto& one : fields.list("lora", kMostLoras)) loras.push_back(read_lora(one));
+  } catch (ApiError& error) {
+    error.param = "lora";  // that is the field of the request
+    throw;
   }
   return loras;
 }

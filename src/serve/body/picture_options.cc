@@ -9,6 +9,7 @@
 #include "image/mask.h"
 #include "image/resize.h"
 #include "serve/api_error.h"
+#include "serve/body/web_ui_fields.h"
 
 namespace braid::serve {
 namespace {
@@ -45,13 +46,6 @@ void read_controls(Fields& fields, std::vector<ControlPicture>& controls) {
                                      kMostModes, ", it is ", value));
     control.mode = int(value);
   });
-}
-
-// Accepts both numbers and booleans.
-bool is_on(Fields& fields, const char* name) {
-  if (!fields.has(name)) return false;
-  if (fields.json().at(name).is_boolean()) return *fields.flag(name);
-  return *fields.integer({name}, 0, 1) == 1;
 }
 
 void invert(Pixels& mask) {

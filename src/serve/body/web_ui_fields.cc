@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "serve/api_error.h"
 #include "serve/body/picture_request.h"
 
@@ -21,8 +22,8 @@ struct MissingFeature {
 constexpr MissingFeature kMissing[] = {
     {"enable_hr", "is no second pass at a higher resolution"},
     {"refiner_checkpoint", "is no refiner"},
-    {"restore_faces", "is no restoring of faces"},
-    {"tiling", "are no pictures that tile"},
+    {"restore_faces", "is no face restoration"},
+    {"tiling", "are no tileable pictures"},
     {"styles", "are no styles"},
     {"subseed_strength", "are no variation seeds"},
     {"seed_resize_from_w", "are no seeds of other sizes"},
@@ -185,6 +186,27 @@ void warn_of_settings(const Json& settings, Fields& fields) {
 }
 
 }  // namespace
+
+std::optional<bool> truth_of(std::string_view text) {
+  const auto word = ascii_lower_case(text);
+  for (const auto* const yes : {"true", "1", "yes", "on", "t", "y"})
+    if (word == yes) return true;
+  for (const auto* const no : {"false", "0", "no", "off", "f", "n"})
+    if (word == no) return false;
+  return {};
+}
+
+bool is_on(Fields& fields, const char* name, bool otherwise) {
+  if (!fields.has(name)) return otherwise;
+  const auto& value = fields.json().at(name);
+  if (value.is_boolean()) return *fields.flag(name);
+  if (!value.is_string()) return *fields.integer({name}, 0, 1) == 1;
+  const auto truth = truth_of(value.get<std::string>());
+  if (!truth)
+    refuse(name, text_of("'", name, "' should be true or false, it is ",
+                         json_line(value).substr(0, kLongestShown)));
+  return *truth;
+}
 
 void refuse_missing_features(const Fields& fields) {
   for (const auto& [name, what, neutral] : kMissing)

@@ -21,6 +21,12 @@ void warn_of_unused_choices(Fields& fields);
 // not used.
 void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& request);
 
+// Pydantic's words for true and false in any case, as "True", "1" and "off"; nothing for others.
+std::optional<bool> truth_of(std::string_view text);
+
+// A boolean that may be 0 or 1, or such a word. Throws ApiError for another value.
+bool is_on(Fields& fields, const char* name, bool otherwise = false);
+
 // What a complete request takes, in these terms.
 struct WebUiScales {
   double cfg = 1;

@@ -1,6 +1,9 @@
 #include "serve/http/boost_messages.h"
 
+#include <algorithm>
+
 #include "base/ascii.h"
+#include "serve/http/event_stream.h"
 #include "serve/http/http_date.h"
 
 namespace braid::serve {
@@ -16,6 +19,14 @@ void require_plain(const http::fields& head) {
   const auto coding = head[http::field::transfer_encoding];
   if (codings > 1 || (codings == 1 && !boost::beast::iequals(coding, "chunked")))
     throw ApiError(400, "the transfer encoding should be chunked alone", "bad_request");
+}
+
+// Boost's keep_alive() reads only the first of several such fields.
+bool says_close(const http::request_header<>& head) {
+  const auto [begin, end] = head.equal_range(http::field::connection);
+  return std::any_of(begin, end, [](const auto& field) {
+    return http::token_list(field.value()).exists("close");
+  });
 }
 
 // Answers without a body have no length either.
@@ -53,7 +64,7 @@ void read_request_query(const http::request_header<>& head, HttpRequest& request
 // HTTP/1.0 knows no chunks: a proxy in front may have found another end (RFC 9112, section 6.1).
 bool may_go_on(const http::request<http::string_body>& request) {
   const bool has_coding = request.count(http::field::transfer_encoding) > 0;
-  return request.keep_alive() && !(request.version() < 11 && has_coding);
+  return request.keep_alive() && !says_close(request) && !(request.version() < 11 && has_coding);
 }
 
 BoostResponse boost_response(HttpResponse response, const HttpRequest& request,
@@ -68,7 +79,11 @@ BoostResponse boost_response(HttpResponse response, const HttpRequest& request,
   for (const auto& [name, value] : response.headers) out.set(name, value);
   for (const auto& [name, value] : more) out.set(name, value);
   out.body() = {.text = std::move(response.body), .file = std::move(response.file)};
-  if (!is_bodiless(response.status)) out.prepare_payload();
+  // how long a stream gets is not known
+  if (response.content_type == kEventStream)
+    out.set("x-accel-buffering", "no");
+  else if (!is_bodiless(response.status))
+    out.prepare_payload();
   return out;
 }
 

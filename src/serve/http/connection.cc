@@ -191,8 +191,8 @@ void Connection::send(HttpResponse response) {
   const auto more = shared_.api.access().headers_for(request_);
   auto& out = response_.emplace(boost_response(std::move(response), request_, more));
   out.keep_alive(keeps_alive_);
-  bytes_sent_ = out.body().size();
   if (request_.method == "HEAD") out.body() = {};
+  bytes_sent_ = out.body().size();
   allow_time_to_write(out.body().size());
   is_writing_ = true;
   http::async_write(stream_, *response_,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hexadecimal.h"
+#include "base/json.h"
 #include "base/random_bits.h"
 
 namespace braid::serve {
@@ -69,6 +70,7 @@ Job::Job(std::string id, Order order)
       order_(std::move(order)) {
   status_.warnings = order_.warnings;
   publish("queued", {{"id", id_}, {"pictures", num_pictures()}});
+  for (const auto& sentence : status_.warnings) publish("warning", {{"message", sentence}});
 }
 
 Request Job::take_request() {
@@ -175,10 +177,8 @@ std::shared_ptr<void> Job::subscribe(std::function<void()> wake) {
 void Job::publish(const std::string& name, const Json& data, FileBytes file) {
   if (name == "progress" || name == "preview")
     std::erase_if(events_, [&](const Event& event) { return event.name == name; });
-  events_.push_back({.id = ++last_event_,
-                     .name = name,
-                     .data = data.dump(-1, ' ', false, Json::error_handler_t::replace),
-                     .file = std::move(file)});
+  events_.push_back(
+      {.id = ++last_event_, .name = name, .data = json_line(data), .file = std::move(file)});
   for (const auto& [number, wake] : subscribers_) wake();
 }
 
