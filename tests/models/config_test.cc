@@ -120,6 +120,12 @@ TEST(ClipConfig, OfAWholeModelIsItsTextConfig) {
 }
 
 TEST(T5Config, RefusesWhatItCannotRun) {
+  for (const std::string odd :
+       {R"("dense_act_fn":"relu")", R"("is_gated_act":false)", R"("is_decoder":true)"})
+    EXPECT_THAT(
+        refusal(read_t5_config, (R"({"feed_forward_proj":"gated-gelu",)" + odd + "}").c_str()),
+        HasSubstr("should be"))
+        << odd;
   EXPECT_THAT(refusal(read_t5_config, R"({"feed_forward_proj":"relu"})"),
               HasSubstr("should be gated-gelu, it is relu"));
   EXPECT_THAT(refusal(read_t5_config,
@@ -163,6 +169,15 @@ TEST(CausalLmConfig, IsReadAsNewerAndOlderFilesHaveIt) {
   EXPECT_EQ(newer.theta, 5e6);
   EXPECT_EQ(newer.num_kv_heads, 32);
   EXPECT_EQ(read(R"({"model_type":"qwen3","rope_theta":1000000,"rope_scaling":null})").theta, 1e6);
+  // transformers takes `rope_scaling`, unless it is empty, in place of all of `rope_parameters`
+  EXPECT_EQ(read(R"({"model_type":"qwen3","rope_theta":7,"rope_parameters":{"rope_theta":5},
+                     "rope_scaling":{"rope_type":"default"}})")
+                .theta,
+            7);
+  EXPECT_EQ(read(R"({"model_type":"qwen3","rope_theta":7,"rope_parameters":{"rope_theta":5},
+                     "rope_scaling":{}})")
+                .theta,
+            5);
   const auto mistral = read(R"({"model_type":"mistral3","vision_config":{"hidden_size":1},
     "text_config":{"model_type":"mistral","head_dim":128,"hidden_size":5120,
     "sliding_window":null}})");

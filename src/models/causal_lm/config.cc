@@ -49,19 +49,13 @@ bool is_null(const JsonObject& json, const char* key) {
   return json.json().contains(key) && !json.has(key);
 }
 
-// Newer files describe rotary embeddings in one object; older ones use `rope_theta` and, unless
-// plain, `rope_scaling`.
 double read_theta(const JsonObject& json, double otherwise) {
-  auto theta = json.number_or("rope_theta", otherwise);
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    if (!json.has(key)) continue;
-    const JsonObject rope(json.at(key), json.source() + ": '" + key + "'");
-    const auto type = rope.string_or("rope_type", rope.string_or("type", "default"));
-    const bool is_of_axes = type == "mrope" && rope.has("mrope_section");  // as older files say it
-    require(type == "default" || is_of_axes, rope.source(),
-            ": 'rope_type' should be default, it is ", type);
-    theta = rope.number_or("rope_theta", theta);
-  }
+  const auto rope = rope_object(json);
+  const auto type = rope.string_or("rope_type", rope.string_or("type", "default"));
+  const bool is_of_axes = type == "mrope" && rope.has("mrope_section");  // as older files say it
+  require(type == "default" || is_of_axes, rope.source(), ": 'rope_type' should be default, it is ",
+          type);
+  const auto theta = rope.number_or("rope_theta", json.number_or("rope_theta", otherwise));
   require(theta > 0, json.source(), ": 'rope_theta' should be positive, it is ", theta);
   return theta;
 }
@@ -116,6 +110,14 @@ CausalLmConfig read_text_config(const JsonObject& json, const std::string& type)
 }
 
 }  // namespace
+
+JsonObject rope_object(const JsonObject& json) {
+  static const Json none = Json::object();
+  for (const std::string key : {"rope_scaling", "rope_parameters"})
+    if (json.has(key) && !json.at(key).empty())
+      return {json.at(key), json.source() + ": '" + key + "'"};
+  return {none, json.source()};
+}
 
 CausalLmConfig read_causal_lm_config(const JsonObject& json) {
   const auto read = [](const JsonObject& text, const std::string& type) {

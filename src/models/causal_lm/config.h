@@ -23,6 +23,10 @@ struct CausalLmConfig {
   std::int64_t window = 0;  // how many tokens back a token sees; 0: all
 };
 
+// The object that describes the rotary embedding: `rope_scaling` of older files, which stands for
+// all of `rope_parameters` where it is not empty, as in transformers. Empty if there is neither.
+JsonObject rope_object(const JsonObject& json);
+
 // Reads text_encoder/config.json: a Qwen3 or Mistral model, or one nested as `text_config`. Absent
 // fields take the defaults of the reference class. Throws InputError naming the field.
 CausalLmConfig read_causal_lm_config(const JsonObject& json);

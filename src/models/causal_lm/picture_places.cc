@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "models/causal_lm/config.h"
 
 namespace braid {
 namespace {
@@ -34,12 +35,8 @@ std::vector<std::int64_t> read_mrope_sections(const JsonObject& text,
                                               std::vector<std::int64_t> published,
                                               std::int64_t head_width) {
   constexpr std::int64_t kMostAngles = 1 << 20;
-  auto sections = std::move(published);
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    if (!text.has(key)) continue;
-    const JsonObject rope(text.at(key), text.source() + ": '" + key + "'");
-    sections = rope.integers_or("mrope_section", sections, 0, kMostAngles);
-  }
+  const auto sections =
+      rope_object(text).integers_or("mrope_section", std::move(published), 0, kMostAngles);
   const auto sum = std::accumulate(sections.begin(), sections.end(), std::int64_t(0));
   require(sections.size() == 3 && sum == head_width / 2, text.source(),
           ": 'mrope_section' should be 3 numbers that sum to half of the width of a head, ",

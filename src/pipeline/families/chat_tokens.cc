@@ -35,6 +35,22 @@ void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat, const
             token, ", which the chat with the text encoder needs");
 }
 
+void check_pads_on_the_right(const Tokenizer& tokenizer, const fs::path& folder) {
+  require(tokenizer.encode("", kLength).begin == 0, folder.string(),
+          ": 'padding_side' should be right, it is left");
+}
+
+void check_begins_with(const Tokenizer& tokenizer, const std::string& first,
+                       const fs::path& folder) {
+  const auto alone = tokenizer.encode("", kLength), doubled = tokenizer.encode(first, kLength);
+  const auto id = [](const Encoding& text, std::int64_t i) {
+    return text.ids[std::size_t(text.begin + i)];
+  };
+  require(alone.length == 1 && doubled.length == 2 && id(doubled, 0) == id(doubled, 1),
+          folder.string(), ": the tokenizer should put ", first,
+          " before a text and nothing else around it, as the chat's template does");
+}
+
 void warn_of_other_template(const fs::path& folder, const ChatTokens& chat, const Warn& warn) {
   const auto text = template_of(folder);
   if (text.empty() || !warn) return;

@@ -28,6 +28,15 @@ inline const ChatTokens kTurnsOfTemplate{
 void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat,
                        const std::filesystem::path& folder);
 
+// Throws InputError naming the folder unless its tokenizer pads on the right: the reference counts
+// pads on the left among a chat's first tokens, which it drops.
+void check_pads_on_the_right(const Tokenizer& tokenizer, const std::filesystem::path& folder);
+
+// Throws InputError naming the folder unless its tokenizer puts `first` before a text and nothing
+// else around it: the reference has it from the chat's template instead.
+void check_begins_with(const Tokenizer& tokenizer, const std::string& first,
+                       const std::filesystem::path& folder);
+
 // Chats are spelled as in the published templates. Warns of a folder whose own template, in
 // chat_template.jinja or tokenizer_config.json, lacks `template_says`.
 void warn_of_other_template(const std::filesystem::path& folder, const ChatTokens& chat,

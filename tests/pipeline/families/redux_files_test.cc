@@ -67,6 +67,7 @@ TEST_F(ReduxFiles, OfOtherPreparationsAreRefused) {
                                    {"/image_std", {0.27, 0.26, 0.28}},
                                    {"/do_resize", false},
                                    {"/do_rescale", false},
+                                   {"/rescale_factor", 0.01},
                                    {"/do_normalize", false},
                                    {"/resample", 2},
                                    {"/size/height", 32},

@@ -47,6 +47,7 @@ Flux2Text::Flux2Text(Flux2Kind kind, const std::filesystem::path& tokenizer, at:
       model_(std::move(model)) {
   const auto& chat = kind == Flux2Kind::kDev ? kDevChat : kKleinChat;
   check_chat_tokens(*tokenizer_, chat, tokenizer);
+  if (kind == Flux2Kind::kDev) check_begins_with(*tokenizer_, "<s>", tokenizer);
   warn_of_other_template(tokenizer, chat, warn);
 }
 

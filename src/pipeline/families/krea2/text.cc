@@ -36,6 +36,7 @@ Krea2Text::Krea2Text(const std::filesystem::path& tokenizer, at::Device device,
                      Paged<CausalLm> model)
     : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
   check_chat_tokens(*tokenizer_, kTurns, tokenizer);
+  check_pads_on_the_right(*tokenizer_, tokenizer);
 }
 
 // The reference draws with fewer tokens than the end of the chat has, too: nothing of the prompt is

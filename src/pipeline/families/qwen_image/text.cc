@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 // them; those of Edit with the first picture's mark. The transformer does not see them.
 constexpr int kSystemTokens = 34, kEditSystemTokens = 64;
 constexpr std::int64_t kLongestBeginning = 1 << 13;  // tokens of a chat before its prompt
+constexpr std::int64_t kLongestPrompt = 1024;        // that the reference's tokenizer reads
 
 std::string plain_chat(const std::string& prompt) {
   return description_chat(prompt) + std::string(kAssistantTurn);
@@ -28,14 +29,16 @@ std::string edit_chat(QwenImageKind kind, const std::string& prompt, std::size_t
       kind == QwenImageKind::kEdit ? PictureNames::kNone : PictureNames::kNumbered);
 }
 
-// The first `most` tokens of a chat. A token sees only those before it, so that it does not matter
-// whether tokens or, as in the reference, their states are cut.
+// The first `most` tokens of a chat, of which the tokenizer reads at most `longest` at the side
+// that it keeps. A token sees only those before it, so that it does not matter whether tokens or,
+// as in the reference, their states are cut.
 std::vector<std::int64_t> ids_of(const Tokenizer& tokenizer, const std::string& chat,
-                                 std::int64_t most, const Warn& warn) {
-  const auto read = tokenizer.encode(chat, most);
-  if (read.truncated) warn_of_cut(most, warn, "the text encoder reads with its chat");
+                                 std::int64_t most, std::int64_t longest, const Warn& warn) {
+  const auto read = tokenizer.encode(chat, std::max(most, longest));
+  if (read.truncated || read.length > most)
+    warn_of_cut(most, warn, "the text encoder reads with its chat");
   const auto first = read.ids.begin() + read.begin;
-  return {first, first + read.length};
+  return {first, first + std::min(most, read.length)};
 }
 
 // How many tokens of a chat of Edit stand before its prompt: all pictures are among them.
@@ -55,13 +58,14 @@ std::vector<std::int64_t> edit_ids_of(const Tokenizer& tokenizer, QwenImageKind 
   const auto before = tokens_before_prompt(tokenizer, kind, num_pictures);
   const auto least = before + 1 - kEditSystemTokens;
   if (max_sequence_length >= least)
-    return ids_of(tokenizer, chat, kEditSystemTokens + max_sequence_length, warn);
+    return ids_of(tokenizer, chat, kEditSystemTokens + max_sequence_length, kLongestBeginning,
+                  warn);
   if (warn)
     warn(text_of(
         "`max_sequence_length` should be at least ", least,
         " for the text encoder to read any tokens of the prompt behind its pictures, it is ",
         max_sequence_length, ": the prompt is ignored"));
-  return ids_of(tokenizer, chat, before, {});
+  return ids_of(tokenizer, chat, before, kLongestBeginning, {});
 }
 
 }  // namespace
@@ -82,8 +86,8 @@ QwenImageText::QwenImageText(const fs::path& tokenizer, at::Device device, Paged
 
 Condition QwenImageText::encode(const Prompt& prompt, int max_sequence_length,
                                 const Warn& warn) const {
-  const auto ids =
-      ids_of(*tokenizer_, plain_chat(prompt.text), kSystemTokens + max_sequence_length, warn);
+  const auto ids = ids_of(*tokenizer_, plain_chat(prompt.text), kSystemTokens + max_sequence_length,
+                          kSystemTokens + kLongestPrompt, warn);
   const auto ids_BL = at::tensor(ids, at::kLong).unsqueeze(0);
   const TextRun text{.begin = 0, .count = ids_BL.size(1)};
   const auto in_use = model_.page.use();
