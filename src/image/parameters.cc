@@ -66,6 +66,26 @@ PngText read_line(std::string_view line) {
   return text;
 }
 
+struct Prompts {
+  std::string prompt, negative;
+  bool operator==(const Prompts&) const = default;
+};
+
+Prompts prompts_of(const PngText& text) {
+  Prompts prompts;
+  for (const auto& [key, value] : text) {
+    if (key == "prompt") prompts.prompt = value;
+    if (key == "negative_prompt") prompts.negative = value;
+  }
+  return prompts;
+}
+
+// For prompts that the web UI's form, which has no quotes around them, would divide elsewhere.
+std::string prompts_in_line(const Prompts& prompts) {
+  return "prompt: " + json_line(prompts.prompt) +
+         ", negative_prompt: " + json_line(prompts.negative);
+}
+
 }  // namespace
 
 std::string parameters_of(const PngText& text) {
@@ -82,7 +102,11 @@ std::string parameters_of(const PngText& text) {
     }
   }
   const auto line = first + (first.empty() || rest.empty() ? "" : ", ") + rest;
-  return prompts + (line.empty() ? "" : "\n" + line);
+  const auto parameters = prompts + (line.empty() ? "" : "\n" + line);
+  const bool has_prompt = std::ranges::count(text, "prompt", &PngText::value_type::first) > 0;
+  return !has_prompt || prompts_of(text_of_parameters(parameters)) == prompts_of(text)
+             ? parameters
+             : parameters + (line.empty() ? "\n" : ", ") + prompts_in_line(prompts_of(text));
 }
 
 PngText with_original_prompt(PngText text, const std::string& original) {
@@ -104,6 +128,14 @@ PngText text_of_parameters(std::string_view parameters) {
     text.emplace_back("negative_prompt", prompts.substr(negative + 1 + kNegative.size()));
   if (!has_line) return text;
   auto rest = read_line(parameters.substr(begin));
+  if (std::ranges::count(rest, "prompt", &PngText::value_type::first) > 0) {
+    const auto prompts = prompts_of(rest);
+    text = {{"prompt", prompts.prompt}};
+    if (!prompts.negative.empty()) text.emplace_back("negative_prompt", prompts.negative);
+    std::erase_if(rest, [](const auto& field) {
+      return field.first == "prompt" || field.first == "negative_prompt";
+    });
+  }
   std::move(rest.begin(), rest.end(), std::back_inserter(text));
   return text;
 }

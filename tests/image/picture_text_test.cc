@@ -45,6 +45,20 @@ TEST(Parameters, AreThoseOfTheWebUi) {
             "\ncomment: no picture of Braid's");
 }
 
+// That form has no quotes around prompts.
+TEST(Parameters, DivideNoPrompt) {
+  for (const std::string prompt :
+       {"x\nNegative prompt: y", "x\nSteps: 3, Seed: 4", "\nNegative prompt:"})
+    for (const std::string negative : {"", "z\nNegative prompt: w"}) {
+      PngText text = {{"prompt", prompt}};
+      if (!negative.empty()) text.emplace_back("negative_prompt", negative);
+      text.insert(text.end(), {{"steps", "4"}, {"seed", "5"}});
+      EXPECT_EQ(text_of_parameters(parameters_of(text)), text) << parameters_of(text);
+    }
+  const PngText usual = {{"prompt", "a\nb"}, {"negative_prompt", "c"}, {"steps", "4"}};
+  EXPECT_EQ(parameters_of(usual), "a\nb\nNegative prompt: c\nSteps: 4");
+}
+
 TEST(Parameters, OfThatProgramAreRead) {
   EXPECT_THAT(
       text_of_parameters("a cat\nNegative prompt: dog,\nbird\nSteps: 20, Sampler: Euler a, "

@@ -178,7 +178,9 @@ std::string bench_text(const OrderedJson& r) {
       plural(r.at("steps").get<std::int64_t>(), "run"), "), loaded in ", seconds_in(r, "load_s"),
       ", at most ", gb_in(r, "peak_vram_max_single_gpu_gb"), " on a rank, ",
       readable_bytes(bytes_given(r)), " given to other ranks\n");
-  if (r.contains("against")) text += comparison(r) + " of the earlier result\n";
+  if (r.contains("against"))
+    text += comparison(r) + (r["against"]["slower"].get<bool>() ? " than the earlier result\n"
+                                                                : " of the earlier result\n");
   return text;
 }
 

@@ -103,7 +103,8 @@ TEST_F(Bench, SweepsComparesAndDraws) {
     EXPECT_EQ(compared.exit_code, factor < 1 ? 1 : 0) << compared.err;
     EXPECT_THAT(compared.err,
                 HasSubstr(factor < 1 ? "1 of 1 results are slower than in before.json" : ""));
-    EXPECT_THAT(compared.out, HasSubstr(" of the earlier result"));
+    EXPECT_THAT(compared.out, HasSubstr(factor < 1 ? " x slower than the earlier result"
+                                                   : " x of the earlier result"));
   }
 }
 
