@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
+#include <fstream>
 
 #include "base/error.h"
 
@@ -17,10 +18,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kStem = "braid-pages-";
+constexpr const char* kMark =
+    ".temporary";  // in folders that may be removed: others are a person's
 
 fs::path folder_of_all() {
   const char* const said = std::getenv("TMPDIR");
   return said && *said ? said : "/var/tmp";
+}
+
+bool is_marked(const fs::path& folder, int fd) {
+  struct stat status {};
+  std::error_code failed;
+  return ::fstat(fd, &status) == 0 && status.st_uid == ::geteuid() &&
+         fs::is_regular_file(fs::symlink_status(folder / kMark, failed));
 }
 
 // A descriptor that locks the folder, or -1: it is in use, or not a folder of this user.
@@ -37,28 +47,28 @@ void remove_abandoned(const fs::path& all) {
     if (!entry.path().filename().string().starts_with(kStem)) continue;
     const int lock = locked(entry.path());
     if (lock < 0) continue;
-    fs::remove_all(entry.path(), failed);
+    if (is_marked(entry.path(), lock)) fs::remove_all(entry.path(), failed);
     ::close(lock);
   }
 }
 
 }  // namespace
 
-// Another process starting at the same time may remove the folder before it is locked: then a new
-// one is created. On file systems without locks the last attempt is good enough.
+// Nobody removes the folder before it is marked, and by then it is locked. On file systems without
+// locks the last attempt is good enough.
 TemporaryPages::TemporaryPages() {
   const auto all = folder_of_all();
   remove_abandoned(all);
   std::error_code failed;
   for (int tries = 0; lock_ < 0 && tries < 3; ++tries) {
-    fs::remove(folder_, failed);
+    fs::remove_all(folder_, failed);
     auto name = (all / kStem).string() + "XXXXXX";
     const bool is_made = ::mkdtemp(name.data()) != nullptr;
     check(is_made, "cannot make a folder for weights in ", all, ": ", std::strerror(errno),
           ": set TMPDIR to a folder that can be written");
     folder_ = name;
     lock_ = locked(folder_);
-    if (lock_ >= 0 && !fs::exists(folder_)) ::close(std::exchange(lock_, -1));
+    std::ofstream(folder_ / kMark) << "Braid removes this folder.\n";
   }
 }
 

@@ -339,7 +339,11 @@ TEST_F(Generate, KeepsToABudgetWithFilesThatNobodyNamed) {
   const auto fit = report({"a", "--memory", "2GB", "--offload", "leaf", "--prefetch", "0"})["fit"];
   const auto too_little = fit["predicted_device_bytes"].get<std::int64_t>() - 1;
   const auto pages = folder_ / "pages";
-  std::filesystem::create_directories(pages / "braid-pages-killed");
+  for (const auto* const name : {"braid-pages-killed", "braid-pages-mine"}) {
+    std::filesystem::create_directories(pages / name);
+    write_file(pages / name / "a.page", "a");
+  }
+  write_file(pages / "braid-pages-killed/.temporary", "");
   const auto run = Subprocess({.arguments = {"generate", "a", "-m", BRAID_SOURCE_DIR "/models/demo",
                                              "--steps", "2", "--size", "32x32", "-o", "a.png",
                                              "--offload", "leaf", "--prefetch", "0", "--memory",
@@ -350,6 +354,7 @@ TEST_F(Generate, KeepsToABudgetWithFilesThatNobodyNamed) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr(" --offload-dir, predicted peak "));
   EXPECT_THAT(run.err, HasSubstr(" of files are in " + (pages / "braid-pages-").string()));
+  EXPECT_EQ(std::filesystem::remove_all(pages / "braid-pages-mine"), 2u) << "a person's";
   EXPECT_TRUE(std::filesystem::is_empty(pages)) << "of this run, and of one that was killed";
 }
 
