@@ -170,6 +170,7 @@ Pixels grey_of_alpha(const Pixels& picture) {
 }  // namespace
 
 Pixels resized(const Pixels& picture, int width, int height, Resampling resampling) {
+  if (picture.rgb.empty()) return {.width = width, .height = height, .rgb = {}};
   if (picture.channels() == 3) return resized_opaque(picture, width, height, resampling);
   if (picture.width == width && picture.height == height) return picture;
   auto colours = picture;
@@ -253,6 +254,7 @@ int mirrored(int at, int count, Mirror mirror) {
 
 Pixels mirrored_around(const Pixels& picture, int left, int top, int width, int height,
                        Mirror mirror) {
+  if (picture.rgb.empty()) return {.width = width, .height = height, .rgb = {}};
   Pixels out{.width = width, .height = height, .rgb = {}};
   out.rgb.reserve(std::size_t(width) * std::size_t(height) * 3);
   for (int y = 0; y < height; ++y)
@@ -266,6 +268,7 @@ Pixels mirrored_around(const Pixels& picture, int left, int top, int width, int 
 }
 
 Pixels cropped(const Pixels& picture, int left, int top, int width, int height) {
+  if (picture.rgb.empty()) return {.width = width, .height = height, .rgb = {}};
   const auto row_bytes = std::size_t(width) * 3;
   Pixels out{width, height, std::vector<std::uint8_t>(row_bytes * height)};
   for (int y = 0; y < height; ++y) {

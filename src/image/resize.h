@@ -1,4 +1,5 @@
-// Resizes pictures, equal to Pillow's Image.resize bit for bit.
+// Resizes pictures, equal to Pillow's Image.resize bit for bit. Of pictures without pixels, which
+// stand for their sizes, resized(), middle_of(), mirrored_around() and cropped() change the sides.
 #pragma once
 
 #include "braid/inputs.h"

@@ -133,9 +133,10 @@ void take_degrees(Layout& layout, const Degrees& g) {
   layout.shares = g.shares;
 }
 
-Request planned_request(const DeployOptions& asked, const Family& family) {
-  if (asked.request) return *asked.request;
-  return asked.typical ? asked.typical(family) : Request{};
+// What is planned for. A request holds pictures, so it is not copied.
+PlanJob planned_job(const Deployment& d, const DeployOptions& asked) {
+  if (asked.request) return job_of(d, *asked.request);
+  return job_of(d, asked.typical ? asked.typical(*d.family) : Request{});
 }
 
 void say_kept_codes(const DeployOptions& asked, const Deployment& d) {
@@ -143,8 +144,7 @@ void say_kept_codes(const DeployOptions& asked, const Deployment& d) {
   const bool is_asked =
       memory.quantize != Quantize::kNone || memory.quantize_text != Quantize::kNone;
   if (!is_asked || !asked.say || !d.files) return;
-  for (const auto& sentence : kept_codes(job_of(d, planned_request(asked, *d.family)), memory))
-    asked.say(sentence);
+  for (const auto& sentence : kept_codes(planned_job(d, asked), memory)) asked.say(sentence);
 }
 
 // A model loaded for any request is checked when one arrives: it needs as many branches as the
@@ -196,7 +196,7 @@ void settle_shares(Deployment& d, const std::vector<std::string>& names, const D
 void check_layout(const Deployment& d, const DeployOptions& asked) {
   const auto& degrees = d.degrees();
   if (degrees.product() == 1) return;
-  auto job = job_of(d, planned_request(asked, *d.family));
+  auto job = planned_job(d, asked);
   if (!asked.request) job.branches = most_branches(d.family->description().limits);
   auto sharing = degrees;
   sharing.dp = 1;
@@ -216,7 +216,7 @@ void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) 
   d.dtype = choose_dtype(d.options.dtype, d.dtype, d.devices.front());
   if (layout.fit == Fit::kAuto) {
     require(!has_degrees(layout), "a layout that is chosen should have no degrees of its own");
-    d.layout_plan = fastest_layout(job_of(d, planned_request(asked, *d.family)),
+    d.layout_plan = fastest_layout(planned_job(d, asked),
                                    names_of_ranks(d.options, std::size_t(num_ranks)), host);
     take_degrees(layout, d.layout_plan->grid);
   }
@@ -240,10 +240,10 @@ std::shared_ptr<const TemporaryPages> made_pages() {
 
 // The plan for d's budget, with files in a temporary folder if only they make it fit. A refusal
 // names what is lacking with them.
-MemoryPlan plan_in_files(Deployment& d, const Request& request) {
-  if (d.options.memory.fit != Fit::kAuto) return plan_memory(d, request);
+MemoryPlan plan_in_files(Deployment& d, const PlanJob& job) {
+  if (d.options.memory.fit != Fit::kAuto) return plan_memory(job, d.places);
   auto& folder = d.options.memory.offload.folder;
-  auto plan = plan_memory_or_files(job_of(d, request), d.places);
+  auto plan = plan_memory_or_files(job, d.places);
   if (!folder.empty() || plan.memory.offload.folder.empty()) return plan;
   d.pages = made_pages();
   plan.memory.offload.folder = folder = d.pages->folder();
@@ -262,7 +262,7 @@ void settle_memory(Deployment& d, const DeployOptions& asked, const Host& host) 
   d.budget = memory.budget;
   d.is_budget_implied = by_device.is_budget_implied;
   if (memory.budget.is_set()) {
-    d.memory_plan = plan_in_files(d, planned_request(asked, *d.family));
+    d.memory_plan = plan_in_files(d, planned_job(d, asked));
     memory = d.memory_plan->memory;
   }
   memory.preset.clear();

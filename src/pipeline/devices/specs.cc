@@ -275,7 +275,9 @@ double bytes_named(const std::string& flag, const std::string& text) {
   const auto scale = scale_of(ascii_lower_case(unit));
   require(value && scale > 0, flag,
           " should be an amount of memory such as 16GB, 16GiB or 800MB, it is '", text, "'");
-  return *value * scale;
+  const double bytes = *value * scale;
+  require(bytes < 0x1p63, flag, " should be less than 9.2e9 GB, it is '", text, "'");
+  return bytes;
 }
 
 }  // namespace braid

@@ -88,7 +88,7 @@ MemoryPlan MemorySearch::measured(MemoryPlan choice) const {
     locked = place_.are_threads ? locked + bytes.locked : std::max(locked, bytes.locked);
     pages = place_.are_threads ? pages + bytes.pages : std::max(pages, bytes.pages);
   }
-  choice.host_peak = kProcessBytes + in_process;
+  choice.host_peak = process_bytes(job) + in_process;
   choice.locked = locked;
   choice.files = in_files ? pages : 0;
   choice.device_peak = 0;

@@ -17,11 +17,19 @@ std::int64_t resnet_parameters(std::int64_t in, std::int64_t out) {
   return 2 * (in + out) + conv_parameters(in, out, 3) + conv_parameters(out, out, 3) + shortcut;
 }
 
+std::int64_t held_bytes(const PicturesIn& in) {
+  const auto of = [](const Pixels& p) { return std::int64_t(p.width) * p.height * p.channels(); };
+  std::int64_t bytes = (in.init ? of(*in.init) : 0) + (in.mask ? of(*in.mask) : 0);
+  for (const auto& reference : in.references) bytes += of(reference);
+  for (const auto& control : in.controls) bytes += of(control.picture);
+  return bytes;
+}
+
 }  // namespace
 
 PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, PictureSize size) {
   const auto& taken = family.description().limits.pictures;
-  PlannedPictures planned;
+  PlannedPictures planned{.held_bytes = held_bytes(in)};
   const auto encode = [&](PictureSize of) {
     planned.encoded_pixels = std::max(planned.encoded_pixels, std::int64_t(of.width) * of.height);
   };

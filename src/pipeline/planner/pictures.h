@@ -7,6 +7,7 @@ namespace braid {
 
 struct PlannedPictures {
   std::int64_t encoded_pixels = 0;  // of the largest picture the autoencoder encodes
+  std::int64_t held_bytes = 0;      // of all pictures as they are given, which the caller keeps
   // Tokens of each picture that the model looks at; ranks split each run separately. References
   // seen once form one run.
   std::vector<std::int64_t> references = {};

@@ -205,7 +205,7 @@ bool needs_pages(const VerifyOptions& o, const Deployment& deployment, const Pro
   const auto room = o.device_bytes > 0 ? o.device_bytes : free_memory(device, 1).free_bytes;
   const auto job = job_of(deployment, probe.request);
   const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(job.shape()));
-  const auto needs = device.is_cpu() ? kProcessBytes + host_peak(job, bytes) : bytes.peak();
+  const auto needs = device.is_cpu() ? process_bytes(job) + host_peak(job, bytes) : bytes.peak();
   if (needs <= room) return false;
   require(!device.is_cpu() || !memory.offload.folder.empty(), "the whole transformer takes ",
           readable_bytes(double(needs)), " on one rank, which may take ",

@@ -224,6 +224,14 @@ const AreaAtRatio& area_of(const PicturesIn& in, const PicturesTaken& taken) {
   return it == areas.end() ? areas.front() : *it;
 }
 
+// What a reference becomes, of which only the size is asked for.
+Sides fitted_sides(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
+                   PictureSize size) {
+  const Pixels alone{.width = reference.width, .height = reference.height, .rgb = {}};
+  const auto fitted = fitted_reference(alone, count, taken, size);
+  return {.width = fitted.width, .height = fitted.height};
+}
+
 }  // namespace
 
 PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limits) {
@@ -247,9 +255,8 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
     if (!taken.resolutions.empty())
       return size_at_ratio({.width = reference.width, .height = reference.height},
                            area_of(in, taken));
-    return of(sides(taken.cut_reference
-                        ? reference
-                        : fitted_reference(reference, in.references.size(), taken, {})));
+    return of(taken.cut_reference ? sides(reference)
+                                  : fitted_sides(reference, in.references.size(), taken, {}));
   }
   return {.width = limits.defaults.width, .height = limits.defaults.height};
 }
@@ -266,7 +273,7 @@ std::vector<PictureSize> reference_sizes(const PicturesIn& in, const PicturesTak
   if (in.init && init_is_reference(int(in.references.size()), taken)) sizes.push_back(size);
   if (taken.references != PicturesTaken::References::kBesideNoise) return sizes;
   for (const auto& picture : in.references) {
-    const auto fitted = fitted_reference(picture, in.references.size(), taken, size);
+    const auto fitted = fitted_sides(picture, in.references.size(), taken, size);
     sizes.push_back({.width = fitted.width, .height = fitted.height});
   }
   return sizes;

@@ -253,6 +253,7 @@ TEST(PlannedPictures, AreOfTheSizeThatTheModelSees) {
   const auto flux = named_family("flux1-dev");
   const auto init = planned_pictures(*flux, {.init = large}, {512, 256});
   EXPECT_EQ(init.encoded_pixels, 512 * 256);
+  EXPECT_EQ(init.held_bytes, 2048 * 1024 * 3);
   EXPECT_EQ(init.reference_tokens(), 0);
 }
 

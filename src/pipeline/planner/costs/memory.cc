@@ -371,7 +371,7 @@ std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
 }
 
 std::int64_t needed_bytes(const PlanJob& job, const RankBytes& b) {
-  return job.is_on_host ? kProcessBytes + host_peak(job, b) : b.peak();
+  return job.is_on_host ? process_bytes(job) + host_peak(job, b) : b.peak();
 }
 
 }  // namespace braid

@@ -59,5 +59,9 @@ std::int64_t needed_bytes(const PlanJob& job, const RankBytes& bytes);
 
 // Resident memory of a process with LibTorch besides its ranks: mostly code.
 constexpr std::int64_t kProcessBytes = 165'000'000;
+// That, and the pictures that a request brings.
+inline std::int64_t process_bytes(const PlanJob& job) {
+  return kProcessBytes + job.pictures.held_bytes;
+}
 
 }  // namespace braid
