@@ -18,7 +18,14 @@ if(TARGET braid_mpi)
   install(TARGETS braid_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/braid)
 endif()
 install(DIRECTORY include/braid TYPE INCLUDE)
-install(DIRECTORY models/demo models/published DESTINATION ${CMAKE_INSTALL_DATADIR}/braid/models)
+# Folders that several published models share are links, which a wheel leaves out: they are followed.
+foreach(folder demo published)
+  install(CODE "
+    set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/braid/models/${folder}\")
+    file(REMOVE_RECURSE \"\${to}\")
+    execute_process(COMMAND \"${CMAKE_COMMAND}\" -E copy_directory
+      \"${PROJECT_SOURCE_DIR}/models/${folder}\" \"\${to}\" COMMAND_ERROR_IS_FATAL ANY)")
+endforeach()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Braid)
 configure_package_config_file(cmake/BraidConfig.cmake.in ${PROJECT_BINARY_DIR}/BraidConfig.cmake

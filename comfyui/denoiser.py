@@ -54,11 +54,11 @@ def refuse_arguments(given):
             raise Refused(f"Braid's denoiser takes no {name!r}: leave out the node that adds it, or use ComfyUI's own loader")
 
 
-def residuals_per_block(given, num_blocks, tokens):
+def residuals_per_block(given, num_blocks, pictures, tokens):
     """(tensors, one index into them per block) of what a ControlNet of ComfyUI adds after blocks; none: ([], []).
 
-    given: tensors [B, N, hidden] or None; blocks beyond them get nothing. tokens: how many the model sees, which may
-    be more than the N of the picture.
+    given: tensors [B, N, hidden] or None, where B may be 1 for all pictures; blocks beyond them get nothing. tokens: how
+    many the model sees, which may be more than the N of the picture.
     """
     listed = [*given[:num_blocks], *[None] * (num_blocks - len(given))]
     shown = [tensor for tensor in listed if tensor is not None]
@@ -69,6 +69,7 @@ def residuals_per_block(given, num_blocks, tokens):
         if id(tensor) not in tensors:
             whole = torch.zeros_like(shown[0]) if tensor is None else tensor
             whole = torch.nn.functional.pad(whole, (0, 0, 0, tokens - whole.shape[1]))
+            whole = whole.expand(pictures, -1, -1) if len(whole) == 1 else whole
             tensors[id(tensor)] = len(tensors), whole
     return [whole for _, whole in tensors.values()], [tensors[id(tensor)][0] for tensor in listed]
 
@@ -86,6 +87,10 @@ def beside(references):
 
 class Denoiser(torch.nn.Module):
     """`tensors`: meta tensors of the file, by their names without prefix. `options`: how Braid is to load it."""
+
+    def __init_subclass__(cls):
+        super().__init_subclass__()
+        cls.forward = torch.compiler.disable(cls.forward)  # it cannot be traced, which TorchCompileModel would try
 
     def __init__(self, config, tensors, options):
         super().__init__()
@@ -202,16 +207,16 @@ class FluxDenoiser(Denoiser):
             ids.append(self.positions(reference, None, index, top, left))
         tokens = torch.cat(tokens, 1)
         velocity = self.velocity(
-            tokens, context, timestep, pooled=self.pooled(y, x), residuals=self.residuals(control or {}, tokens.shape[1]),
+            tokens, context, timestep, pooled=self.pooled(y, x), residuals=self.residuals(control or {}, *tokens.shape[:2]),
             guidance=guidance if self.config.get("guidance_embed") else None,
             ids=(torch.cat(ids), self.text_positions(context)),
         )[:, : len(ids[0])]
         return unpacked(velocity, *padded.shape[-2:], self.patch_size)[:, :, :rows, :columns].to(x.dtype)
 
-    def residuals(self, control, tokens):
+    def residuals(self, control, pictures, tokens):
         refuse_arguments({f"control of the kind {kind!r}": given or None for kind, given in control.items() if kind not in ("input", "output")})
-        doubles = residuals_per_block(control.get("input", []), self.config["depth"], tokens)
-        singles = residuals_per_block(control.get("output", []), self.config["depth_single_blocks"], tokens)
+        doubles = residuals_per_block(control.get("input", []), self.config["depth"], pictures, tokens)
+        singles = residuals_per_block(control.get("output", []), self.config["depth_single_blocks"], pictures, tokens)
         return {"doubles": doubles, "singles": singles}
 
     def padded(self, latents):

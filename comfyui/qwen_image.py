@@ -127,7 +127,7 @@ class QwenImageDenoiser(Denoiser):
         if at_zero:
             self.be_at_zero()
         velocity = self.velocity(
-            tokens, context, timesteps, ids=(ids, self.text_positions(x, context)), residuals=self.residuals(control, len(ids), at_zero),
+            tokens, context, timesteps, ids=(ids, self.text_positions(x, context)), residuals=self.residuals(control, len(tokens), len(ids), at_zero),
             num_references=len(ids) - num_drawn if at_zero else 0,
         )[:, :num_drawn]
         made = in_latents(velocity, *padded.shape[2:], self.patch_size)
@@ -138,9 +138,9 @@ class QwenImageDenoiser(Denoiser):
             self.can_be_at_zero = True
             self.reload()
 
-    def residuals(self, control, tokens, at_zero):
+    def residuals(self, control, pictures, tokens, at_zero):
         """ComfyUI's own model takes those of the kind "input", and no others."""
-        doubles = residuals_per_block(control.get("input", []), self.config["num_layers"], tokens)
+        doubles = residuals_per_block(control.get("input", []), self.config["num_layers"], pictures, tokens)
         if at_zero and doubles[0]:
             raise Refused(f"Braid's denoiser takes no ControlNet beside references of the method {AT_ZERO!r}: leave one of them out")
         return {"doubles": doubles}

@@ -85,6 +85,10 @@ class Replacement(torch.nn.Module):
         # Follows the pipeline to devices and dtypes, as parameters would.
         self.register_buffer("place", torch.empty(0, dtype=original.dtype, device=original.device), persistent=False)
 
+    def load_lora_adapter(self, *_: Any, **__: Any) -> None:
+        """What diffusers' load_lora_weights() comes to."""
+        raise ValueError("Braid reads adapters from files: give accelerate() loras={file: scale} instead")
+
     @property
     def dtype(self) -> Any:
         return self.place.dtype

@@ -40,6 +40,10 @@ def check_known(original: Any, kinds: Collection[str]) -> None:
         raise ValueError(f"Braid has no {type(original).__name__}; it has {', '.join(kinds)}")
 
 
+def refuse_to_save(*_: Any, **__: Any) -> None:
+    raise ValueError("a pipeline whose transformer Braid computes has no weights to save: save it before accelerate()")
+
+
 def placed(model: str | os.PathLike[str]) -> str:
     """The model, also after os.chdir(), by its whole path; names in Hugging Face's cache have none."""
     return os.path.abspath(model) if os.path.exists(model) else os.fspath(model)
@@ -92,4 +96,5 @@ def accelerate(
         options.dtype = _options.dtype_of(dtype if dtype is not None else pipe.vae.dtype)
         pipe.vae = AcceleratedAutoencoder(pipe.vae, _core.PictureAutoencoder(options, warning))
     pipe.transformer = transformer
+    pipe.save_pretrained = refuse_to_save
     return pipe

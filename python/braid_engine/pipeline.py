@@ -227,6 +227,8 @@ class Pipeline:
         request.seed = seeds[0]
         if seeds == [seeds[0] + i for i in range(count)]:
             return [request]
+        if len(request.prompts_2) not in (0, len(prompts)):
+            return [request]  # which is refused as a whole
         if not request.takes_seeds_apart():
             raise ValueError("with latents, generators should have seeds that count up: the first one's is used")
         apart = []

@@ -1,6 +1,7 @@
 """plan, verify and info return what the program prints; words become options."""
 
 import contextlib
+import os
 import tempfile
 import unittest
 from pathlib import Path
@@ -21,6 +22,17 @@ class Program(unittest.TestCase):
             plan = braid_engine.plan("flux1-dev", ["rtx-5090", "rtx-4090"], shares=shares, quantize="int8")
             found = [layout for layout in plan["layouts"] if layout["layout"] == "tp 2 (3:2)"]
             self.assertEqual([layout["shares"] for layout in found], [{"tp": [3, 2]}], shares)
+
+    def test_plans_what_does_not_fit(self) -> None:
+        plan = braid_engine.plan("flux1-dev", "rtx-4090")
+        self.assertIn("would_fit", plan)
+
+    def test_brings_the_published_models_along(self) -> None:
+        source, brought = Path(__file__).resolve().parents[2] / "models/published", _options.MODELS / "published"
+        for folder, _, files in os.walk(source, followlinks=True):
+            for name in files:
+                path = (Path(folder) / name).relative_to(source)
+                self.assertTrue((brought / path).is_file(), path)
 
     def test_verifies(self) -> None:
         model = _options.MODELS / "demo"

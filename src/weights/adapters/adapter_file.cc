@@ -157,8 +157,8 @@ bool is_adapter(const Checkpoint& file) {
 void check_adapter(const std::filesystem::path& name) { (void)AdapterFile(name); }
 
 void check_scale(const Adapter& adapter) {
-  require(std::isfinite(adapter.scale), "the scale of ", adapter.file.string(),
-          " should be a finite number, it is ", adapter.scale);
+  require(std::isfinite(static_cast<float>(adapter.scale)), "the scale of ", adapter.file.string(),
+          " should be a finite number of 32 bits, it is ", adapter.scale);
 }
 
 std::vector<AppliedAdapter> open_adapters(const std::vector<Adapter>& adapters) {
