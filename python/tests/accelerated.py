@@ -396,6 +396,11 @@ class Accelerated(unittest.TestCase):
                 fast.vae.decode(torch.zeros(1, 3, 4, 4))
             with self.assertRaisesRegex(ValueError, "takes no joint_attention_kwargs"):
                 fast(PROMPT, joint_attention_kwargs={"ip_adapter_image_embeds": []}, max_sequence_length=32, **RUN)
+            with self.assertRaisesRegex(ValueError, "has no weights to save"):
+                fast.save_pretrained(folder / "saved")
+            self.assertFalse((folder / "saved").exists())
+            with self.assertRaisesRegex(ValueError, "loras={file: scale}"):
+                fast.transformer.load_lora_adapter({})
 
 
 class Sources(unittest.TestCase):

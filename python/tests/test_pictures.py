@@ -180,6 +180,11 @@ class Refusals(unittest.TestCase):
             self.assertIn(f"{name} should be text, it has half of a surrogate", self.refusal(ValueError, **{name: half}))
         self.assertIn("prompt should be text", self.refusal(ValueError, prompt=[PROMPT, half]))
 
+    def test_count_second_prompts_whatever_the_seeds_are(self) -> None:
+        for seeds in ([5, 6], [5, 9]):
+            refused = self.refusal(InputError, prompt=[PROMPT, "a star"], prompt_2="a moon", generator=seeds)
+            self.assertIn("there are 2 prompts but 1 second prompts", refused)
+
     def test_take_seeds_and_sizes_of_numpy(self) -> None:
         pipe = pipeline()
         wanted = np.asarray(pipe(PROMPT, generator=9, **RUN).images[0])

@@ -103,10 +103,9 @@ std::string parameters_of(const PngText& text) {
   }
   const auto line = first + (first.empty() || rest.empty() ? "" : ", ") + rest;
   const auto parameters = prompts + (line.empty() ? "" : "\n" + line);
-  const bool has_prompt = std::ranges::count(text, "prompt", &PngText::value_type::first) > 0;
-  return !has_prompt || prompts_of(text_of_parameters(parameters)) == prompts_of(text)
-             ? parameters
-             : parameters + (line.empty() ? "\n" : ", ") + prompts_in_line(prompts_of(text));
+  const auto said = prompts_of(text);
+  if (said == Prompts{} || said == prompts_of(text_of_parameters(parameters))) return parameters;
+  return parameters + (line.empty() ? "\n" : ", ") + prompts_in_line(said);
 }
 
 PngText with_original_prompt(PngText text, const std::string& original) {

@@ -182,8 +182,8 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
       if (weight_NC.coding) break;
       return dense_product(x, weight_NC.values_NC, bias_N, room);
     case Quantize::kInt8Dynamic:
-      if (weight_NC.is_rotated() && !gpu::supports_int8_products(x))
-        break;  // codes that a file brought
+      // rotated codes are those that a file brought
+      if (weight_NC.is_rotated() && !gpu::supports_int8_products(x)) break;
       return linear_dynamic(x, weight_NC, bias_N, room);
     case Quantize::kFloat8:
       if (gpu::multiplies_float8(x, weight_NC))

@@ -95,8 +95,7 @@ std::string Metrics::text(const Gauges& gauges) const {
   text += heading("braid_requests_total", "counter", "Requests for pictures by how they ended.");
   for (const auto& [outcome, count] : outcomes_)
     text += text_of("braid_requests_total{outcome=\"", outcome, "\"} ", count, "\n");
-  text += heading("braid_request_seconds", "histogram",
-                  "From acceptance to the end, of pictures or without.") +
+  text += heading("braid_request_seconds", "histogram", "From acceptance to the end.") +
           request_.samples("braid_request_seconds", "");
   text += heading("braid_queue_seconds", "histogram", "From acceptance to the start.") +
           queue_.samples("braid_queue_seconds", "");

@@ -21,6 +21,23 @@ Pixels colours(int width, int height) {
   return picture;
 }
 
+// They stand for the sizes of others.
+TEST(Resize, ChangesTheSidesOfPicturesWithoutPixels) {
+  const auto whole = colours(70, 41);
+  const Pixels sides{.width = 70, .height = 41, .rgb = {}};
+  const auto made_of = [](const Pixels& p) {
+    return std::vector<Pixels>{resized(p, 33, 20, Resampling::kLanczos), with_at_most(p, 1000),
+                               middle_of(p, 16), cropped(p, 3, 4, 20, 10),
+                               mirrored_around(p, 2, 3, 80, 50, Mirror::kAtEdge)};
+  };
+  const auto want = made_of(whole), got = made_of(sides);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(got[i].width, want[i].width) << i;
+    EXPECT_EQ(got[i].height, want[i].height) << i;
+    EXPECT_TRUE(got[i].rgb.empty()) << i;
+  }
+}
+
 TEST(Resize, EqualsPillowBitForBit) {
   const std::map<std::string, Resampling> resamplings = {{"bilinear", Resampling::kBilinear},
                                                          {"bicubic", Resampling::kBicubic},

@@ -40,7 +40,7 @@ T5Config read_t5_config(const JsonObject& json) {
   const auto activation = json.string_or("feed_forward_proj", "relu");
   require(activation == "gated-gelu", json.source(),
           ": 'feed_forward_proj' should be gated-gelu, it is ", activation);
-  // Read beside that name, from which they follow otherwise.
+  // transformers prefers these to that name, from which they follow otherwise
   const auto function = json.string_or("dense_act_fn", "gelu_new");
   require(function == "gelu_new", json.source(), ": 'dense_act_fn' should be gelu_new, it is ",
           function);

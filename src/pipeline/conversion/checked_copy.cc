@@ -1,5 +1,7 @@
 #include "pipeline/conversion/checked_copy.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "weights/sources/identity.h"

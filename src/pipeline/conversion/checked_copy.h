@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "braid/hooks.h"
 #include "pipeline/files/model_files.h"
 
 namespace braid {

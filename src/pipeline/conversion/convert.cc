@@ -114,6 +114,8 @@ class Conversion {
   bool stays_as_stored(const Part& part) const;
   LoadOptions load_options(const Part& part) const;
   Names written_names(const Part& part) const;
+  void keep_stored_dtype(const Part& part, at::ScalarType dtype,
+                         std::vector<SurveyedTensor>& asked) const;
   std::vector<SurveyedTensor> asked_of(const Part& part, LoadOptions load);
   std::shared_ptr<const ShardJob> rest_of(const Part& part, const ShardJob& job) const;
   bool is_cut(const Part& part) const { return cut_.contains(part.folder); }
@@ -169,20 +171,20 @@ std::optional<at::ScalarType> plain_dtype(const StoredTensor& stored) {
 // Unless another dtype is asked for, all numbers stay as they are stored. Otherwise those that
 // models compute with in float32 do, if they are stored in `dtype`: else the few numbers beside
 // codes of 8 bits would be float32, and the model's dtype with them.
-void keep_stored_dtype(std::vector<SurveyedTensor>& asked, at::ScalarType dtype, bool all_stay) {
+void Conversion::keep_stored_dtype(const Part& part, at::ScalarType dtype,
+                                   std::vector<SurveyedTensor>& asked) const {
   for (auto& tensor : asked) {
     const auto stored = stored_by(tensor.plan);
-    const auto own = stored.empty() ? std::nullopt : plain_dtype(stored.front());
-    if (!own || tensor.plan.form != Quantize::kNone) continue;
+    if (stored.empty() || tensor.plan.form != Quantize::kNone) continue;
+    const auto own = plain_dtype(stored.front());
     const bool is_beside_codes =
-        *own == dtype && !tensor.is_matrix() && tensor.plan.changes.is_empty();
-    if (all_stay || is_beside_codes) tensor.dtype = *own;
+        own == dtype && !tensor.is_matrix() && tensor.plan.changes.is_empty();
+    if (own && (stays_as_stored(part) || is_beside_codes)) tensor.dtype = *own;
   }
 }
 
 // Everything that is to be written of the part, under our names. A file may lack what the network
 // does not run: then the part is a cut one.
-
 std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
   const auto survey = [&](const Warn& warn) {
     auto adapted = adapted_;
@@ -190,7 +192,7 @@ std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions l
     std::vector<SurveyedTensor> asked;
     part.make(
         Weights(source_of_part(*family_, part, &files_, adapted).tensors, load).surveyed(asked));
-    keep_stored_dtype(asked, load.dtype, stays_as_stored(part));
+    keep_stored_dtype(part, load.dtype, asked);
     return asked;
   };
   auto used = survey(adapted_.warn);
@@ -231,14 +233,14 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
     const bool is_floating = stored.is_readable() && at::isFloatingType(stored.dtype());
     if (used.contains(stored.entry.name) || !is_floating) continue;
     const auto dot = name.rfind('.');
-    rest.asked.push_back(
-        {{.layer = dot == name.npos ? "" : name.substr(0, dot),
-          .name = dot == name.npos ? name : name.substr(dot + 1),
-          .shape = stored.entry.shape,
-          .dtype = stays_as_stored(part) ? plain_dtype(stored).value_or(load.dtype) : load.dtype,
-          .kind = TensorRequest::Kind::kNumbers},
-         {.from = StoredRows{{std::make_shared<const StoredTensor>(stored)}}}});
+    rest.asked.push_back({{.layer = dot == name.npos ? "" : name.substr(0, dot),
+                           .name = dot == name.npos ? name : name.substr(dot + 1),
+                           .shape = stored.entry.shape,
+                           .dtype = load.dtype,
+                           .kind = TensorRequest::Kind::kNumbers},
+                          {.from = StoredRows{{std::make_shared<const StoredTensor>(stored)}}}});
   }
+  keep_stored_dtype(part, load.dtype, rest.asked);
   if (rest.asked.empty()) return {};
   rest.source = Weights(stored_tensors(checkpoint, {}), {.dtype = load.dtype});
   rest.names = {};

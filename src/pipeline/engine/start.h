@@ -50,7 +50,7 @@ class Start {
   std::vector<Tensor> encoded_for_nets_;  // instead, for nets that see pixels: [1 N C] each
   Tensor clean_1NC_;                      // instead of init_, if started from its mean
   Tensor mask_11HW_;
-  bool has_kept_references_ = false;            // references, rather than in every step
+  bool has_kept_references_ = false;            // their keys are computed once
   std::vector<Tokens> references_;              // by the mean; one may be the initial picture
   std::vector<VaeMoments> sampled_references_;  // used instead of their means
 };

@@ -64,6 +64,12 @@ PictureProcessor::PictureProcessor(const std::filesystem::path& folder, const Pa
   read({all.at("image_processor"), all.source() + ": 'image_processor'"}, form);
 }
 
+void check_rescale_factor(const JsonObject& processor) {
+  const auto factor = processor.number_or("rescale_factor", 1 / kLevels);
+  require(std::abs(factor * kLevels - 1) < 1e-6, processor.source(),
+          ": 'rescale_factor' should be 1/", kLevels, ", it is ", factor);
+}
+
 void PictureProcessor::read(const JsonObject& json, const PatchForm& form) {
   const auto check_same = [&](const char* key, std::int64_t wanted) {
     (void)json.integer_or(key, wanted, wanted, wanted);
@@ -73,9 +79,7 @@ void PictureProcessor::read(const JsonObject& json, const PatchForm& form) {
   check_same("merge_size", form.merge);
   check_is_on(json, "do_rescale");
   check_is_on(json, "do_normalize");
-  const auto factor = json.number_or("rescale_factor", 1 / kLevels);
-  require(std::abs(factor * kLevels - 1) < 1e-6, json.source(), ": 'rescale_factor' should be 1/",
-          kLevels, ", it is ", factor);
+  check_rescale_factor(json);
   side_ = form.pixels_per_token();
   least_area_ = kLeastArea;
   most_area_ = kMostArea;

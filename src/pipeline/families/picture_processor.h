@@ -14,6 +14,9 @@ namespace braid {
 // Qwen2.5-VL was trained.
 enum class PictureFilters { kTorch, kPillow };
 
+// Throws InputError unless an image processor's `rescale_factor` takes bytes to 0 .. 1.
+void check_rescale_factor(const JsonObject& processor);
+
 class PictureProcessor {
  public:
   // Reads preprocessor_config.json or processor_config.json in `folder`. Throws InputError naming

@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kStem = "braid-pages-";
-constexpr const char* kMark =
-    ".temporary";  // in folders that may be removed: others are a person's
+// Stands in folders that may be removed: others of such names are a person's.
+constexpr const char* kMark = ".temporary";
 
 fs::path folder_of_all() {
   const char* const said = std::getenv("TMPDIR");
@@ -54,8 +54,8 @@ void remove_abandoned(const fs::path& all) {
 
 }  // namespace
 
-// Nobody removes the folder before it is marked, and by then it is locked. On file systems without
-// locks the last attempt is good enough.
+// Another process that looks for the mark may hold the lock for a moment: then a new folder is
+// created. On file systems without locks the last one stays unmarked, so that nobody removes it.
 TemporaryPages::TemporaryPages() {
   const auto all = folder_of_all();
   remove_abandoned(all);
@@ -68,7 +68,7 @@ TemporaryPages::TemporaryPages() {
           ": set TMPDIR to a folder that can be written");
     folder_ = name;
     lock_ = locked(folder_);
-    std::ofstream(folder_ / kMark) << "Braid removes this folder.\n";
+    if (lock_ >= 0) std::ofstream(folder_ / kMark) << "Braid removes this folder.\n";
   }
 }
 

@@ -172,8 +172,6 @@ void warn_of_unused_guidance(const Request& r, const RequestLimits& limits, cons
 }
 
 PictureSize asked_size(const Request& r, const RequestLimits& limits) {
-  if (r.width && r.height)
-    return {.width = *r.width, .height = *r.height, .frames = drawn_frames(r, limits)};
   const auto otherwise = size_without_request(r.pictures, limits);
   return {.width = r.width.value_or(otherwise.width),
           .height = r.height.value_or(otherwise.height),

@@ -85,10 +85,10 @@ Settings settle(const Request& request, const RequestLimits& limits, const Warn&
 // A request that spells out all settings.
 Request completed(const Request& request, const Settings& settings);
 
-// The two shapes that a request's initial latents may have.
 // The noise levels of all steps, those that a strength skips included.
 Schedule schedule_of(const Settings& settings, const Family& family);
 
+// The two shapes that a request's initial latents may have.
 struct LatentShapes {
   std::vector<std::int64_t> packed, unpacked;  // [pictures, tokens, width]; [pictures, ...]
 };

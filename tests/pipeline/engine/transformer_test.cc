@@ -98,6 +98,24 @@ TEST(Transformer, AddsResidualsBesideReferencesUnderEveryLayout) {
     EXPECT_LT(largest_difference(Transformer(options_with(layout)).velocity(input), want), 1e-5);
 }
 
+TEST(Transformer, AddsResidualsBesideReferencesOfQwenImageToo) {
+  auto options = options_with();
+  options.model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/qwen-image/model";
+  constexpr std::int64_t kTokens = 12 + 7;
+  TransformerInput input{.latents = waves({1, kTokens, 16}, 0.37),
+                         .text = waves({1, 9, 24}, 0.74),
+                         .timesteps = {0.7f},
+                         .latent_ids = waves({kTokens, 3}, 0.05),
+                         .text_ids = waves({9, 3}, 0.07),
+                         .num_references = 7};
+  const auto plain = Transformer(options).velocity(input);
+  input.double_residuals = {waves({1, kTokens, 32}, 0.21)};
+  const auto want = Transformer(options).velocity(input);
+  EXPECT_GT(largest_difference(want, plain), 0.01);
+  options.layout = {.ring = 2};
+  EXPECT_LT(largest_difference(Transformer(options).velocity(input), want), 1e-5);
+}
+
 TEST(Transformer, RefusesWhatDoesNotFitByName) {
   const Transformer transformer(options_with());
   auto input = input_of(0.37);

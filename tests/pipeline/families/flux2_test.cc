@@ -232,6 +232,17 @@ TEST_F(Flux2Files, NeedATokenizerWithTheTokensOfTheChat) {
   EXPECT_THAT(refusal(klein), HasSubstr("the tokenizer has no token <|im_start|>, which the chat"));
 }
 
+// The reference writes <s> by the chat's template and lets the tokenizer add nothing.
+TEST_F(Flux2Files, OfDevNeedATokenizerThatBeginsAsTheTemplateDoes) {
+  const auto dev = copy_of("flux2-dev");
+  EXPECT_EQ(refusal(dev), "accepted");
+  const auto file = dev / "tokenizer/tokenizer.json";
+  auto json = Json::parse(read_file(file));
+  json["post_processor"] = nullptr;
+  write_file(file, json.dump());
+  EXPECT_THAT(refusal(dev), HasSubstr("should put <s> before a text and nothing else around it"));
+}
+
 TEST_F(Flux2Files, AreToldOfWhereTheirChatIsAnother) {
   std::vector<std::string> warnings;
   const auto klein = copy_of("klein");

@@ -1,13 +1,13 @@
 #include "pipeline/families/flux/redux.h"
 
 #include <ATen/ATen.h>
-#include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "image/resize.h"
+#include "pipeline/families/picture_processor.h"
 
 namespace braid {
 namespace {
@@ -30,10 +30,7 @@ void check_processor(const ModelFiles& files, const SiglipConfig& siglip) {
   check_halves(json, "image_std");
   for (const auto* step : {"do_resize", "do_rescale", "do_normalize"})
     require(json.flag_or(step, true), json.source(), ": '", step, "' should be true");
-  constexpr double kLevels = 255;
-  const auto factor = json.number_or("rescale_factor", 1 / kLevels);
-  require(std::abs(factor * kLevels - 1) < 1e-6, json.source(), ": 'rescale_factor' should be ",
-          1 / kLevels, ", it is ", factor);
+  check_rescale_factor(json);
   constexpr int kPillowsBicubic = 3;
   json.integer_or("resample", kPillowsBicubic, kPillowsBicubic, kPillowsBicubic);
   if (!json.has("size")) return;
