@@ -1,6 +1,7 @@
 #include "text/added_tokens.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -127,6 +128,22 @@ std::vector<TextPiece> AddedTokens::extract(std::string_view text,
     }
     if (normalize) normalize(piece);
     cut(piece, normalized_, out);
+  }
+  return out;
+}
+
+std::string AddedTokens::with_all_vectors(std::string_view text,
+                                          const Normalizer& normalize) const {
+  std::set<std::string> named;
+  for (const auto& piece : extract(text, normalize))
+    if (piece.token) named.insert(tokens_.at(*piece.token).content);
+  std::string out(text);
+  for (const auto& token : named) {
+    std::string followers;
+    for (int i = 1; find(text_of(token, '_', i)); ++i) followers += text_of(' ', token, '_', i);
+    if (followers.empty()) continue;
+    for (auto at = out.find(token); at != out.npos; at = out.find(token, at + followers.size()))
+      out.insert(at += token.size(), followers);
   }
   return out;
 }

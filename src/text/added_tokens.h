@@ -35,6 +35,11 @@ class AddedTokens {
   // Splits `text` at the added tokens and normalizes what lies between.
   std::vector<TextPiece> extract(std::string_view text, const Normalizer& normalize) const;
 
+  // The text in which every token that has followers is joined by them, wherever it stands: a
+  // textual inversion of n vectors is stored as the tokens <x>, <x>_1 ... <x>_(n-1), and prompts
+  // name <x>. From diffusers' TextualInversionLoaderMixin.maybe_convert_prompt().
+  std::string with_all_vectors(std::string_view text, const Normalizer& normalize) const;
+
   std::optional<std::int64_t> find(std::string_view content) const { return ids_.find(content); }
   std::int64_t end_id() const { return ids_.end_id(); }
 

@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::int64_t kLongest = 1 << 20;  // far beyond any text encoder
 
+void require_utf8(std::string_view text) {
+  require(is_valid_utf8(text), "the text to tokenize is not valid UTF-8");
+}
+
 std::vector<std::int64_t> tokens_of(const text::TextPipeline& pipeline, std::string_view text) {
   std::vector<std::int64_t> ids;
   for (const auto& piece : pipeline.added.extract(text, pipeline.normalize)) {
@@ -41,7 +45,7 @@ Encoding Tokenizer::encode(std::string_view text, std::int64_t max_length) const
   require(max_length >= std::max<std::int64_t>(frame.size(), 1) && max_length <= kLongest,
           "the number of tokens should lie between ", std::max<std::int64_t>(frame.size(), 1),
           " and ", kLongest, ", it is ", max_length);
-  require(is_valid_utf8(text), "the text to tokenize is not valid UTF-8");
+  require_utf8(text);
   auto tokens = tokens_of(*pipeline_, text);
   const auto room = std::size_t(max_length - frame.size());
   Encoding out;
@@ -59,6 +63,11 @@ Encoding Tokenizer::encode(std::string_view text, std::int64_t max_length) const
   out.ids.insert(out.begin > 0 ? out.ids.begin() : out.ids.end(), std::size_t(padding),
                  pipeline_->pad_id);
   return out;
+}
+
+std::string Tokenizer::with_all_vectors(std::string_view text) const {
+  require_utf8(text);
+  return pipeline_->added.with_all_vectors(text, pipeline_->normalize);
 }
 
 std::int64_t Tokenizer::vocab_size() const {

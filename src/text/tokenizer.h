@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,10 @@ class Tokenizer {
   // max_length=max_length): special tokens added, truncated, padded. Throws InputError if the text
   // is not UTF-8, or the special tokens alone exceed max_length.
   Encoding encode(std::string_view text, std::int64_t max_length) const;
+
+  // The text with all vectors of the textual inversions that it names, as FLUX.1's pipelines read
+  // it: see AddedTokens::with_all_vectors(). Throws InputError if it is not UTF-8.
+  std::string with_all_vectors(std::string_view text) const;
 
   std::int64_t vocab_size() const;        // the largest id + 1
   std::int64_t model_max_length() const;  // from tokenizer_config.json; see load_tokenizer()

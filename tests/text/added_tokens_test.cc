@@ -67,6 +67,20 @@ TEST(AddedTokens, AreLookedForInNormalizedTextWhenTheyAreNormalized) {
               ElementsAre("a ", "[RAW]", " raw ", "[norm]", " b"));
 }
 
+TEST(AddedTokens, OfSeveralVectorsBringTheirFollowers) {
+  const auto tokens = prepared({{.content = "<cat>"},
+                                {.content = "<cat>_1"},
+                                {.content = "<cat>_2"},
+                                {.content = "<cat>_4"},
+                                {.content = "<dog>"}});
+  EXPECT_EQ(tokens.with_all_vectors("a <cat>, <dog><cat>", {}),
+            "a <cat> <cat>_1 <cat>_2, <dog><cat> <cat>_1 <cat>_2");
+  EXPECT_EQ(tokens.with_all_vectors("a cat", {}), "a cat");
+  EXPECT_EQ(tokens.with_all_vectors("<cat>_1 <cat>", {}),
+            "<cat> <cat>_1 <cat>_2_1 <cat> <cat>_1 <cat>_2")
+      << "as diffusers replaces text, not tokens";
+}
+
 TEST(AddedTokens, StayTextWhenSpecialTokensAreSplit) {
   const std::vector<AddedToken> list = {{.content = "<s>", .special = true}, {.content = "x"}};
   EXPECT_THAT(extract(prepared(list, {}, true), "<s>x"), ElementsAre("<s>", "[x]"));

@@ -38,6 +38,9 @@ extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour, kWinogradSix;
 extern const AttentionKernels kAttention;
 }  // namespace avx512
+namespace avx512_rounding {
+extern const RowKernels kBfloat16;
+}  // namespace avx512_rounding
 
 namespace {
 
@@ -92,6 +95,8 @@ Isa best_products() {
 }  // namespace
 
 const RowKernels& row_kernels(RowType type) {
+  if (type == RowType::kBfloat16 && read_cpu().isa() >= Isa::kAvx512Bf16)
+    return avx512_rounding::kBfloat16;
   return type == RowType::kFloat32
              ? choose(baseline::kFloat32, avx2::kFloat32, avx512::kFloat32)
              : choose(baseline::kBfloat16, avx2::kBfloat16, avx512::kBfloat16);

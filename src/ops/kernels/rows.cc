@@ -70,22 +70,39 @@ inline V exponential(V x) {
   return e * power_in(shifted);
 }
 
-// x / (1 + e^power)
+// 2^x for x in [-126, 126], to 2e-7: n + 127 is in the last bits of x + kMagic.
 template <class V>
-inline V damped(V x, V power) {
+inline V nearly_power_of_2(V x) {
+  constexpr float kMagic = 3 * (1 << 22) + 127;
+  const V shifted = x + kMagic;
+  return power_of_fraction(x - (shifted - kMagic)) * power_in(shifted);
+}
+
+// Rows of bfloat16 take powers of 2, as their rounding hides the last bits: e^x is 2^(x kPerE).
+template <class T>
+constexpr float kPerE = sizeof(T) == sizeof(float) ? 1 : 1.44269504f;
+
+// x / (1 + e^(power / kPerE)) for a row of the type of `y`.
+template <class V>
+inline V damped(const float*, V x, V power) {
   return x / (1 + exponential(clamped(power, -87, 87)));
+}
+template <class V>
+inline V damped(const Bfloat16*, V x, V power) {
+  return x * nearly_inverse(1 + nearly_power_of_2(clamped(power, -126, 126)));
 }
 
 // z / (1 + e^-z)
-template <class V>
-inline V silu(V z) {
-  return damped(z, -z);
+template <class T, class V>
+inline V silu(const T* y, V z) {
+  return damped(y, z, z * -kPerE<T>);
 }
 
 // x / 2 (1 + tanh(u)) = x / (1 + e^(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3)
-template <class V>
-inline V gelu_of(V x) {
-  return damped(x, -2 * 0.797884561f * (x + 0.044715f * x * x * x));
+template <class T, class V>
+inline V gelu_of(const T* y, V x) {
+  constexpr float kScale = -2 * 0.797884561f * kPerE<T>;
+  return damped(y, x, x * (kScale + kScale * 0.044715f * (x * x)));
 }
 
 template <class T>
@@ -93,7 +110,7 @@ void gelu(const void* x_, void* y_, int64 count) {
   const auto* x = static_cast<const T*>(x_);
   auto* y = static_cast<T*>(y_);
   for_each_run(count,
-               [=](int64 i, auto where) { give(gelu_of(take(x + i, where)), y + i, where); });
+               [=](int64 i, auto where) { give(gelu_of(y, take(x + i, where)), y + i, where); });
 }
 
 // 1 / sqrt(mean(x^2) + eps)
@@ -160,9 +177,9 @@ template <class T, class Y>
 inline void affine_silu_of(const T* x, float scale, float shift, Y* y, int64 width) {
   for_each_run(width, [=](int64 i, auto where) {
     if constexpr (sizeof(T) == sizeof(Y))
-      give(silu(take(x + i, where) * scale + shift), y + i, where);
+      give(silu(y, take(x + i, where) * scale + shift), y + i, where);
     else
-      put(silu(get(x + i, where) * scale + shift), y + i, where);
+      put(silu(y, get(x + i, where) * scale + shift), y + i, where);
   });
 }
 
@@ -203,7 +220,7 @@ void swiglu(const void* gate_, const void* up_, void* y_, int64 width) {
   const auto *gate = static_cast<const T*>(gate_), *up = static_cast<const T*>(up_);
   auto* y = static_cast<T*>(y_);
   for_each_run(width, [=](int64 i, auto where) {
-    give(silu(take(gate + i, where)) * take(up + i, where), y + i, where);
+    give(silu(y, take(gate + i, where)) * take(up + i, where), y + i, where);
   });
 }
 
@@ -254,7 +271,7 @@ void sigmoid_gated(const void* gate_, const void* up_, void* y_, int64 width) {
   const auto *gate = static_cast<const T*>(gate_), *up = static_cast<const T*>(up_);
   auto* y = static_cast<T*>(y_);
   for_each_run(width, [=](int64 i, auto where) {
-    give(damped(take(up + i, where), -take(gate + i, where)), y + i, where);
+    give(damped(y, take(up + i, where), take(gate + i, where) * -kPerE<T>), y + i, where);
   });
 }
 

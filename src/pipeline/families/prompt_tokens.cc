@@ -24,7 +24,10 @@ class ReadPrompt {
   }
 
   std::int64_t tokens(const std::string& prompt) const {
-    const auto length = length_of(reader_.chat ? reader_.chat(prompt) : prompt);
+    const auto length = length_of(reader_.chat ? reader_.chat(prompt)
+                                  : reader_.vectors == PromptReader::Vectors::kAll
+                                      ? tokenizer_.with_all_vectors(prompt)
+                                      : prompt);
     return length - unseen_ + reader_.behind;
   }
   // Tokens of the chat that stand behind the prompt: they are cut before it is.

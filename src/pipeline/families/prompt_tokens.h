@@ -21,7 +21,8 @@ struct PromptReader {
   // The limit is the request's max_sequence_length, or the tokenizer's own.
   enum class Limit { kRequest, kTokenizer } limit = Limit::kRequest;
   std::function<std::string(const std::string& prompt)> chat =
-      {};                   // around the prompt; empty: none
+      {};                                                         // around the prompt; empty: none
+  enum class Vectors { kFirst, kAll } vectors = Vectors::kFirst;  // of textual inversions it names
   std::int64_t unseen = 0;  // tokens at the beginning of the chat that the transformer does not see
   std::string unseen_text = {};  // the same as text, where it is counted by the tokenizer
   std::int64_t behind = 0;       // tokens that follow the chat, whatever of it is cut

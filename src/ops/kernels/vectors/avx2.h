@@ -17,6 +17,8 @@ inline Floats larger(Floats a, Floats b) { return (Floats)_mm256_max_ps((__m256)
 // The smaller of each lane, likewise.
 inline Floats smaller(Floats a, Floats b) { return (Floats)_mm256_min_ps((__m256)a, (__m256)b); }
 
+inline Floats nearly_inverse(Floats x) { return 1 / x; }
+
 // Each lane has two 16-bit numbers and gets the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);

@@ -22,6 +22,13 @@ inline Floats smaller(Floats a, Floats b) {
   return (Floats)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
 }
 
+// 1 / x to 1e-7, for normal x up to 2^126: by an estimate and a step of Newton's, as a division
+// takes as long as sixteen other instructions.
+inline Floats nearly_inverse(Floats x) {
+  const Floats estimate = (Floats)_mm512_maskz_rcp14_ps(0xffff, (__m512)x);
+  return estimate + estimate * (1 - x * estimate);
+}
+
 // Each lane has two 16-bit numbers and gets the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);

@@ -16,6 +16,8 @@ inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 // The smaller of each lane, likewise.
 inline Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
 
+inline Floats nearly_inverse(Floats x) { return 1 / x; }
+
 // Each lane has two 16-bit numbers and gets the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);

@@ -38,12 +38,23 @@ inline Words to_nearest(Floats x) {
   return x == x ? rounded : Words{} + 0x7fc00000;  // a carry would leave NaN
 }
 
+// Both vectors as bfloat16, in the order of the numbers or as put_shuffled() takes them. Headers of
+// vectors that have an instruction for it define functions that are chosen before these templates.
+template <class V>
+inline void put_nearest(V a, V b, uint16_t* out) {
+  put_halves((Ints)(to_nearest(a) >> 16), (Ints)(to_nearest(b) >> 16), out);
+}
+template <class V>
+inline void put_nearest_shuffled(V a, V b, uint16_t* out) {
+  put_shuffled((Ints)(to_nearest(a) >> 16), (Ints)(to_nearest(b) >> 16), out);
+}
+
 inline void put(Floats x, float* y, Whole<Vector>) { *(LooseFloats*)y = x; }
 inline void put(Floats x, Bfloat16* y, Whole<Vector>) {
   put_halves((Ints)(to_nearest(x) >> 16), &y->bits);
 }
 inline void put(Pair<Vector> x, Bfloat16* y, Whole<Pair<Vector>>) {
-  put_halves((Ints)(to_nearest(x.a) >> 16), (Ints)(to_nearest(x.b) >> 16), &y->bits);
+  put_nearest((Floats)x.a, (Floats)x.b, &y->bits);
 }
 template <class T, class V>
 inline void put(Pair<V> x, T* y, Whole<Pair<V>>) {
@@ -99,7 +110,7 @@ inline void give(Floats x, T* y, Where where) {
   put(x, y, where);
 }
 inline void give(Pair<Vector> x, Bfloat16* y, Whole<Pair<Vector>>) {
-  put_shuffled((Ints)(to_nearest(x.a) >> 16), (Ints)(to_nearest(x.b) >> 16), &y->bits);
+  put_nearest_shuffled((Floats)x.a, (Floats)x.b, &y->bits);
 }
 template <class T, class V>
 inline void give(Pair<V> x, T* y, Whole<Pair<V>>) {

@@ -74,6 +74,11 @@ inline Pair<V> clamped(Pair<V> x, float low, float high) {
   return {clamped(x.a, low, high), clamped(x.b, low, high)};
 }
 
+template <class V>
+inline Pair<V> nearly_inverse(Pair<V> x) {
+  return {nearly_inverse(x.a), nearly_inverse(x.b)};
+}
+
 // 2^n, where n + 127 are the last bits of x.
 inline Floats power_in(Floats x) { return (Floats)((Ints)x << 23); }
 template <class V>

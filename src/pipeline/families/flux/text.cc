@@ -8,9 +8,14 @@
 namespace braid {
 
 std::vector<PromptReader> flux_prompt_readers() {
-  return {
-      {.encoder = "CLIP", .tokenizer = "tokenizer", .limit = PromptReader::Limit::kTokenizer},
-      {.encoder = "T5", .tokenizer = "tokenizer_2", .reads = PromptReader::Reads::kSecondPrompt}};
+  return {{.encoder = "CLIP",
+           .tokenizer = "tokenizer",
+           .limit = PromptReader::Limit::kTokenizer,
+           .vectors = PromptReader::Vectors::kAll},
+          {.encoder = "T5",
+           .tokenizer = "tokenizer_2",
+           .reads = PromptReader::Reads::kSecondPrompt,
+           .vectors = PromptReader::Vectors::kAll}};
 }
 
 FluxText::FluxText(const std::filesystem::path& folder, at::Device device, Paged<Clip> clip,
@@ -25,7 +30,7 @@ FluxText::FluxText(const std::filesystem::path& folder, at::Device device, Paged
 Condition FluxText::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
   const auto ids_of = [&](const Tokenizer& tokenizer, const std::string& text, std::int64_t length,
                           const char* encoder) {
-    const auto encoding = tokenizer.encode(text, length);
+    const auto encoding = tokenizer.encode(tokenizer.with_all_vectors(text), length);
     if (encoding.truncated) warn_of_cut(length, warn, text_of(encoder, " reads"));
     return at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
   };
