@@ -63,7 +63,8 @@ struct Sampling {
   // Each step's level, falling, above 0 and up to 1; a last 0 may be left out. Used as they are;
   // their number is that of the steps.
   std::vector<double> sigmas = {};
-  // The same, but they pass through the model's shift, as diffusers' `sigmas`.
+  // The same, but they pass through the model's shift, as diffusers' `sigmas`. Where its terminal
+  // shift stretches them, a last 0 is a level like the others.
   std::vector<double> base_sigmas = {};
   // Replaces the model's shift by a static one, k t / (1 + (k - 1) t); above 0.
   std::optional<double> shift = {};

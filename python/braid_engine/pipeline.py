@@ -20,15 +20,30 @@ from ._step_ends import check_callable, step_ends_of
 
 Change = Callable[[_core.PipelineOptions], Any]
 CALL_FIELDS = {field.name for field in fields(Call)} - {"extra"}
-# Arguments of from_pretrained() that say how diffusers reads files, which Braid finds out by itself.
+# Arguments that say how diffusers reads files, which Braid finds out by itself.
 HOW_TO_READ = {"use_safetensors", "low_cpu_mem_usage", "local_files_only", "variant"}
+
+
+def _check_how_to_read(function: str, kwargs: dict[str, Any]) -> None:
+    for name in kwargs:
+        if name not in HOW_TO_READ:
+            raise TypeError(f"{function}() takes no {name!r}")
 
 
 @dataclass
 class PipelineOutput:
-    """`images`: as output_type says. Empty on processes that are not the first rank."""
+    """`images`: as output_type says. Empty on processes that are not the first rank. They are also output[0] and
+    output["images"], as of diffusers' outputs."""
 
     images: Any
+
+    def __getitem__(self, key: int | slice | str) -> Any:
+        if isinstance(key, str) and key != "images":
+            raise KeyError(key)
+        return self.images if isinstance(key, str) else self.to_tuple()[key]
+
+    def to_tuple(self) -> tuple[Any]:
+        return (self.images,)
 
 
 class Pipeline:
@@ -92,9 +107,7 @@ class Pipeline:
 
         Raises InputError (a ValueError) with a sentence that names the file and the fact.
         """
-        for name in kwargs:
-            if name not in HOW_TO_READ:
-                raise TypeError(f"from_pretrained() takes no {name!r}")
+        _check_how_to_read("from_pretrained", kwargs)
         check_callable("progress", progress)
         options = _core.PipelineOptions()
         bundled = _options.MODELS / "demo" if comfy is None else ""
@@ -217,7 +230,8 @@ class Pipeline:
             progress = counted_from(i, "first_picture", self._progress)
             pictures += engine.generate(one, progress, step_end, counted_from(i, "picture", preview), warn, stop)
         images = outputs_of(pictures, call.output_type)
-        return PipelineOutput(images=images) if return_dict else (images,)
+        output = PipelineOutput(images=images)
+        return output if return_dict else output.to_tuple()
 
     def _with_seeds(self, request: _core.Request, generator: Any) -> list[_core.Request]:
         """One request where seeds count up, else one for each picture."""
@@ -261,10 +275,13 @@ class Pipeline:
         subfolder: str | None = None,
         revision: str | None = None,
         adapter_name: str | None = None,
+        **kwargs: Any,
     ) -> None:
         """Adds a LoRA and its kin: a file, or a folder or a repository in Hugging Face's cache, with `weight_name`
         where it has several. It becomes the only active one, and stays unmerged; the weights are loaded again the
-        first time unless adapter_mode="unmerged" was asked for."""
+        first time unless adapter_mode="unmerged" was asked for. How diffusers reads files changes nothing here:
+        use_safetensors, low_cpu_mem_usage, local_files_only."""
+        _check_how_to_read("load_lora_weights", kwargs)
         file = adapter_path(source, weight_name, subfolder, revision)
         unmerged = _core.AdapterMode.unmerged
         with self._lock:

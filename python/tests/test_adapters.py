@@ -48,7 +48,7 @@ class Loras(unittest.TestCase):
 
     def test_are_added_weighed_and_removed(self) -> None:
         plain = self.drawn()
-        self.pipe.load_lora_weights(self.files[0], adapter_name="a")
+        self.pipe.load_lora_weights(self.files[0], adapter_name="a", local_files_only=True, use_safetensors=True)
         np.testing.assert_array_equal(self.drawn(), self.of_program(str(self.files[0])))
         self.assertFalse(np.array_equal(self.drawn(), plain))
         self.pipe.load_lora_weights(self.folder.name, weight_name="b.safetensors", adapter_name="b")

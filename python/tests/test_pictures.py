@@ -67,6 +67,14 @@ class Pictures(unittest.TestCase):
         latents = pipe(PROMPT, generator=7, output_type="latent", **RUN).images
         self.assertEqual(tuple(latents.shape), (1, 12, 64))
 
+    def test_are_found_in_an_output_as_in_diffusers(self) -> None:
+        output = pipeline()(PROMPT, generator=7, **RUN)
+        for images in (output[0], output["images"], output.to_tuple()[0], output[:1][0]):
+            self.assertIs(images, output.images)
+        for missing in (1, "latents"):
+            with self.assertRaises(LookupError):
+                output[missing]
+
     def test_start_from_given_latents(self) -> None:
         noise = np.random.default_rng(3).normal(size=(1, 12, 64)).astype(np.float32)
         pipe = pipeline()

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -11,11 +12,21 @@
 #include "app/machine/environment.h"
 #include "base/control_group.h"
 
+namespace {
+
+int print_version() {
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe then fails with a reason
+  if (std::puts("braid " BRAID_VERSION) >= 0 && std::fflush(stdout) == 0) return 0;
+  std::fprintf(stderr, "braid: cannot write to standard output: %s\n", std::strerror(errno));
+  return 1;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const bool asks_for_version =
       argc == 2 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-V") == 0);
-  if (asks_for_version)
-    return std::puts("braid " BRAID_VERSION) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
+  if (asks_for_version) return print_version();
   std::error_code failure;
   (void)std::filesystem::current_path(failure);
   if (failure) {  // MKL would end LibTorch's loading, and call its file missing

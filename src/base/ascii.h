@@ -8,6 +8,11 @@
 
 namespace braid {
 
+// Whatever the locale says: a program that embeds Braid may have set one.
+inline bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+inline bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+inline bool is_ascii_alphanumeric(char c) { return is_ascii_letter(c) || is_ascii_digit(c); }
+
 // Maps A to Z to lower case; other bytes are unchanged.
 inline std::string ascii_lower_case(std::string_view text) {
   std::string lower(text);

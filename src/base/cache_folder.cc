@@ -33,10 +33,9 @@ std::optional<std::string> home_folder() {
 
 std::filesystem::path cache_folder(const std::string& name) {
   const auto* const caches = std::getenv("XDG_CACHE_HOME");
-  if (caches && *caches != '\0') return below(caches, name);
-  const auto home = home_folder();
-  if (!home || home->empty()) return {};
-  return below(std::filesystem::path(*home) / ".cache", name);
+  if (caches && std::filesystem::path(caches).is_absolute()) return below(caches, name);
+  const std::filesystem::path home = home_folder().value_or("");
+  return home.is_absolute() ? below(home / ".cache", name) : std::filesystem::path();
 }
 
 }  // namespace braid

@@ -11,7 +11,8 @@ namespace braid {
 // for services. Neither: nullopt.
 std::optional<std::string> home_folder();
 
-// XDG_CACHE_HOME/braid/NAME, or ~/.cache/braid/NAME; empty without a home. It need not exist.
+// XDG_CACHE_HOME/braid/NAME, or ~/.cache/braid/NAME; empty without a home. Relative ones are none,
+// as XDG's specification says. It need not exist.
 std::filesystem::path cache_folder(const std::string& name);
 
 }  // namespace braid

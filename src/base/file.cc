@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "base/random_bits.h"
 
 namespace braid {
 namespace {
@@ -82,13 +83,6 @@ void write_all(int fd, std::string_view contents, const std::filesystem::path& p
   }
 }
 
-// mkstemp creates owner-only files; a result should have the mode given by the umask.
-mode_t default_mode() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return mode_t(0666 & ~mask);
-}
-
 // A nameless file, freed by the system when the process ends; -1 if unsupported.
 int open_nameless(const std::filesystem::path& folder) {
   if (::access("/proc/self/fd", X_OK) != 0) return -1;  // needed to name it later
@@ -131,12 +125,16 @@ class TemporaryFile {
  private:
   void check_written(bool holds) const { braid::check_written(holds, target_); }
 
+  // mkstemp() makes files that only their owner may read, and what the umask allows to others is
+  // told only to those who change it, for all threads.
   void make_named() {
-    name_ = (folder_of(target_) / ".braid-XXXXXX").string();
-    fd_ = FileDescriptor(::mkostemp(name_.data(), O_CLOEXEC));
+    do {
+      const auto name = ".braid-" + std::to_string(random_bits() % 1'000'000);
+      name_ = (folder_of(target_) / name).string();
+      fd_ = FileDescriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    } while (fd_.get() < 0 && errno == EEXIST);
     if (fd_.get() < 0) name_.clear();
     check_written(fd_.get() >= 0);
-    check_written(::fchmod(fd_.get(), default_mode()) == 0);
   }
 
   // False if a file of that name exists, which linking does not replace.
@@ -190,17 +188,26 @@ void check_name(const std::filesystem::path& path) {
         ": it is a directory");
 }
 
-constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, missing in older headers
-
-// [offset, offset + size) extended to a page boundary at its start, as madvise requires.
-std::span<std::byte> pages_around(std::span<const std::byte> all, std::uint64_t offset,
-                                  std::uint64_t size) {
-  const auto page = std::uint64_t(::sysconf(_SC_PAGESIZE));
-  const auto begin = offset / page * page;
-  return {const_cast<std::byte*>(all.data()) + begin, std::size_t(offset + size - begin)};
+// Extended to a page boundary at its start, as madvise requires.
+std::span<std::byte> pages_around(std::span<const std::byte> mapped) {
+  const auto page = std::uintptr_t(::sysconf(_SC_PAGESIZE));
+  const auto before = reinterpret_cast<std::uintptr_t>(mapped.data()) % page;
+  return {const_cast<std::byte*>(mapped.data()) - before, mapped.size() + before};
 }
 
 }  // namespace
+
+Populated populate_pages(std::span<const std::byte> mapped) {
+  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, missing in older headers
+  const auto pages = pages_around(mapped);
+  if (::madvise(pages.data(), pages.size(), kPopulateRead) == 0) return Populated::kYes;
+  return errno == EINVAL ? Populated::kUnknown : Populated::kNo;
+}
+
+void drop_pages(std::span<const std::byte> mapped) {
+  const auto pages = pages_around(mapped);
+  (void)::madvise(pages.data(), pages.size(), MADV_DONTNEED);
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   struct stat status {};
@@ -234,11 +241,12 @@ MappedFile::~MappedFile() {
 
 void MappedFile::prefetch(std::uint64_t offset, std::uint64_t size) const {
   if (size == 0) return;
-  // Also fills page tables if the kernel can (Linux 5.14); otherwise the file is only read ahead.
-  const auto pages = pages_around(bytes(), offset, size);
-  if (::madvise(pages.data(), pages.size(), kPopulateRead) == 0) return;
-  check(errno == EINVAL, path_,
+  const auto part = bytes().subspan(offset, size);
+  const auto populated = populate_pages(part);
+  check(populated != Populated::kNo, path_,
         " was cut short since it was opened, or cannot be read: ", reason());
+  if (populated == Populated::kYes) return;
+  const auto pages = pages_around(part);  // at least read ahead
   (void)::madvise(pages.data(), pages.size(), MADV_WILLNEED);
 }
 
@@ -246,8 +254,21 @@ void MappedFile::release(std::uint64_t offset, std::uint64_t size) const {
   // Each call interrupts all cores; a model has hundreds of tensors that are smaller than this.
   constexpr std::uint64_t kWorthwhile = 64 << 10;
   if (size < kWorthwhile) return;
-  const auto pages = pages_around(bytes(), offset, size);
-  (void)::madvise(pages.data(), pages.size(), MADV_DONTNEED);
+  drop_pages(bytes().subspan(offset, size));
+}
+
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  std::error_code unreadable;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
+                                         unreadable);
+  for (; !unreadable && entry != fs::recursive_directory_iterator(); entry.increment(unreadable)) {
+    std::error_code missing;
+    if (entry->is_regular_file(missing)) files.push_back(entry->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 bool is_there(const std::filesystem::path& path) {

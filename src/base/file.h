@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid {
 
@@ -37,12 +38,24 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// Reads mapped bytes in and fills the page tables, by a call that can fail: touching bytes that the
+// file no longer has, or that the disk cannot read, would kill the process. kUnknown: the kernel
+// has no such call (before Linux 5.14). errno tells why not.
+enum class Populated { kYes, kNo, kUnknown };
+Populated populate_pages(std::span<const std::byte> mapped);
+// Gives the pages back; a later touch reads them again.
+void drop_pages(std::span<const std::byte> mapped);
+
 // Whether `path` leads to anything, to a folder, to a regular file. Each throws InputError naming
 // it if the system does not tell: links in a circle, a name too long, a folder that may not be
 // entered.
 bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
+
+// The regular files in `folder` and its folders, in the order of their paths. What may not be read
+// is left out.
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder);
 
 // The whole file as text. Throws InputError if it cannot be read, is larger than `max_bytes` or is
 // a Git LFS pointer in place of the file.

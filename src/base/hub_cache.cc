@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -59,8 +60,8 @@ std::string with_variables(const std::string& text) {
 // Letters, digits, '-', '_' and '.', as the hub allows them.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.front() != '.' && name.front() != '-' && name.size() <= 96 &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return is_ascii_alphanumeric(c) || c == '-' || c == '_' || c == '.';
          });
 }
 
@@ -131,7 +132,6 @@ fs::path snapshot_in(const fs::path& repository, const HubName& name) {
 // The branch or tag, main first, that stands for a commit; empty if none does.
 std::string ref_of(const fs::path& repository, const std::string& commit) {
   std::vector<std::string> names;
-  std::error_code unreadable;
   const auto refs = repository / kRefs;
   const auto stands_for_commit = [&](const fs::path& ref) {
     try {
@@ -140,9 +140,8 @@ std::string ref_of(const fs::path& repository, const std::string& commit) {
       return false;
     }
   };
-  for (const auto& entry : fs::recursive_directory_iterator(refs, unreadable))
-    if (entry.is_regular_file(unreadable) && stands_for_commit(entry.path()))
-      names.push_back(entry.path().lexically_relative(refs).string());
+  for (const auto& ref : files_below(refs))
+    if (stands_for_commit(ref)) names.push_back(ref.lexically_relative(refs).string());
   if (std::find(names.begin(), names.end(), kMain) != names.end()) return std::string(kMain);
   return names.empty() ? "" : *std::min_element(names.begin(), names.end());
 }

@@ -17,15 +17,15 @@ std::string Board::absent() const {
   return names;
 }
 
-template <class Holds>
-void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for,
+template <class Holds, class Words>
+void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, Words waiting_for,
                  Patience patience) {
   const auto end = fate_->now() + fate_->deadline();
   while (!changed_.wait_for(lock, kGlance, holds)) {
     fate_->check();
     if (patience == Patience::kEndless || fate_->now() < end) continue;
     const double seconds = double(fate_->deadline().count()) / 1000;
-    throw WorldLost(text_of("waited ", seconds, " s for ", waiting_for, absent()));
+    throw WorldLost(text_of("waited ", seconds, " s for ", waiting_for()));
   }
 }
 
@@ -42,7 +42,7 @@ void Board::meet(int rank, Patience patience) {
     return;
   }
   wait(
-      lock, [&] { return meetings_ >= meeting; }, "rank ", patience);
+      lock, [&] { return meetings_ >= meeting; }, [&] { return "rank " + absent(); }, patience);
 }
 
 void Board::send(int to, Letter letter) {
@@ -56,7 +56,8 @@ Board::Letter Board::receive(int at) {
   auto& mail = mail_[std::size_t(at)];
   wait(
       lock, [&] { return !mail.empty(); },
-      "the tensor of the rank before rank " + std::to_string(at), Patience::kDeadline);
+      [&] { return "the tensor of the rank before rank " + std::to_string(at); },
+      Patience::kDeadline);
   auto letter = std::move(mail.front());
   mail.pop_front();
   return letter;

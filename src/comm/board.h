@@ -52,9 +52,9 @@ class Board {
   void clear();
 
  private:
-  template <class Holds>
-  void wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for,
-            Patience patience);
+  // `waiting_for` makes the words for what did not come.
+  template <class Holds, class Words>
+  void wait(std::unique_lock<std::mutex>& lock, Holds holds, Words waiting_for, Patience patience);
   std::string absent() const;
 
   std::shared_ptr<Fate> fate_;

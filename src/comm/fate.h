@@ -38,12 +38,6 @@ class WorldLost : public Error {
   using Error::Error;
 };
 
-// Thrown by all ranks of a world at the same place: they agreed to stop and can go on later.
-class AgreedStop : public Cancelled {
- public:
-  using Cancelled::Cancelled;
-};
-
 class Fate {
  public:
   using Clock = std::chrono::steady_clock;

@@ -45,8 +45,8 @@ struct BlockResiduals {
   std::vector<Tensor> doubles, singles;
 };
 
-// Identifies one evaluation of those that pictures take. Caches, kept keys and models with
-// several denoisers go by it, and a family that makes a flow map's input.
+// Identifies one evaluation of those that pictures take. Caches, the keys of references that
+// are kept, models with several denoisers and flow maps go by it.
 struct StepInfo {
   int number = 0;      // of all, from 0 on; a step of some samplers takes two
   float timestep = 0;  // on the schedule's scale, where 1000 is noise alone

@@ -224,7 +224,7 @@ void Service::change(Readiness readiness) {
 void Service::work() {
   if (load()) {
     while (const auto job = next()) run(job);
-    if (backend().leave && !failure()) backend().leave();
+    if (!failure()) tell_ranks(backend().leave);
     wait_for_readers();
   }
   if (options_.on_stopped) options_.on_stopped();
@@ -268,10 +268,10 @@ bool Service::load() {
   return false;
 }
 
-void Service::keep_alive() {
-  if (!backend().keep_alive) return;
+void Service::tell_ranks(const std::function<void()>& tell) {
+  if (!tell) return;
   try {
-    backend().keep_alive();
+    tell();
   } catch (const BackendLost&) {
     stop_working(std::current_exception());
   }
@@ -284,7 +284,7 @@ void Service::look_after_models(std::unique_lock<std::mutex>& lock) {
   if (is_released)
     backend().release();
   else
-    keep_alive();
+    tell_ranks(backend().keep_alive);
   lock.lock();
 }
 

@@ -90,7 +90,7 @@ class Service {
  private:
   void work();
   bool load();
-  void keep_alive();
+  void tell_ranks(const std::function<void()>& tell);
   void wait_for_readers();
   std::shared_ptr<Job> next();
   void look_after_models(std::unique_lock<std::mutex>& lock);

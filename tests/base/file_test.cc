@@ -215,6 +215,29 @@ TEST_F(File, IsThereOrNotUnlessTheSystemDoesNotTell) {
                   HasSubstr("cannot read \"" + unknown.string()));
 }
 
+TEST_F(File, BelowAFolderAreFoundWhereverTheyMayBeRead) {
+  fs::create_directories(folder_ / "b/c");
+  fs::create_directories(folder_ / "closed/d");
+  for (const auto* const name : {"z", "b/a", "b/c/x", "closed/y"}) write_file(folder_ / name, "1");
+  fs::create_symlink("z", folder_ / "link");
+  fs::create_symlink("nothing", folder_ / "broken");
+  fs::permissions(folder_ / "closed", fs::perms::none);
+  constexpr uid_t kNobody = 65534;  // root may read everything
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) {
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
+  const auto files = files_below(folder_);
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  fs::permissions(folder_ / "closed", fs::perms::owner_all);
+  std::vector<std::string> names;
+  for (const auto& file : files) names.push_back(file.lexically_relative(folder_).string());
+  EXPECT_THAT(names, testing::ElementsAre("b/a", "b/c/x", "link", "z"));
+  EXPECT_THAT(files_below(folder_ / "none"), testing::IsEmpty());
+}
+
 TEST_F(File, DoesNotWaitForWhatAPipeWillSay) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(message_of([&] { read_file(folder_ / "pipe"); }), HasSubstr("it is a pipe"));

@@ -163,6 +163,18 @@ TEST_F(HubCache, IsInTheHomeOfThePasswordFileWithoutAnotherOne) {
   EXPECT_EQ(cache_folder("speeds"), "");
 }
 
+TEST(CacheFolder, IsInNoRelativeFolder) {
+  const auto of = [](const std::map<std::string, std::string>& set) {
+    const Variables variables(set);
+    return cache_folder("speeds");
+  };
+  EXPECT_EQ(of({{"HOME", "/home/u"}, {"XDG_CACHE_HOME", "/x"}}), "/x/braid/speeds");
+  for (const char* const caches : {"", ".", "x", "~/x"})
+    EXPECT_EQ(of({{"HOME", "/home/u"}, {"XDG_CACHE_HOME", caches}}), "/home/u/.cache/braid/speeds");
+  for (const char* const home : {"", ".", "u"}) EXPECT_EQ(of({{"HOME", home}}), "");
+  EXPECT_EQ(of({{"HOME", "u"}, {"XDG_CACHE_HOME", "/x"}}), "/x/braid/speeds");
+}
+
 // Expected values are those of os.path.expandvars(os.path.expanduser(path)).
 TEST(ExpandedPath, HasVariablesAsPythonHasThem) {
   const Variables variables({{"HOME", "/home/u"}, {"HF_HOME", "/h"}, {"XDG_CACHE_HOME", ""}});

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "comm/board.h"
 #include "comm/worlds.h"
 
 namespace braid::failures_test {
@@ -94,6 +95,20 @@ TEST_P(Failures, AnAbsentRankIsNoticedWhileATensorIsUnderWay) {
       },
       200ms);
   EXPECT_THAT(outcome.cause, HasSubstr("waited 0.2 s for rank 1"));
+}
+
+// Ranks that did not come to a meeting are another matter.
+TEST(Boards, NameTheSenderAloneOfATensorThatDoesNotCome) {
+  Board board(3, std::make_shared<Fate>(50ms));
+  const auto failure = [&] {
+    try {
+      (void)board.receive(1);
+    } catch (const WorldLost& loss) {
+      return std::string(loss.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(failure(), "waited 0.05 s for the tensor of the rank before rank 1");
 }
 
 TEST(Notes, SurviveTheirBytes) {

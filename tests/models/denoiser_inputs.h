@@ -22,6 +22,14 @@ inline DenoiserInput denoiser_input(const Dump& dump, at::ScalarType dtype) {
   return in;
 }
 
+// What a model that holds all blocks makes of an input in one step.
+template <class Model>
+Tensor velocity_of(const Model& model, DenoiserInput in) {
+  if constexpr (requires { model.condition(in); })
+    in.modulations_BM = model.modulations({model.condition(in)}).front();
+  return model.advance(in, {});
+}
+
 // Rows and columns of 2 x 2 latents [B C 2R 2W], channels fastest in a token.
 inline Tensor pack(const Tensor& latents) {
   const auto patches = latents.unflatten(3, {-1, 2}).unflatten(2, {-1, 2});  // B C R 2 W 2

@@ -36,7 +36,7 @@ class DenoiserParity : public testing::TestWithParam<std::string> {
     return [this, dtype](std::optional<BlockRange> run) { return load(dtype, run); };
   }
   DenoiserInput input(at::ScalarType dtype) const { return input_of(fixture_.dump(), dtype); }
-  Tensor output(at::ScalarType dtype) const { return load(dtype)(input(dtype)); }
+  Tensor output(at::ScalarType dtype) const { return velocity_of(load(dtype), input(dtype)); }
 
   const c10::InferenceMode no_autograd_;
   const PartFixture fixture_{GetParam()};
@@ -86,7 +86,7 @@ void expect_parts_equal_whole(const Load& load, const DenoiserShape& shape, cons
                               const Check& check = {}) {
   const auto all = shape.num_blocks();
   if (all < 2) GTEST_SKIP() << "one block cannot be cut";
-  const auto whole = load(std::nullopt)(in);
+  const auto whole = velocity_of(load(std::nullopt), in);
   for (std::int64_t cut = 1; cut < all; ++cut) {
     SCOPED_TRACE("cut before block " + std::to_string(cut));
     const auto first = load(BlockRange{0, cut});

@@ -34,7 +34,7 @@ TEST_P(Flux2Parity, RoundsTimestepsBeforeTheyAreMultiplied) {
   const auto velocity_at = [&](double time) {
     auto in = input(at::kBFloat16);
     in.timestep_B = at::full(in.timestep_B.sizes(), time);
-    return model(in);
+    return velocity_of(model, in);
   };
   EXPECT_TRUE(at::equal(velocity_at(0.5015), velocity_at(0.5)));
   EXPECT_FALSE(at::equal(velocity_at(0.502), velocity_at(0.5)));
@@ -49,7 +49,7 @@ TEST_P(Flux2Parity, WatchesTheStreamsOfEveryBlock) {
   auto in = input(at::kFloat);
   std::vector<std::string> seen;
   in.watch = [&](const std::string& where, const Tensor&) { seen.push_back(where); };
-  load(at::kFloat)(in);
+  velocity_of(load(at::kFloat), in);
   std::vector<std::string> all = {"img_in", "txt_in"};
   const auto add_blocks = [&](const std::string& kind, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
@@ -69,7 +69,7 @@ class Flux2SingleFile : public Flux2Parity {};
 
 TEST_P(Flux2SingleFile, IsTheSameTransformerUnderOtherNames) {
   const auto model = load_flux2(fixture_, fixture_.single_file(), at::kFloat);
-  EXPECT_TRUE(at::equal(model(input(at::kFloat)), output(at::kFloat)));
+  EXPECT_TRUE(at::equal(velocity_of(model, input(at::kFloat)), output(at::kFloat)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2SingleFile, testing::Values("klein", "dev"),
@@ -94,7 +94,7 @@ TEST_F(Flux2Files, GuidanceIsGivenExactlyToModelsDistilledWithIt) {
   const auto model = load_flux2(fixture_, fixture_.weights(), at::kFloat);
   auto in = denoiser_input(fixture_.dump(), at::kFloat);
   in.guidance_B = at::ones({1});
-  EXPECT_THROW(model(in), Error);
+  EXPECT_THROW(velocity_of(model, in), Error);
 }
 
 // Just the shapes from which sizes are inferred.

@@ -3,6 +3,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
+#include "denoiser_inputs.h"
 #include "dumps.h"
 #include "message_of.h"
 #include "models/clip/model.h"
@@ -53,7 +54,7 @@ TEST_F(FluxTest, BlocksShareResidualsInRunsOfEqualLength) {
                             const std::vector<Tensor>& singles) {
     auto in = input(at::kFloat);
     in.residuals = {.doubles = doubles, .singles = singles};
-    return flux(in);
+    return velocity_of(flux, in);
   };
   const auto drawn = at::randn({4, 1, kNoise, kSmall.hidden()});
   const auto a = drawn[0], b = drawn[1], c = drawn[2], d = drawn[3];
@@ -72,7 +73,7 @@ TEST_F(FluxTest, RoundsTimestepsAndGuidanceBeforeTheyAreMultiplied) {
     auto in = input(at::kBFloat16);
     in.timestep_B = at::full({1}, time);
     in.guidance_B = at::full({1}, guidance);
-    return flux(in);
+    return velocity_of(flux, in);
   };
   const auto want = velocity(0.5, 3.5);
   EXPECT_TRUE(at::equal(velocity(0.5015, 3.5), want));
@@ -85,10 +86,10 @@ TEST_F(FluxTest, GuidanceIsGivenExactlyToModelsDistilledWithIt) {
   auto plain = kSmall;
   plain.guidance_embeds = false;
   auto in = input(at::kFloat);
-  EXPECT_THROW(Flux(plain, Weights::synthetic({}))(in), Error);
+  EXPECT_THROW(velocity_of(Flux(plain, Weights::synthetic({})), in), Error);
   in.guidance_B = at::Tensor();
-  EXPECT_NO_THROW(Flux(plain, Weights::synthetic({}))(in));
-  EXPECT_THROW(Flux(kSmall, Weights::synthetic({}))(in), Error);
+  EXPECT_NO_THROW(velocity_of(Flux(plain, Weights::synthetic({})), in));
+  EXPECT_THROW(velocity_of(Flux(kSmall, Weights::synthetic({})), in), Error);
 }
 
 // ------------------------------------------------------------------------------- single files

@@ -292,7 +292,7 @@ class JoyParity : public JoyParts {
     return in;
   }
   Tensor run(std::int64_t count, JoyTextRope rope, at::ScalarType dtype) const {
-    return joy_latents(load(rope, dtype)(input(count, rope, dtype)), {2, 16, 4, 6});
+    return joy_latents(velocity_of(load(rope, dtype), input(count, rope, dtype)), {2, 16, 4, 6});
   }
 };
 

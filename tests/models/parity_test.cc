@@ -60,7 +60,9 @@ class Parts : public testing::TestWithParam<std::string> {
     if (has("transformer.guidance")) in.guidance_B = dumped("transformer.guidance");
     return in;
   }
-  Tensor velocity(const Flux& model, at::ScalarType dtype) const { return model(input(dtype)); }
+  Tensor velocity(const Flux& model, at::ScalarType dtype) const {
+    return velocity_of(model, input(dtype));
+  }
   // The fixture is from one processor; on others the reference itself differs by this much.
   void expect_equal(const Tensor& got, const std::string& name) const {
     const double spread = manifest_["float32_spread"][name];

@@ -67,11 +67,11 @@ class RandomFlux {
     const auto normal = [&](at::IntArrayRef shape) {
       return at::randn(shape, generator, at::kFloat).to(dtype);
     };
-    return flux({.noise = {normal({1, 64, 64}), at::zeros({64, 3}, at::kFloat)},
-                 .text = {normal({1, 32, 4096}), at::zeros({32, 3}, at::kFloat)},
-                 .pooled_BC = normal({1, 768}),
-                 .timestep_B = at::full({1}, 0.5, dtype),
-                 .guidance_B = at::full({1}, 4.0, at::kFloat)});
+    return velocity_of(flux, {.noise = {normal({1, 64, 64}), at::zeros({64, 3}, at::kFloat)},
+                              .text = {normal({1, 32, 4096}), at::zeros({32, 3}, at::kFloat)},
+                              .pooled_BC = normal({1, 768}),
+                              .timestep_B = at::full({1}, 0.5, dtype),
+                              .guidance_B = at::full({1}, 4.0, at::kFloat)});
   }
 
  private:

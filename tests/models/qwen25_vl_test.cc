@@ -86,6 +86,26 @@ TEST(Qwen25VlFiles, HoldALanguageModelThatNeedsNoTower) {
   EXPECT_LT(largest_error(got, load_encoder(stored)(ids, {})), 1e-6);
 }
 
+// A picture counts with all of its tokens.
+TEST(Qwen25VlPrompts, AreRefusedBeyondTheWindow) {
+  const c10::InferenceMode no_autograd;
+  const auto stored = Checkpoint::open(kEncoder, "model");
+  auto json = read_json(kEncoder / "config.json");
+  json["text_config"].merge_patch({{"use_sliding_window", true},
+                                   {"sliding_window", 9},
+                                   {"layer_types", {"sliding_attention"}}});
+  const auto config = read_qwen25_vl_config(JsonObject(json, "f"));
+  const Qwen25Vl model(config, Weights(stored, qwen25_vl_names(stored), {.dtype = at::kFloat}));
+  const auto picture = model.encode({at::zeros({3, 56, 84})});  // 2 x 3 tokens
+  const auto refusal = [&](std::vector<std::int64_t> ids) {
+    ids.push_back(config.image_token);
+    return message_of<std::exception>([&] { model(ids, picture); });
+  };
+  EXPECT_EQ(refusal({5, 7, 9}), "");
+  EXPECT_EQ(refusal({5, 7, 9, 11}),
+            "a prompt of 10 tokens is longer than the text encoder's sliding window, 9");
+}
+
 TEST(Qwen25VlConfigs, AreReadFlatAndNested) {
   auto flat = read_json(kEncoder / "config.json");
   const auto nested = encoder_config();

@@ -42,13 +42,13 @@ TEST_P(QwenImageParity, ModulatesAllStepsOfAPictureAtOnce) {
 TEST_P(QwenImageParity, AddsResidualsBehindItsBlocks) {
   const auto model = load(at::kFloat);
   auto in = input(at::kFloat);
-  const auto plain = model(in);
+  const auto plain = velocity_of(model, in);
   const auto zero =
       at::zeros({in.noise.x_BLC.size(0), in.noise.x_BLC.size(1), model.config().hidden()});
   in.residuals.doubles = {zero};
-  EXPECT_TRUE(at::equal(model(in), plain));
+  EXPECT_TRUE(at::equal(velocity_of(model, in), plain));
   in.residuals.doubles = {zero, at::randn(zero.sizes())};  // the norm behind it drops constants
-  EXPECT_GT(largest_error(model(in), plain), 1e-3);
+  EXPECT_GT(largest_error(velocity_of(model, in), plain), 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, QwenImageParity,
@@ -62,7 +62,7 @@ TEST_P(QwenImageSingleFile, IsTheSameTransformer) {
   const bool is_prefixed = file.find("model.diffusion_model.img_in.weight") != nullptr;
   EXPECT_EQ(is_prefixed, GetParam() == "qwen-image-references");
   const auto model = load_qwen_image(fixture_, file, at::kFloat);
-  EXPECT_TRUE(at::equal(model(input(at::kFloat)), output(at::kFloat)));
+  EXPECT_TRUE(at::equal(velocity_of(model, input(at::kFloat)), output(at::kFloat)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, QwenImageSingleFile,
@@ -101,6 +101,10 @@ TEST_F(QwenImageFiles, MayMarkThatReferencesHaveTimestepZero) {
   tensors[kZeroReferenceTime] = at::zeros({1});
   adopt_blocks(config, checkpoint_of(tensors));
   EXPECT_EQ(config.reference_time, ReferenceTime::kZero);
+  QwenImageConfig layered{.draws = QwenImageDraws::kLayers};
+  const auto mark_alone = checkpoint_of({{kZeroReferenceTime, at::zeros({1})}});
+  EXPECT_THAT(message_of([&] { adopt_blocks(layered, mark_alone); }),
+              HasSubstr("Layered should have neither '__index_timestep_zero__' nor 'zero_cond_t'"));
 }
 
 TEST_F(QwenImageFiles, AConfigFollowsFromTheShapesOfASingleFile) {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "comm/thread.h"
+#include "denoiser_inputs.h"
 #include "dumps.h"
 #include "message_of.h"
 #include "models/causal_lm/model.h"
@@ -56,7 +57,7 @@ Tensor flux(const Group& ranks, int heads, SharedModulation modulation) {
                      .text_width = kTextWidth,
                      .pooled_width = 4,
                      .axes = {2, 2, 2}};
-  return Flux(c, weights_of(ranks, flux_sharding(c, modulation)))(input(8, 3));
+  return velocity_of(Flux(c, weights_of(ranks, flux_sharding(c, modulation))), input(8, 3));
 }
 
 // Channels of an MLP to a head of FLUX.2's.
@@ -73,7 +74,7 @@ Tensor flux2_of(const Group& ranks, int heads, std::int64_t channels, SharedModu
                       .text_width = kTextWidth,
                       .guidance_embeds = false,
                       .axes = {2, 2, 2, 2}};
-  return Flux2(c, weights_of(ranks, flux2_sharding(c, modulation)))(input(8, 4));
+  return velocity_of(Flux2(c, weights_of(ranks, flux2_sharding(c, modulation))), input(8, 4));
 }
 
 Tensor flux2(const Group& ranks, int heads, SharedModulation modulation) {
@@ -89,7 +90,7 @@ Tensor joy(const Group& ranks, int heads, SharedModulation modulation) {
                     .num_layers = 2,
                     .text_width = kTextWidth,
                     .axes = {2, 2, 2}};
-  return Joy(c, weights_of(ranks, joy_sharding(c, modulation)))(input(8, 3));
+  return velocity_of(Joy(c, weights_of(ranks, joy_sharding(c, modulation))), input(8, 3));
 }
 
 Tensor zimage(const Group& ranks, int heads) {
@@ -100,7 +101,7 @@ Tensor zimage(const Group& ranks, int heads) {
                        .num_refiners = 1,
                        .text_width = kTextWidth,
                        .axes = {2, 2, 2}};
-  return ZImage(c, weights_of(ranks, zimage_sharding(c)))(input(8, 3));
+  return velocity_of(ZImage(c, weights_of(ranks, zimage_sharding(c))), input(8, 3));
 }
 
 Tensor clip(const Group& ranks, int heads) {

@@ -1,11 +1,13 @@
-// The hub cache's layout on file systems without symbolic links, such as exFAT, and the modes of
-// its files.
+// The hub cache's layout on file systems without symbolic links, such as exFAT, the modes of its
+// files, and folders that cannot be a cache.
 #include "net/hub/cached_repository.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "net/hub/incomplete_blob.h"
 #include "temporary_folder.h"
@@ -122,6 +124,33 @@ TEST(FileLock, IsTakenOnAFileOfAnotherUser) {
     }
     EXPECT_EQ(mode_of(lock), mode);
   }
+}
+
+// What the machine lacks is no fault of the folder.
+TEST(CachedRepository, RefusesFoldersThatAreUnusable) {
+  const TemporaryFolder folder;
+  const auto kind_of_refusal = [](const fs::path& cache) -> std::string {
+    try {
+      CachedRepository(cache, "org/name", CachedRepository::Links::kSymbolic).prepare();
+    } catch (const InputError& error) {
+      return text_of("unusable: ", error.what());
+    } catch (const Error& error) {
+      return text_of("failed: ", error.what());
+    }
+    return "";
+  };
+  EXPECT_EQ(kind_of_refusal(folder / "new/cache"), "");
+  write_file(folder / "file", "");
+  for (const char* const cache : {"file", "file/cache", "/proc/no/folder"})
+    EXPECT_TRUE(kind_of_refusal(folder / cache).starts_with("unusable: cannot create")) << cache;
+  fs::create_directories(folder / "lock");
+  EXPECT_THROW(FileLock(folder / "lock", {}, [] {}), InputError);
+  const auto disk = folder / "disk";
+  fs::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "nr_inodes=1") != 0) GTEST_SKIP() << "needs root";
+  const auto refusal = kind_of_refusal(disk / "cache");
+  EXPECT_EQ(::umount(disk.c_str()), 0);
+  EXPECT_TRUE(refusal.starts_with("failed: cannot create the folder")) << refusal;
 }
 
 }  // namespace braid::net::cached_repository_test

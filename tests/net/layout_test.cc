@@ -76,4 +76,26 @@ TEST(Layout, TakesRowsOfEdits) {
             R"("tgt_bbox": null, "desc": "old"}])");
 }
 
+// What is left is an edit, or no box.
+TEST(Layout, DropsABoxThatIsNoneBesideThoseOfAnEdit) {
+  const auto rows_with = [](const std::string& bbox) {
+    return with_locked_rows(R"(<new_1> and <old_1>. [{"id":"new_1","bbox":)" + bbox +
+                                R"(,"from":"target","tgt_bbox":[10,10,20,20],"desc":"new"},)"
+                                R"({"id":"old_1","bbox":)" +
+                                bbox + R"(,"desc":"old"}])",
+                            "[]")
+        .rows;
+  };
+  for (const char* const bbox : {R"(["1", "2", "3", "4"])", R"("all")", "7", "[[1], [2], [3], [4]]",
+                                 "[0, 0, 2000, 10]", "{}", "[]"}) {
+    EXPECT_EQ(rows_with(bbox), R"([{"id": "new_1", "from": "target", "src_bbox": null, )"
+                               R"("tgt_bbox": [10, 10, 20, 20], "desc": "new"}])")
+        << bbox;
+    const auto row = R"({"id": "a", "from": "target", "tgt_bbox": [10, 10, 20, 20], "desc": "x")";
+    EXPECT_TRUE(is_planned_row(parse_json(std::string(row) + "}", "row")));
+    const auto with_bbox = row + std::string(R"(, "bbox": )") + bbox + "}";
+    EXPECT_FALSE(is_planned_row(parse_json(with_bbox, "row"))) << bbox;
+  }
+}
+
 }  // namespace braid::net::layout_test

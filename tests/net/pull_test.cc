@@ -132,6 +132,7 @@ TEST_F(PullFiles, ThatAreHereAreNotWritten) {
   }
   fs::remove(repository_ / "blobs" / weights_blob());
   EXPECT_THAT(failure(options()), HasSubstr("cannot create the folder"));
+  EXPECT_THROW(pull(options()), InputError);
 }
 
 TEST_F(PullFiles, AreReadToDecideWithoutBeingWritten) {

@@ -86,6 +86,7 @@ TEST_P(AdaptedLanguageModels, EqualMergedOnes) {
         std::string("lora_te_model_layers_0_mlp_down_proj"),
         std::string("lora_te1_layers_0_mlp_down_proj"),
         "text_encoders.qwen3_4b.transformer.model." + layer,
+        "text_encoders.qwen25_7b.transformer.model." + layer,
         "text_encoders.mistral3_24b.transformer.model." + layer}) {
     const PipelineOptions options{.model = kStored, .adapters = adapter(module)};
     EXPECT_LT(largest_error(embeds(options), want), 1e-5) << module;

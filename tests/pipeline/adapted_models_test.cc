@@ -251,9 +251,13 @@ TEST_F(AdaptedModels, ThatRequestsBringAreWarnedOfByTheirOwnHooks) {
   const Engine engine(beside, {.warning = [&](const std::string&) { ++told_while_loaded; }});
   auto with = request();
   with.adapters = {{.file = path}};
-  (void)engine.generate(with, {.warning = [&](const std::string& one) { told.push_back(one); }});
-  EXPECT_EQ(told_while_loaded, 0);
-  EXPECT_THAT(told, testing::Contains(HasSubstr("2 tensors that the model has no use for")));
+  for (const auto* const time : {"first", "again"}) {
+    told.clear();
+    (void)engine.generate(with, {.warning = [&](const std::string& one) { told.push_back(one); }});
+    EXPECT_EQ(told_while_loaded, 0);
+    EXPECT_THAT(told, testing::Contains(HasSubstr("2 tensors that the model has no use for")))
+        << time;
+  }
 }
 
 TEST_F(AdaptedModels, StandBesideStoredCodes) {

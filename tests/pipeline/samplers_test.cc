@@ -235,6 +235,36 @@ TEST(Samplers, OfLoadedLorasEndWhereARequestReplacesThem) {
   EXPECT_EQ(kept.sampling.base_sigmas, (std::vector<double>{1, 0.6, 0.2}));
 }
 
+TEST(Samplers, LeaveStatedStepsWhereARequestTurnsLevelsOff) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(kModel, folder.path(), std::filesystem::copy_options::recursive);
+  auto defaults = read_json(folder.path() / "generation_config.json");
+  defaults["sigmas"] = {1.0, 0.9, 0.4};
+  const auto steps_with = [&](const Sampling& sampling, const std::vector<Adapter>& adapters = {}) {
+    write_file(folder.path() / "generation_config.json", defaults.dump());
+    const auto d = deploy({.model = folder.path(), .adapters = adapters});
+    const Request request{.prompts = {"a"}, .sampling = sampling};
+    const int steps = settle(d, request, {}).steps;
+    EXPECT_EQ(job_of(d, request).steps, steps);
+    return steps;
+  };
+  const Sampling simple{.schedule = SigmaSchedule::kSimple}, shifted{.shift = 2};
+  defaults["num_inference_steps"] = 9;
+  EXPECT_EQ(steps_with({}), 3);
+  EXPECT_EQ(steps_with(simple), 9);
+  EXPECT_EQ(steps_with(shifted), 9);
+  const TemporaryFolder of_list, of_schedule, of_steps;
+  const Adapter list{adapter_with(of_list.path(), {{"sigmas", "1,0.5"}}), 1};
+  EXPECT_EQ(steps_with(simple, {list}), 2) << "it was distilled for so many";
+  const Adapter schedule{adapter_with(of_schedule.path(), {{"schedule", "simple"}}), 1};
+  EXPECT_EQ(steps_with({}, {schedule}), 9) << "it turns the model's list off";
+  const Adapter steps{adapter_with(of_steps.path(), {{"num_inference_steps", "7"}}), 1};
+  EXPECT_EQ(steps_with({}, {steps}), 3);
+  EXPECT_EQ(steps_with(simple, {steps}), 7);
+  defaults.erase("num_inference_steps");
+  EXPECT_EQ(steps_with(simple), 3) << "the files state no other number";
+}
+
 TEST(Samplers, SayWhichFileNamesWrongLevels) {
   const TemporaryFolder folder;
   const auto lora = adapter_with(folder.path(), {{"sample_sigmas", "[0.5, 0.7]"}});

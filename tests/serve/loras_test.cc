@@ -76,6 +76,13 @@ TEST_F(Loras, AreTakenOutOfTheWebUisPrompts) {
     const nlohmann::json wish = {{"prompt", prompt}};
     EXPECT_EQ(status_of(server_.ask("POST /sdapi/v1/txt2img", "", wish.dump())), 400) << prompt;
   }
+  std::string lycoris = "a <lyco:ink:0.5>b <lora:odd> <lyco:odd:2:2>c";  // an older extension's
+  const auto both = take_loras(lycoris);
+  ASSERT_EQ(both.size(), 3u);
+  EXPECT_EQ(lycoris, "a b  c");
+  EXPECT_EQ(std::pair(both[0].name, both[0].scale), std::pair(std::string("ink"), 0.5));
+  EXPECT_EQ(std::pair(both[1].name, both[1].scale), std::pair(std::string("odd"), 1.0));
+  EXPECT_EQ(std::pair(both[2].name, both[2].scale), std::pair(std::string("odd"), 2.0));
   std::string open = "a <lora:ink";
   EXPECT_TRUE(take_loras(open).empty());
   EXPECT_EQ(open, "a <lora:ink");

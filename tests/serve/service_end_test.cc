@@ -124,6 +124,22 @@ TEST(ServiceEnd, StopsWhenARankIsLostWhileNothingIsAsked) {
   EXPECT_THROW(std::rethrow_exception(service.failure()), BackendLost);
 }
 
+TEST(ServiceEnd, IsAFailureIfARankIsLostJustBefore) {
+  FakeEngine engine;
+  auto backend = engine.backend();
+  backend.leave = [] { throw BackendLost("rank 1 is gone"); };
+  std::atomic<int> stopped = 0;
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; },
+                  {.on_stopped = [&] { ++stopped; }});
+  start(service);
+  service.drain();
+  service.wait();
+  EXPECT_EQ(stopped, 1);
+  EXPECT_EQ(service.status().readiness, Readiness::kStopped);
+  ASSERT_TRUE(service.failure());
+  EXPECT_THROW(std::rethrow_exception(service.failure()), BackendLost);
+}
+
 TEST(ServiceEnd, WaitsForThoseWhoComeForTheirPictures) {
   FakeEngine engine;
   Service service(engine.load(), {});

@@ -28,6 +28,8 @@ PipelineOptions fitted(PipelineOptions options) {
 // Files were chosen that were not asked for by name.
 void say_choice(const std::string& choice) { std::cerr << "braid: " << with_flags(choice) << '\n'; }
 
+void warn_here(const std::string& sentence) { warn_of({with_flags(sentence)}); }
+
 // Random weights have the shapes of one transformer, and no files beside it.
 void check_synthetic(const DenoiserFlags& f) {
   const auto& o = f.pipeline;
@@ -48,7 +50,8 @@ Deployment deployed_denoiser(const DenoiserFlags& f) {
                  .stated = f.stated,
                  .synthetic = f.synthetic,
                  .blocks = f.blocks,
-                 .say = say_choice});
+                 .say = say_choice,
+                 .warn = warn_here});
 }
 
 bool is_in_hub(const std::filesystem::path& model) {
@@ -68,15 +71,18 @@ void warn_of(const std::vector<std::string>& unused) {
   for (const auto& sentence : unused) std::cerr << "braid: warning: " << sentence << '\n';
 }
 
-Deployment deployed(const GenerateFlags& flags, const Request& request,
-                    const std::function<void(const std::string&)>& say) {
+Deployment deployed(const GenerateFlags& flags, const Request& request, const Warn& say,
+                    const Warn& warn) {
   auto options = fitted(with_bundled(flags.options));
   options.condition_cache = 0;  // there is no later request, and a budget does not count it
-  return deploy(
-      {.pipeline = std::move(options), .stated = flags.stated, .request = request, .say = say});
+  return deploy({.pipeline = std::move(options),
+                 .stated = flags.stated,
+                 .request = request,
+                 .say = say,
+                 .warn = warn});
 }
 
-Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model) {
+Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model, const Warn& warn) {
   auto options = flags.options;
   options.model = model;
   if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kUnmerged;
@@ -88,7 +94,8 @@ Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model)
   return deploy({.pipeline = fitted(with_bundled(std::move(options))),
                  .stated = flags.stated,
                  .typical = typical,
-                 .say = say_choice});
+                 .say = say_choice,
+                 .warn = warn});
 }
 
 Deployment deployed(const VerifyFlags& flags) { return deployed_denoiser(flags.denoiser); }
@@ -98,7 +105,7 @@ Deployment deployed(const BenchConfiguration& configuration) {
 }
 
 Deployment deployed(const InfoFlags& flags) {
-  return deploy(with_bundled(flags.options), say_choice);
+  return deploy({.pipeline = with_bundled(flags.options), .say = say_choice, .warn = warn_here});
 }
 
 Deployment deployed(const PlanFlags& f) {
@@ -109,7 +116,8 @@ Deployment deployed(const PlanFlags& f) {
   DeployOptions asked{.pipeline = options,
                       .stated = f.stated,
                       .needed = WeightsNeeded::kTransformer,
-                      .say = say_choice};
+                      .say = say_choice,
+                      .warn = warn_here};
   if (options.comfy.empty() && !is_there(options.model) && !is_in_hub(options.model)) {
     asked.synthetic = options.model.string();
     require(named_family(asked.synthetic) != nullptr, "there is no model at ", asked.synthetic,

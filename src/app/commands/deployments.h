@@ -9,10 +9,12 @@ namespace braid {
 // Each throws InputError. Where options leave files open, those that come with Braid are taken.
 // Generate and serve also let weights go where a GPU has room for them; ranks are those that a
 // launcher started.
-// `say` hears which files were chosen; the others tell standard error.
-Deployment deployed(const GenerateFlags& flags, const Request& request,
-                    const std::function<void(const std::string&)>& say = {});
-Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model);
+// `say` hears which files were chosen, `warn` what is not followed, both in words of the options.
+// Where there is no such argument, standard error is told.
+Deployment deployed(const GenerateFlags& flags, const Request& request, const Warn& say = {},
+                    const Warn& warn = {});
+Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model,
+                    const Warn& warn = {});
 Deployment deployed(const VerifyFlags& flags);
 Deployment deployed(const BenchConfiguration& configuration);
 Deployment deployed(const InfoFlags& flags);

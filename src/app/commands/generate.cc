@@ -146,8 +146,9 @@ void GenerateRun::check_form() const {
 // Boxes are called by their file.
 void GenerateRun::deploy_here() {
   try {
-    deployment_ = deployed(flags_, request_,
-                           [this](const std::string& choice) { display_.say(with_flags(choice)); });
+    deployment_ = deployed(
+        flags_, request_, [this](const std::string& choice) { display_.say(with_flags(choice)); },
+        [this](const std::string& sentence) { warn(sentence); });
   } catch (const InputError& refusal) {
     const std::string sentence = refusal.what();
     if (flags_.boxes.empty() || sentence.find("`boxes`") == sentence.npos) throw;
@@ -275,7 +276,7 @@ void GenerateRun::deploy_for(const Request& drawn) {
   try {
     (void)settle(drawn, deployment_->family->description().limits, {});
     if (drawn.width != request_.width || drawn.height != request_.height)
-      deployment_ = deployed(flags_, drawn, [](const std::string&) {});
+      deployment_ = deployed(flags_, drawn);
     request_ = deployment_->tiled(drawn);
   } catch (const InputError& refusal) {
     throw net::EnhancerFailure(net::EnhancerFailure::Kind::kNonsense,

@@ -7,7 +7,6 @@
 #include "app/print/readable.h"
 #include "app/print/readable_json.h"
 #include "app/print/standard_output.h"
-#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hub_cache.h"
@@ -16,6 +15,7 @@
 #include "pipeline/families/comfy_folders.h"
 #include "pipeline/files/comfy_files.h"
 #include "pipeline/files/model_folder.h"
+#include "pipeline/files/published.h"
 #include "pipeline/planner/job.h"
 #include "weights/files/folder_files.h"
 
@@ -39,16 +39,8 @@ std::int64_t bytes_of_files(const fs::path& path) {
   std::error_code unreadable;
   if (fs::is_regular_file(path, unreadable)) return std::int64_t(fs::file_size(path, unreadable));
   std::int64_t bytes = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(path, unreadable))
-    if (entry.is_regular_file(unreadable) && is_weights_name(entry.path()))
-      bytes += std::int64_t(entry.file_size(unreadable));
-  return bytes;
-}
-
-std::int64_t bytes_of_parts(const Deployment& deployment) {
-  std::int64_t bytes = 0;
-  for (const auto& part : deployment.family->description().parts)
-    bytes += std::int64_t(deployment.files->open(part.folder).num_bytes());
+  for (const auto& file : files_below(path))
+    if (is_weights_name(file)) bytes += std::int64_t(fs::file_size(file, unreadable));
   return bytes;
 }
 
@@ -61,7 +53,7 @@ ListedModel deployable(ListedModel model, const PipelineOptions& options) {
   try {
     const auto deployment = deploy(with_bundled(options));
     model.family = deployment.family->description().family;
-    model.bytes = bytes_of_parts(deployment);
+    model.bytes = deployment.stored_bytes();
     model.fit = plan_of(deployment);
   } catch (const InputError& refusal) {
     model.bytes = bytes_of_files(model.path);
@@ -121,11 +113,7 @@ class ModelList {
   void add_published() {
     const auto published = published_models_if_there();
     if (published.empty()) return;
-    std::vector<fs::path> folders;
-    for (const auto& entry : fs::directory_iterator(published))
-      if (is_model_directory(entry.path())) folders.push_back(entry.path());
-    std::sort(folders.begin(), folders.end());
-    for (const auto& folder : folders)
+    for (const auto& folder : published_directories(published))
       models_.push_back(published_model(folder.filename().string(), folder));
   }
 
@@ -146,12 +134,8 @@ class ModelList {
 
   // Files of weights that lie alone in a repository.
   void add_files(const CachedRevision& revision) {
-    std::error_code unreadable;
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::recursive_directory_iterator(revision.snapshot, unreadable))
-      if (entry.is_regular_file(unreadable) && is_weights_name(entry.path()))
-        files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
+    auto files = files_below(revision.snapshot);
+    std::erase_if(files, [](const fs::path& file) { return !is_weights_name(file); });
     for (const auto& file : files) {
       const auto kind = kind_of_weights(file);
       const auto inside = file.lexically_relative(revision.snapshot).string();
@@ -169,16 +153,11 @@ class ModelList {
     }
   }
 
-  static std::string plain(std::string name) {
-    std::erase_if(name, [](unsigned char c) { return !std::isalnum(c); });
-    return ascii_lower_case(name);
-  }
-
   static ListedModel published_model(const std::string& name, const fs::path& folder) {
     ListedModel model{.name = name, .source = "published", .path = {}};
     const auto& entry = family_of_directory(folder);
     for (const auto& known : entry.published) {
-      if (!plain(name).ends_with(plain(known))) continue;
+      if (!plain_name(name).ends_with(plain_name(known))) continue;
       const auto deployment = deploy({.pipeline = with_bundled({}), .synthetic = known});
       model.family = deployment.family->description().family;
       const auto job = surveyed(job_of(deployment, {}));

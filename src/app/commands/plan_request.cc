@@ -22,24 +22,23 @@ Request request_of(const PlanFlags& f, const RequestLimits& limits) {
   auto in = read_input_pictures(pictures).pictures;
   if (!in.references.empty())
     check_pictures({.pictures = {.references = in.references}}, limits.pictures);
-  const int least = limits.size_multiple;
-  require(f.width.value_or(least) >= least && f.height.value_or(least) >= least,
-          "--size should be at least ", least, "x", least);
-  check_frames({.layers = f.layers}, limits);
   const bool is_guided = f.true_cfg > 1;
-  return {.prompts = {""},
-          .negative_prompt = is_guided ? std::optional(std::string()) : std::nullopt,
-          .true_cfg = f.true_cfg,
-          .width = f.width,
-          .height = f.height,
-          .layers = f.layers,
-          .steps = f.steps,
-          .sampling = f.sampling,
-          .guidance = f.guidance,
-          .max_sequence_length = f.text_tokens,
-          .num_images = f.num_pictures,
-          .batch_size = f.batch_size,
-          .pictures = std::move(in)};
+  Request request{.prompts = {""},
+                  .negative_prompt = is_guided ? std::optional(std::string()) : std::nullopt,
+                  .true_cfg = f.true_cfg,
+                  .width = f.width,
+                  .height = f.height,
+                  .layers = f.layers,
+                  .steps = f.steps,
+                  .sampling = f.sampling,
+                  .guidance = f.guidance,
+                  .max_sequence_length = f.text_tokens,
+                  .num_images = f.num_pictures,
+                  .batch_size = f.batch_size,
+                  .pictures = std::move(in)};
+  check_size(request, limits);
+  check_frames(request, limits);
+  return request;
 }
 
 // Shares that no layout of so many devices has are a mistake.

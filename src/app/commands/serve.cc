@@ -212,8 +212,8 @@ int ServeRun::run() {
     if (!model.deployment.measured_flops.empty())
       log_("shares", {{"model", model.name},
                       {"by_measured_speed", to_string(model.deployment.degrees().shares)}});
-    if (!model.warning.empty())
-      log_("warning", {{"model", model.name}, {"message", model.warning}});
+    for (const auto& sentence : model.warnings)
+      log_("warning", {{"model", model.name}, {"message", sentence}});
   }
   const std::stop_callback on_signal(signals_.token(), [this] { drain(); });
   service_.start();

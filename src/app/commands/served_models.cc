@@ -23,20 +23,23 @@ using serve::Backend;
 
 // Planned for requests without a size.
 ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model) {
-  auto deployment = deployed(flags, model);
+  std::vector<std::string> warnings;
+  auto deployment = deployed(
+      flags, model, [&](const std::string& sentence) { warnings.push_back(with_flags(sentence)); });
   const int least = info_of(deployment.family->description()).size_multiple;
   require(flags.max_pixels >= least * least, "--max-pixels should be at least ", least * least,
           ": the smallest picture of this model has ", least, "x", least, " pixels, it is ",
           flags.max_pixels);
   ServedModel settled{.name = model_name(deployment.options.model),
                       .deployment = std::move(deployment),
-                      .tiling = flags.vae_tiling};
+                      .tiling = flags.vae_tiling,
+                      .warnings = std::move(warnings)};
   if (const auto& plan = settled.deployment.memory_plan)
     settled.need = {.device = plan->device_peak, .host = plan->host_peak};
   // There are as many pictures as data parallel ranks, or these would have nothing to do.
   const auto slower = slower_split_here(
       settled.deployment, {.prompts = {""}, .num_images = settled.deployment.degrees().dp});
-  settled.warning = slower.value_or("");
+  if (slower) settled.warnings.push_back(*slower);
   return settled;
 }
 

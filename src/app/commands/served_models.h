@@ -17,9 +17,9 @@ struct ServedModel {
   std::vector<std::string> names = {};    // further ones, listed
   std::vector<std::string> aliases = {};  // further ones, not listed
   Deployment deployment;
-  VaeTiling tiling = VaeTiling::kAuto;  // asked for by the command line
-  serve::MemoryNeed need = {};          // forecast; known if there is a budget
-  std::string warning = {};             // for the operator; empty: none
+  VaeTiling tiling = VaeTiling::kAuto;     // asked for by the command line
+  serve::MemoryNeed need = {};             // forecast; known if there is a budget
+  std::vector<std::string> warnings = {};  // for the operator
 };
 
 // Returns the models in the order of the flags, at least one. Throws InputError.

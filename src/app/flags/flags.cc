@@ -58,8 +58,9 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
 void add_picture_flags(FlagReader& read, GenerateFlags& f) {
   auto& r = f.request;
   read.text("--size", "WxH", "Picture",
-            "Width and height in pixels, rounded down to multiples of 16.\n"
-            "Default: the model's",
+            "Width and height in pixels, rounded down to multiples of 16; by\n"
+            "Krea 2 up, by JoyAI to a trained size; FLUX.3 takes multiples\n"
+            "alone. Default: the model's",
             picture_size_into(r.width, r.height));
   read.text("--frames", "N", "Picture",
             "Frames of a clip, for models that draw clips.\nDefault: the model's",

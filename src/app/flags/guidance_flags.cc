@@ -7,7 +7,8 @@ namespace braid {
 void add_guidance_flags(FlagReader& read, Request& r) {
   read.text("--negative-prompt", "TEXT", "Prompt",
             "What the picture should not show; on FLUX.1 it needs\n"
-            "--true-cfg, and distilled models accept none. Default: empty",
+            "--true-cfg. Distilled models refuse it, or warn that they do\n"
+            "not use it. Default: empty",
             into(r.negative_prompt, plain_text));
   read.text("--negative-prompt-2", "TEXT", "Prompt",
             "A separate negative prompt for the second text encoder",

@@ -44,8 +44,9 @@ void add_model_flags(FlagReader& read, PlanFlags& f) {
 
 void add_picture_flags(FlagReader& read, PlanFlags& f) {
   read.text("--size", "WxH", "Picture",
-            "Width and height in pixels, rounded down to multiples of 16.\n"
-            "Default: the model's",
+            "Width and height in pixels, rounded down to multiples of 16; by\n"
+            "Krea 2 up, by JoyAI to a trained size; FLUX.3 takes multiples\n"
+            "alone. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
               const auto size = picture_size(flag, text);
               f.width = size.width;
@@ -57,8 +58,8 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
   add_count(read, "--steps", "Denoising steps. Default: the model's", kMostSteps,
             [&](int n) { f.steps = n; });
   add_sampling_flags(read, f.sampling);
-  add_count(read, "--max-sequence-length", "Text tokens, 1 to 8192. Default: the model's",
-            kLongestTextTokens, [&](int n) { f.text_tokens = n; });
+  add_count(read, "--max-sequence-length", kPlannedTextTokens, kLongestTextTokens,
+            [&](int n) { f.text_tokens = n; });
   add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMostPictures,
             [&](int n) { f.num_pictures = n; });
   add_count(read, "--batch-size", "Pictures denoised together. Default: 1", kMostPictures,

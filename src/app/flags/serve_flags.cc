@@ -50,7 +50,7 @@ std::string page_origin(const std::string& flag, const std::string& text) {
 std::string frame_ancestor(const std::string& flag, const std::string& text) {
   if (text == "none" || text == "self") return "'" + text + "'";
   const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) || std::strchr("'*.:/[]-_", c);
+    return is_ascii_alphanumeric(char(c)) || std::strchr("'*.:/[]-_", c);
   };
   require(!text.empty() && std::ranges::all_of(text, is_plain), flag,
           " should be self, none, or pages such as https://example.org, it is '", text, "'");

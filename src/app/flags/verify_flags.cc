@@ -24,11 +24,11 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
               f.options.probe.width = size.width;
               f.options.probe.height = size.height;
             });
-  read.text(
-      "--max-sequence-length", "N", "Comparison", "Text tokens, 1 to 8192. Default: the model's",
-      [&](const std::string& flag, const std::string& text) {
-        f.options.probe.max_sequence_length = int(whole_number(flag, text, 1, kLongestTextTokens));
-      });
+  read.text("--max-sequence-length", "N", "Comparison", kPlannedTextTokens,
+            [&](const std::string& flag, const std::string& text) {
+              f.options.probe.max_sequence_length =
+                  int(whole_number(flag, text, 1, kLongestTextTokens));
+            });
   add_layers_flag(read, f.options.probe.layers, "Comparison",
                   "Layers that a picture is taken apart into, by Qwen-Image-Layered.\n"
                   "Default: 4");

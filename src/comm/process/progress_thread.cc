@@ -126,7 +126,7 @@ void ProgressThread::drop_what_is_under_way(const std::vector<Ending>& endings) 
     if (fate_->is_lost()) throw WorldLost("the world was lost");
 }
 
-// Sayings come after the commands given before them.
+// Status messages come after the commands given before them.
 void ProgressThread::take_commands() {
   std::vector<Command> commands;
   std::vector<Membership::StatusMessage> messages;

@@ -119,6 +119,11 @@ JsonObject rope_object(const JsonObject& json) {
   return {none, json.source()};
 }
 
+void require_within_window(const CausalLmConfig& c, std::int64_t tokens) {
+  require(c.window == 0 || tokens <= c.window, "a prompt of ", tokens,
+          " tokens is longer than the text encoder's sliding window, ", c.window);
+}
+
 CausalLmConfig read_causal_lm_config(const JsonObject& json) {
   const auto read = [](const JsonObject& text, const std::string& type) {
     require(type != "qwen3_vl_text", text.source(), ": 'model_type' should be qwen3 or mistral, ",

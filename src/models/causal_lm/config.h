@@ -27,6 +27,9 @@ struct CausalLmConfig {
 // all of `rope_parameters` where it is not empty, as in transformers. Empty if there is neither.
 JsonObject rope_object(const JsonObject& json);
 
+// Throws InputError if so many tokens, a prompt's, are more than the model's window.
+void require_within_window(const CausalLmConfig& config, std::int64_t tokens);
+
 // Reads text_encoder/config.json: a Qwen3 or Mistral model, or one nested as `text_config`. Absent
 // fields take the defaults of the reference class. Throws InputError naming the field.
 CausalLmConfig read_causal_lm_config(const JsonObject& json);

@@ -117,8 +117,7 @@ CausalLm::CausalLm(const CausalLmConfig& c, HiddenStates states, const Weights& 
 Tensor CausalLm::operator()(const Tensor& ids_BL, std::span<const TextRun> texts, Pads pads) const {
   require(ids_BL.max().item<std::int64_t>() < config_.vocab_size, "the tokenizer makes token ",
           ids_BL.max().item<std::int64_t>(), ", the text encoder knows ", config_.vocab_size);
-  require(config_.window == 0 || ids_BL.size(1) <= config_.window, "a prompt of ", ids_BL.size(1),
-          " tokens is longer than the text encoder's sliding window, ", config_.window);
+  require_within_window(config_, ids_BL.size(1));
   const PackedPrompts prompts(ids_BL, texts, pads);
   const auto rope =
       half_split_rope(prompts.positions_T(), config_.head_width, config_.theta, options_);

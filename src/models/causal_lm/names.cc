@@ -66,7 +66,8 @@ AdapterNames causal_lm_adapter_names() {
   AdapterNames names{.prefixes = {"text_encoder.", "text_encoder.base_model.model.",
                                   "base_model.model.text_encoder.", "lora_te_", "lora_te1_",
                                   "text_encoders.transformer."}};
-  for (const std::string encoder : {"qwen3_4b", "qwen3_8b", "qwen3vl_4b", "mistral3_24b"})
+  for (const std::string encoder :
+       {"qwen3_4b", "qwen3_8b", "qwen3vl_4b", "qwen25_7b", "mistral3_24b"})
     names.prefixes.push_back("text_encoders." + encoder + ".transformer.");
   for (const char* prefix :
        {"model.", "", "language_model.model.", "model.language_model.", "language_model."})

@@ -70,12 +70,6 @@ Tensor Flux::advance(const DenoiserInput& in, const Tensor& state) const {
                  : x.pack();
 }
 
-Tensor Flux::operator()(const DenoiserInput& in) const {
-  auto modulated = in;
-  modulated.modulations_BM = modulations({condition(in)}).front();
-  return advance(modulated, {});
-}
-
 std::vector<Tensor> Flux::modulations(const std::vector<Tensor>& conditions_SC,
                                       const std::function<void()>& before_layer) const {
   ModulationsMade made(conditions_SC, num_modulations(), before_layer);

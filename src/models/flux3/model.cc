@@ -80,12 +80,6 @@ Tensor Flux3::advance(const DenoiserInput& in, const Tensor& state) const {
   return output_ ? (*output_)(tokens.of(Flux3Mode::kImage), m.last()) : tokens.pack();
 }
 
-Tensor Flux3::operator()(const DenoiserInput& in) const {
-  auto modulated = in;
-  modulated.modulations_BM = modulations({condition(in)}).front();
-  return advance(modulated, {});
-}
-
 std::vector<Tensor> Flux3::modulations(const std::vector<Tensor>& conditions_SM,
                                        const std::function<void()>& before_layer) const {
   ModulationsMade made(conditions_SM, num_modulations(), before_layer);

@@ -15,11 +15,9 @@ class Joy {
   Joy(const JoyConfig& config, const Weights& w, Attend attend = ops::attention,
       std::optional<BlockRange> run = {});
 
-  // -> velocity [B N C] of the noise; needs all blocks. A token is 2 x 2 latents, channels slowest.
-  // Positions have 3 axes: picture index, row, column.
-  Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
-  // Advances the packed state of the previous run by this run's blocks. The first run starts from
-  // the input; the last returns the velocity.
+  // The velocity is [B N C], of the noise. A token is 2 x 2 latents, channels slowest. Positions
+  // have 3 axes: picture index, row, column. This advances the packed state of the previous run by
+  // this run's blocks. The first run starts from the input; the last returns the velocity.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   const JoyConfig& config() const { return config_; }

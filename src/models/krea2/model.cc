@@ -56,12 +56,6 @@ Tensor Krea2::advance(const DenoiserInput& in, const Tensor& state) const {
   return (*output_)(tokens.narrow(1, num_text, num_image), mods.take(config_.image.hidden));
 }
 
-Tensor Krea2::operator()(const DenoiserInput& in) const {
-  auto modulated = in;
-  modulated.modulations_BM = modulations({condition(in)}).front();
-  return advance(modulated, {});
-}
-
 std::vector<Tensor> Krea2::modulations(const std::vector<Tensor>& conditions_SM,
                                        const std::function<void()>& before_layer) const {
   ModulationsMade made(conditions_SM, num_modulations(), before_layer);

@@ -59,12 +59,6 @@ Tensor Qwen21::advance(const DenoiserInput& in, const Tensor& state) const {
   return (*output_)(x.narrow(1, num_prefix, num_image), mods.take(config_.hidden));
 }
 
-Tensor Qwen21::operator()(const DenoiserInput& in) const {
-  auto modulated = in;
-  modulated.modulations_BM = modulations({condition(in)}).front();
-  return advance(modulated, {});
-}
-
 std::vector<Tensor> Qwen21::modulations(const std::vector<Tensor>& conditions_SM,
                                         const std::function<void()>& before_layer) const {
   ModulationsMade made(conditions_SM, num_modulations(), before_layer);

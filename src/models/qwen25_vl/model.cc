@@ -41,6 +41,7 @@ Tensor Qwen25Vl::operator()(const std::vector<std::int64_t>& ids,
                             const TowerTokens& pictures) const {
   const auto places = places_of(ids, pictures.grids, config_.image_token, config_.text.vocab_size);
   const auto ids_1T = at::tensor(places.ids).unsqueeze(0);
+  require_within_window(config_.text, ids_1T.size(1));
   const TextRun all{.begin = 0, .count = ids_1T.size(1)};
   const PackedPrompts prompt(ids_1T, std::span(&all, 1), Pads::kSkipped);
   const auto rope = rope_of(places, axes_in_order(config_), config_.text.theta, options_);

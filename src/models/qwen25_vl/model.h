@@ -23,8 +23,8 @@ class Qwen25Vl {
   TowerTokens encode(const std::vector<Tensor>& pictures) const;
 
   // `ids` has one config.image_token per picture -> [1 T C] for T tokens, including the pictures'.
-  // Throws InputError if their number differs from the number of pictures, and for an id outside
-  // the vocabulary.
+  // Throws InputError if their number differs from the number of pictures, for an id outside the
+  // vocabulary and for more tokens than the language model's window.
   Tensor operator()(const std::vector<std::int64_t>& ids, const TowerTokens& pictures) const;
 
   const Qwen25VlConfig& config() const { return config_; }

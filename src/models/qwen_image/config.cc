@@ -12,6 +12,9 @@ namespace {
 constexpr std::int64_t kMaxQwenImageWidth = 1 << 20, kMaxQwenImageBlocks = 10'000;
 constexpr std::int64_t kLatentsOfToken = 4;  // a patch of 2 x 2
 
+// The reference would give it to the whole picture alone, which goes before its layers.
+constexpr const char* kOneTime = "all layers are drawn at the step's timestep";
+
 StoredShapes shapes_in(const Checkpoint& checkpoint) {
   return {checkpoint, qwen_image_names(checkpoint), "Qwen-Image transformer"};
 }
@@ -27,6 +30,8 @@ QwenImageConfig read_qwen_image_config(const JsonObject& json) {
   require(
       adds == json.flag_or("use_layer3d_rope", false), json.source(),
       ": 'use_additional_t_cond' and 'use_layer3d_rope' should be the same: both are Layered's");
+  require(!adds || !json.flag_or("zero_cond_t", false), json.source(),
+          ": 'zero_cond_t' should be false where 'use_additional_t_cond' is true: ", kOneTime);
   auto c = read_qwen_image_sizes(json);
   if (adds) c.draws = QwenImageDraws::kLayers;
   if (json.flag_or("zero_cond_t", false)) c.reference_time = ReferenceTime::kZero;
@@ -59,6 +64,9 @@ void adopt_blocks(QwenImageConfig& c, const Checkpoint& checkpoint) {
   }
   if (checkpoint.find(qwen_image_names(checkpoint).prefix + kZeroReferenceTime))
     c.reference_time = ReferenceTime::kZero;
+  require(c.draws == QwenImageDraws::kPicture || c.reference_time == ReferenceTime::kOfStep,
+          checkpoint.source(), ": Qwen-Image-Layered should have neither '", kZeroReferenceTime,
+          "' nor 'zero_cond_t' in its config: ", kOneTime);
 }
 
 QwenImageConfig infer_qwen_image_config(const Checkpoint& checkpoint) {

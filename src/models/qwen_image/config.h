@@ -40,7 +40,7 @@ QwenImageConfig read_qwen_image_config(const JsonObject& json);
 QwenImageConfig read_qwen_image_sizes(const JsonObject& json);
 
 // Takes over the number of blocks from a checkpoint, the timestep of references if it has the mark
-// of Edit-2511, and what it draws.
+// of Edit-2511, and what it draws. Throws InputError for a Layered with that timestep.
 void adopt_blocks(QwenImageConfig& config, const Checkpoint& checkpoint);
 
 // Infers the config from the shapes of a single-file checkpoint, which has none. The axes are the

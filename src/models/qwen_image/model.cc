@@ -46,12 +46,6 @@ Tensor QwenImage::advance(const DenoiserInput& in, const Tensor& state) const {
   return output_ ? (*output_)(x, mods.take(2 * config_.hidden()), num_noise) : x.pack();
 }
 
-Tensor QwenImage::operator()(const DenoiserInput& in) const {
-  auto modulated = in;
-  modulated.modulations_BM = modulations({condition(in)}).front();
-  return advance(modulated, {});
-}
-
 std::vector<Tensor> QwenImage::modulations(const std::vector<Tensor>& conditions_SE,
                                            const std::function<void()>& before_layer) const {
   ModulationsMade made(conditions_SE, num_modulations(), before_layer);

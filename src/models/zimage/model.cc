@@ -96,12 +96,6 @@ Tensor ZImage::advance(const DenoiserInput& in, const Tensor& state) const {
   return output_ ? (*output_)(x, mods.take(config_.hidden)) : x.pack();
 }
 
-Tensor ZImage::operator()(const DenoiserInput& in) const {
-  auto modulated = in;
-  modulated.modulations_BM = modulations({condition(in)}).front();
-  return advance(modulated, {});
-}
-
 std::vector<Tensor> ZImage::modulations(const std::vector<Tensor>& conditions_SE,
                                         const std::function<void()>& before_layer) const {
   ModulationsMade made(conditions_SE, num_modulations(), before_layer);

@@ -181,7 +181,7 @@ std::string rows_on_canvas(const std::string& boxes) {
 bool is_planned_row(const Json& row) {
   if (!row.is_object() || !is_id(text_in(row, "id"))) return false;
   if (without_space(text_in(row, "desc")).empty()) return false;
-  if (canvas_box(row, "bbox")) return true;
+  if (has_box(row, "bbox")) return canvas_box(row, "bbox").has_value();
   const auto source = canvas_box(row, "src_bbox"), target = canvas_box(row, "tgt_bbox");
   const auto from = text_in(row, "from");
   constexpr std::string_view kReference = "ref_image_";
@@ -210,7 +210,8 @@ LaidOutCaption with_locked_rows(const std::string& answer, const std::string& lo
     ids.insert(text_in(lock, "id"));
     all.push_back(std::move(lock));
   }
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
+    if (!canvas_box(row, "bbox")) row.erase("bbox");  // what is left may be an edit
     const auto id = text_in(row, "id");
     const bool is_cited = caption.find("<" + id + ">") != caption.npos;
     if (is_cited && is_planned_row(row) && ids.insert(id).second) all.push_back(row);

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -20,10 +22,22 @@ namespace fs = std::filesystem;
 
 constexpr auto kAskAgain = std::chrono::milliseconds(100);
 
+// Whether a system call failed for what the machine lacks; else the folder asked for is unusable.
+bool is_of_machine(int failure) {
+  constexpr std::array kFailures = {ENOSPC, EDQUOT, EIO, ENOMEM, EMFILE, ENFILE};
+  return std::ranges::find(kFailures, failure) != kFailures.end();
+}
+
+// Throws Error or InputError, by whose fault it is that `what` cannot be done in the cache.
+[[noreturn]] void refuse_cache(const std::string& what, int failure) {
+  check(!is_of_machine(failure), what, ": ", std::strerror(failure));
+  throw InputError(text_of(what, ": ", std::strerror(failure)));
+}
+
 void make_folder(const fs::path& folder) {
   std::error_code failure;
   fs::create_directories(folder, failure);
-  check(!failure, "cannot create the folder ", folder.string(), ": ", failure.message());
+  if (failure) refuse_cache("cannot create the folder " + folder.string(), failure.value());
 }
 
 std::uint64_t size_or_zero(const fs::path& path) {
@@ -55,7 +69,7 @@ int open_lock(const fs::path& path) {
 FileLock::FileLock(const fs::path& path, const std::stop_token& stop,
                    const std::function<void()>& when_taken)
     : fd_(open_lock(path)) {
-  check(fd_ >= 0, "cannot open ", path.string(), ": ", std::strerror(errno));
+  if (fd_ < 0) refuse_cache("cannot open " + path.string(), errno);
   for (bool is_first = true; ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
        is_first = false) {
     if (is_first) when_taken();
@@ -139,7 +153,7 @@ CachedRepository::Placed CachedRepository::place(const HubFile& file, const fs::
   const auto partial = path.string() + ".incomplete";  // no model is half there
   fs::copy_file(from, partial, fs::copy_options::overwrite_existing, failure);
   if (!failure) fs::rename(partial, path, failure);
-  check(!failure, "cannot write ", path.string(), ": ", failure.message());
+  if (failure) refuse_cache("cannot write " + path.string(), failure.value());
   return Placed::kAsCopy;
 }
 

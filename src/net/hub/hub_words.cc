@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace braid::net {
@@ -28,8 +29,8 @@ std::string percent_encoded(std::string_view path) {
   std::string encoded;
   for (const char c : path) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain = (byte < 0x80 && std::isalnum(byte)) ||
-                          std::string_view("-_.~/").find(c) != std::string_view::npos;
+    const bool is_plain =
+        is_ascii_alphanumeric(c) || std::string_view("-_.~/").find(c) != std::string_view::npos;
     if (is_plain) {
       encoded += c;
     } else {

@@ -13,6 +13,7 @@
 #include "pipeline/conversion/checked_copy.h"
 #include "pipeline/conversion/partial_folder.h"
 #include "pipeline/conversion/shards.h"
+#include "pipeline/conversion/written_configs.h"
 #include "pipeline/deployment/deployment.h"
 #include "pipeline/devices/devices.h"
 #include "pipeline/files/model_folder.h"
@@ -53,18 +54,12 @@ fs::path named(fs::path path) {
   return path;
 }
 
-// The fields in their order, unless some of them are numbers that JSON has no words for.
-OrderedJson read_ordered(const fs::path& path) {
-  auto json = OrderedJson::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  return json.is_discarded() ? OrderedJson::parse(read_json(path).dump()) : json;
-}
-
 // Opens all weights as loading does, without reading their numbers.
 void check_parts(const Deployment& model) {
   for (const auto& part : model.family->description().parts) (void)model.files->open(part.folder);
 }
 
-Deployment deployed(const ConvertOptions& o, const Warn& say) {
+Deployment deployed(const ConvertOptions& o, const Warn& warn) {
   const bool is_single_file = o.form == ConvertOptions::Form::kSingleFile;
   return deploy({.pipeline = {.model = o.model,
                               .components = o.components,
@@ -73,17 +68,8 @@ Deployment deployed(const ConvertOptions& o, const Warn& say) {
                               .dtype = o.dtype,
                               .memory = o.memory},
                  .needed = is_single_file ? WeightsNeeded::kTransformer : WeightsNeeded::kAll,
-                 .say = say});
-}
-
-// Says what was written: numbers or our codes, which the quantization of the files that were read
-// no longer describes, and of a cut text encoder not all layers, which transformers would fill with
-// random numbers.
-void describe_written(const fs::path& config, bool is_cut) {
-  auto json = read_ordered(config);
-  const auto untrue = json.erase("quantization_config") + json.erase("quant_config");
-  if (is_cut) json["braid_layers"] = "used";
-  if (untrue > 0 || is_cut) write_file(config, json.dump(2) + "\n");
+                 .say = warn,
+                 .warn = warn});
 }
 
 class Conversion {
@@ -256,6 +242,9 @@ void Conversion::check_single_file() const {
   require(o_.memory.quantize_text == Quantize::kNone && !o_.only_used_layers, out_,
           " takes the transformer alone: `",
           o_.only_used_layers ? "only_used_layers" : "quantize_text", "` is for text encoders");
+  if (name_sampling(adapted_.adapters) && hooks_.warning)
+    hooks_.warning(text_of("the adapters' metadata names how pictures are drawn, which a single ",
+                           "file leaves out: say it again, or convert to a directory"));
   for (const auto& part : family_->description().parts)
     if (part.role == Part::Role::kText && adapts(adapted_.adapters, *family_, part) &&
         hooks_.warning)
@@ -351,6 +340,7 @@ void Conversion::copy_the_rest() const {
 void Conversion::finish_folder() const {
   write_configs();
   copy_the_rest();
+  write_sampling(partial_, adapted_.adapters, family_->description().limits.defaults);
   check_parts(deploy({.model = partial_}));
   remove_notes(partial_);
   fs::rename(partial_, out_);

@@ -18,12 +18,15 @@ Degrees unchecked_degrees(const Layout& l) {
           .shares = l.shares};
 }
 
-// Processes start at different times, so that the usual deadline is too short; one that was chosen
-// is kept.
+// Nothing where the layout leaves it to us.
+std::optional<std::chrono::milliseconds> chosen_deadline(const Layout& layout) {
+  if (layout.deadline == Layout().deadline) return std::nullopt;
+  return std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
+}
+
+// Processes start at different times, so that the usual deadline is too short.
 std::chrono::milliseconds meeting_of(const Layout& layout) {
-  const bool is_usual = layout.deadline == Layout().deadline;
-  return is_usual ? std::chrono::minutes(1)
-                  : std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
+  return chosen_deadline(layout).value_or(std::chrono::minutes(1));
 }
 
 }  // namespace
@@ -61,8 +64,7 @@ WorldOptions world_of(const Layout& layout) {
 std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at::Device>& ranks) {
   const bool has_gpu =
       std::any_of(ranks.begin(), ranks.end(), [](at::Device device) { return !device.is_cpu(); });
-  if (layout.deadline == 0) return std::chrono::seconds(has_gpu ? 60 : 10);
-  return std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
+  return chosen_deadline(layout).value_or(std::chrono::seconds(has_gpu ? 60 : 10));
 }
 
 Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {

@@ -57,7 +57,7 @@ OpenedModel open_model(const DeployOptions& asked) {
   if (!asked.synthetic.empty()) return synthetic_model(asked);
   require(std::all_of(asked.blocks.begin(), asked.blocks.end(), [](int n) { return n == 0; }),
           "numbers of blocks can be chosen for synthetic weights only");
-  auto found = find_model(asked.pipeline, asked.needed, asked.say);
+  auto found = find_model(asked.pipeline, asked.needed, asked.say, asked.warn);
   auto files = std::make_shared<const ModelFiles>(std::move(found.files));
   auto family = open_family(*files);
   const auto stored = stored_dtype(*files, *family);
@@ -92,11 +92,11 @@ void check_request(const DeployOptions& asked, const RequestLimits& limits, bool
   if (!is_launched || has_pictures) (void)settle(*asked.request, limits, {});
 }
 
-// Says which layers are to stay dense that no transformer or ControlNet has. These are constructed
-// without weights.
-void say_unknown_layers(const DeployOptions& asked, const Family& family) {
+// Warns of layers that are to stay dense and that no transformer or ControlNet has. These are
+// constructed without weights.
+void warn_of_unknown_layers(const DeployOptions& asked, const Family& family) {
   const auto& named = asked.pipeline.memory.keep_dense;
-  if (named.empty() || !asked.say) return;
+  if (named.empty() || !asked.warn) return;
   std::vector<SurveyedTensor> tensors;
   auto parts = family.denoisers();
   for (const auto* const net : family.parts(Part::Role::kControl)) parts.push_back(net);
@@ -105,7 +105,7 @@ void say_unknown_layers(const DeployOptions& asked, const Family& family) {
   for (const auto& pattern : named) {
     const bool is_known = std::ranges::any_of(
         tensors, [&](const SurveyedTensor& t) { return matches_any({pattern}, t.layer); });
-    if (!is_known) asked.say(text_of("`keep_dense` ", pattern, " names no layer of this model"));
+    if (!is_known) asked.warn(text_of("`keep_dense` ", pattern, " names no layer of this model"));
   }
 }
 
@@ -139,12 +139,12 @@ PlanJob planned_job(const Deployment& d, const DeployOptions& asked) {
   return job_of(d, asked.typical ? asked.typical(*d.family) : Request{});
 }
 
-void say_kept_codes(const DeployOptions& asked, const Deployment& d) {
+void warn_of_kept_codes(const DeployOptions& asked, const Deployment& d) {
   const auto& memory = asked.pipeline.memory;
   const bool is_asked =
       memory.quantize != Quantize::kNone || memory.quantize_text != Quantize::kNone;
-  if (!is_asked || !asked.say || !d.files) return;
-  for (const auto& sentence : kept_codes(planned_job(d, asked), memory)) asked.say(sentence);
+  if (!is_asked || !asked.warn || !d.files) return;
+  for (const auto& sentence : kept_codes(planned_job(d, asked), memory)) asked.warn(sentence);
 }
 
 // A model loaded for any request is checked when one arrives: it needs as many branches as the
@@ -271,6 +271,13 @@ void settle_memory(Deployment& d, const DeployOptions& asked, const Host& host) 
 
 }  // namespace
 
+std::int64_t Deployment::stored_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& part : family->description().parts)
+    bytes += std::int64_t(files->open(part.folder).num_bytes());
+  return bytes;
+}
+
 Request Deployment::tiled(Request request) const {
   if (memory_plan && request.vae_tiling == VaeTiling::kAuto)
     request.vae_tiling = memory_plan->tiling;
@@ -286,10 +293,10 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   check_shares_fit(asked.pipeline.layout, host);
   for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
     (void)host.device(device_of_rank(name, host));
-  if (host.launch && host.launch->rank > 0) asked.say = {};
+  if (host.launch && host.launch->rank > 0) asked.say = asked.warn = {};
   auto model = together(asked, host.launch, [&] { return open_model(asked); });
   check_request(asked, model.family->description().limits, host.launch.has_value());
-  say_unknown_layers(asked, *model.family);
+  warn_of_unknown_layers(asked, *model.family);
   Deployment d{.options = std::move(model.options),
                .files = std::move(model.files),
                .family = std::move(model.family),
@@ -300,7 +307,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
   settle_layout(d, asked, host);
   d.devices = devices_by_rank(d.options, d.degrees(), host);
   settle_memory(d, asked, host);
-  say_kept_codes(asked, d);
+  warn_of_kept_codes(asked, d);
   d.options.device = device_of_rank(d.options.device, host);
   return d;
 }
@@ -308,7 +315,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
 void settle_shares_by_speed(Deployment& d, std::vector<double> flops) {
   const auto until_met = std::exchange(d.until_met, nullptr);
   auto asked = until_met->asked;
-  asked.say = {};  // it has been heard
+  asked.say = asked.warn = {};  // they have heard it
   asked.pipeline.layout = d.options.layout;
   asked.pipeline.layout.shares = shares_by_speed(d.degrees(), flops);
   auto settled = deploy(asked, until_met->host);
@@ -320,8 +327,8 @@ void settle_shares_by_speed(Deployment& d, std::vector<double> flops) {
   d.measured_flops = std::move(flops);
 }
 
-Deployment deploy(const PipelineOptions& options, const Warn& say) {
-  return deploy({.pipeline = options, .say = say});
+Deployment deploy(const PipelineOptions& options, const Warn& say_and_warn) {
+  return deploy({.pipeline = options, .say = say_and_warn, .warn = say_and_warn});
 }
 
 PlanJob job_of(const Deployment& d, const Request& request) {

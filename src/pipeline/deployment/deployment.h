@@ -33,9 +33,11 @@ struct DeployOptions {
   std::vector<int> blocks = {};  // for it, one count per kind; 0: all
   // Whether the parts beside a single file's transformer must have weights, too.
   WeightsNeeded needed = WeightsNeeded::kAll;
-  // Hears which files were chosen where several would do, which layers are named in vain, and which
-  // stored codes stay in a form that was not asked for; of a launch, on the first rank.
+  // Both are called on the first rank of a launch. `say` hears which files were chosen where
+  // several would do. `warn` hears what was asked for and is not followed: components of a model
+  // that has its own, layers that the model lacks, a form that stored codes do not take.
   Warn say = {};
+  Warn warn = {};
 };
 
 struct Deployment {
@@ -68,6 +70,9 @@ struct Deployment {
 
   const Degrees& degrees() const { return places.grid; }
   bool is_on_host() const { return devices.front().is_cpu(); }
+  // How large the weights of all parts are in their files. Throws InputError if one cannot be
+  // opened.
+  std::int64_t stored_bytes() const;
   // The request, decoded in tiles if the memory plan says so and the request leaves it open.
   Request tiled(Request request) const;
 };
@@ -85,7 +90,7 @@ class UnsuitableLayout : public InputError {
 // degrees are given: the first one speaks for them. Shares by their measured speeds are settled
 // when they have met: make_world() does it.
 Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
-Deployment deploy(const PipelineOptions& options, const Warn& say = {});
+Deployment deploy(const PipelineOptions& options, const Warn& say_and_warn = {});
 
 // Settles what waited for the speeds of a launch's ranks: shares, and memory for them.
 void settle_shares_by_speed(Deployment& deployment, std::vector<double> flops);

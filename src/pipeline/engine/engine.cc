@@ -10,7 +10,6 @@
 #include "base/loaded_libraries.h"
 #include "ops/attention_kernel.h"
 #include "pipeline/deployment/link_speed.h"
-#include "pipeline/deployment/rank_speeds.h"
 #include "pipeline/deployment/ranks.h"
 #include "pipeline/deployment/same_run.h"
 #include "pipeline/devices/rank_threads.h"
@@ -18,13 +17,6 @@
 
 namespace braid {
 namespace {
-
-std::int64_t bytes_of(const Deployment& deployment) {
-  std::int64_t bytes = 0;
-  for (const auto& part : deployment.family->description().parts)
-    bytes += std::int64_t(deployment.files->open(part.folder).num_bytes());
-  return bytes;
-}
 
 // A request may name the same adapters again: they are then the same files.
 Deployment with_adapters_of(AdapterShelf& shelf, Deployment d) {
@@ -38,7 +30,7 @@ Deployment with_adapters_of(AdapterShelf& shelf, Deployment d) {
 std::unique_ptr<Model> load(const Deployment& deployment, const Group& world, const Hooks& hooks) {
   world.await();  // a rank may have to wait for its files, or for its device
   const auto mesh = make_mesh(world, deployment.degrees());
-  Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(deployment)};
+  Progress progress{.phase = Phase::kLoad, .done = 0, .total = deployment.stored_bytes()};
   const auto on_bytes = [&](std::int64_t bytes) {
     world.poll();
     progress.done += bytes;

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/free_memory.h"
-#include "image/resize.h"
 #include "parallel/layout.h"
 #include "pipeline/engine/denoise.h"
 #include "pipeline/engine/previews.h"

@@ -24,7 +24,8 @@ Deployment deployed_on_first_device(const PipelineOptions& asked, const Warn& wa
   options.layout = {.ranks = Ranks::kThreads};
   options.memory = {};
   options.adapters = {};
-  return deploy({.pipeline = options, .needed = WeightsNeeded::kTransformer, .say = warn});
+  return deploy(
+      {.pipeline = options, .needed = WeightsNeeded::kTransformer, .say = warn, .warn = warn});
 }
 
 Tiles tiles_of(VaeTiling tiling) {

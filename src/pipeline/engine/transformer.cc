@@ -216,8 +216,8 @@ DenoiserInput input_of(const InputTensors& c, const Family& family, at::ScalarTy
 
 // A caller brings one branch at a time, and does not say which evaluations follow each other.
 Deployment deployed_alone(const PipelineOptions& options, const Warn& warn) {
-  auto deployment =
-      deploy({.pipeline = options, .needed = WeightsNeeded::kTransformer, .say = warn});
+  auto deployment = deploy(
+      {.pipeline = options, .needed = WeightsNeeded::kTransformer, .say = warn, .warn = warn});
   require(deployment.degrees().cfg == 1,
           "a transformer alone evaluates one branch of guidance at a time: its layout should have "
           "no CFG parallelism, it has a degree of ",

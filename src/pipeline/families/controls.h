@@ -4,16 +4,44 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "nn/denoiser_part.h"
+#include "pipeline/families/description.h"
+#include "pipeline/families/family.h"
 #include "pipeline/families/paged.h"
 
 namespace braid {
 
 template <class Net>
 using PagedNets = std::shared_ptr<const std::vector<Paged<Net>>>;
+
+// A width of a ControlNet, which should be its transformer's.
+struct NetWidth {
+  const char* of;  // "tokens"
+  std::int64_t has, wants;
+};
+
+// Throws InputError naming the first width that differs. `folder` is the net's.
+void check_widths(const std::string& folder, std::initializer_list<NetWidth> widths);
+
+// The part of net number `number`, from 0 on, of `count`, with its role, folder and label.
+Part control_part(std::size_t number, std::size_t count);
+
+// Loads a net for each config, from the part of the same number.
+template <class Net, class Config>
+PagedNets<Net> load_nets(const std::vector<Config>& configs, const std::vector<const Part*>& parts,
+                         const WeightsOf& weights_of, const Attend& attend) {
+  std::vector<Paged<Net>> loaded;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const auto w = weights_of(*parts[i]);
+    loaded.push_back({.page = w.page(), .network = Net(configs[i], w, attend)});
+  }
+  return std::make_shared<const std::vector<Paged<Net>>>(std::move(loaded));
+}
 
 // Adds up the residuals of the same number, of the first `most`.
 inline void add_up(std::vector<Tensor>& sums, std::vector<Tensor> residuals, std::size_t most) {

@@ -1,6 +1,7 @@
 // Descriptions of models, from their config files alone.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -75,6 +76,10 @@ struct RequestDefaults {
   double guidance = 3.5;
   int max_sequence_length = 512;
   Sampling sampling = {};  // what the model's files name, and adapters loaded with it
+  // The number that was stated beside a list of levels in `sampling`, which overrules it unless a
+  // request turns the list off.
+  std::optional<int> stated_steps = {};
+  int steps_without_list() const { return stated_steps.value_or(steps); }
   // The same without those adapters; null: there are none.
   std::shared_ptr<const RequestDefaults> without_adapters = {};
 };
@@ -104,7 +109,7 @@ struct RequestLimits {
   std::function<PictureSize(PictureSize)> nearest_size = {};
   int largest_side = kMaxSide;                   // pixels
   int max_text_tokens = kUsualTextTokens;        // the longest max_sequence_length
-  int planned_text_tokens = kLongestTextTokens;  // forecasts count on no more, unless told
+  int planned_text_tokens = kLongestTextTokens;  // as many as prompts usually have at most
   int num_texts = 1;                             // per prompt: 2 with a second text encoder
   EmptyPrompt empty_prompt = EmptyPrompt::kDrawn;
   // A prompt with Request::boxes, beside so many references. Throws InputError. Empty: the model
@@ -120,6 +125,11 @@ struct RequestLimits {
   SamplingLimits sampling = {};      // the family's constructor sets them by the scheduler
   bool may_keep_prefix = false;      // the constructor sets it: Family::keeps_prefix
   PicturesTaken pictures = {};
+
+  // Forecasts and probes count on so many, where a request does not say how many it has.
+  int usual_text_tokens() const {
+    return std::min(defaults.max_sequence_length, planned_text_tokens);
+  }
 };
 
 // Everything known of a model from its config files alone.

@@ -130,6 +130,7 @@ struct FamilyEntry {
   std::vector<std::string> denoisers = {"transformer"};  // of these: its denoisers'
   std::vector<std::string> single_file_has;  // tensors; any of them identifies a single file
   std::vector<std::string> published;        // names of models of known sizes: "flux1-dev"
+  std::string publisher = {};                // of those whose configurations come with Braid
   bool takes_controlnets = false, takes_redux = false;
 
   // Throws InputError naming file and field, also if parts do not match each other.

@@ -74,6 +74,19 @@ fs::path located_model(const fs::path& name, const fs::path& comfy) {
   return model_in(located(name, comfy, comfy::kModels));
 }
 
+// A name of which only the configuration comes with Braid.
+void refuse_published(const fs::path& name, const fs::path& published) {
+  if (name.has_parent_path() || is_there(name) || !unfinished_download(name).empty()) return;
+  const auto known = published_named(name.string(), published);
+  if (known.empty()) return;
+  const auto repository = family_of_directory(known).publisher + "/" + known.filename().string();
+  require(found_in_hub(repository).empty(), "there is no model at ", name.string(),
+          ": Hugging Face's cache has it as `model` ", repository);
+  throw InputError(text_of("there is no model at ", name.string(),
+                           ", Braid has its configuration alone: 'braid pull ", repository,
+                           "' loads the whole, as `model` ", repository));
+}
+
 fs::path located_components(const fs::path& name, const fs::path& published) {
   if (name.empty() || is_there(name)) return snapshot_of(name);
   if (const auto path = found_in_hub(name); !path.empty()) return path;
@@ -206,14 +219,14 @@ void tell_custom_class(const PipelineOptions& options, const Warn& say) {
 }
 
 // The other parts of a single file; a directory has its own.
-fs::path settled_components(const PipelineOptions& options, const Warn& say) {
+fs::path settled_components(const PipelineOptions& options, const Warn& say, const Warn& warn) {
   const auto& given = options.components;
   if (is_lone_transformer(options.model))
     return given.empty() ? chosen_components(options, say)
                          : located_components(given, options.published);
-  if (!given.empty() && is_there(options.model) && say)
-    say(text_of("`components` ", given.string(), " is not read: ", options.model.string(),
-                " is no single file, but has parts of its own"));
+  if (!given.empty() && is_there(options.model) && warn)
+    warn(text_of("`components` ", given.string(), " is not read: ", options.model.string(),
+                 " is no single file, but has parts of its own"));
   return {};
 }
 
@@ -246,18 +259,20 @@ void add_missing_parts(FoundModel& model, const fs::path& comfy, const Warn& say
 
 }  // namespace
 
-PipelineOptions with_paths(PipelineOptions options, const Warn& say) {
+PipelineOptions with_paths(PipelineOptions options, const Warn& say, const Warn& warn) {
   const auto comfy = options.comfy.empty() ? fs::path() : comfy_models(options.comfy);
   options.model = located_model(options.model, comfy);
+  refuse_published(options.model, options.published);
   locate_parts(options, comfy);
-  options.components = settled_components(options, say);
+  options.components = settled_components(options, say, warn);
   tell_custom_class(options, say);
   options.comfy = comfy;
   return options;
 }
 
-FoundModel find_model(const PipelineOptions& given, WeightsNeeded needed, const Warn& say) {
-  auto options = with_paths(given, say);
+FoundModel find_model(const PipelineOptions& given, WeightsNeeded needed, const Warn& say,
+                      const Warn& warn) {
+  auto options = with_paths(given, say, warn);
   const auto comfy = std::exchange(options.comfy, {});
   auto files = placed_files(options);
   FoundModel model{.options = std::move(options), .files = std::move(files)};

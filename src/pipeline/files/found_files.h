@@ -10,9 +10,9 @@ namespace braid {
 
 // The options with every name of a file resolved to a path: looked up as a path first, then in
 // `comfy`, which becomes the folder of models itself, then in Hugging Face's cache. The components
-// of a lone transformer are chosen if they can be; `say` hears of it. Opens no model. Throws
-// InputError.
-PipelineOptions with_paths(PipelineOptions options, const Warn& say = {});
+// of a lone transformer are chosen if they can be; `say` hears of it, and `warn` of components that
+// are not read. Opens no model. Throws InputError.
+PipelineOptions with_paths(PipelineOptions options, const Warn& say = {}, const Warn& warn = {});
 
 // The options that name all files themselves, without `comfy`, and where the parts lie.
 struct FoundModel {
@@ -21,10 +21,10 @@ struct FoundModel {
 };
 
 // Finds the files that `given` leaves open; options that name all files stay as they are. `say`
-// hears what was chosen where several would do. Runs the cheap checks: the directory describes a
-// pipeline of a known family with all its parts, and single files hold those parts. Throws
-// InputError, which lists the candidates where none fits.
+// hears what was chosen where several would do, `warn` which components are not read. Runs the
+// cheap checks: the directory describes a pipeline of a known family with all its parts, and single
+// files hold those parts. Throws InputError, which lists the candidates where none fits.
 FoundModel find_model(const PipelineOptions& given, WeightsNeeded needed = WeightsNeeded::kAll,
-                      const Warn& say = {});
+                      const Warn& say = {}, const Warn& warn = {});
 
 }  // namespace braid

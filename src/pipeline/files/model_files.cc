@@ -275,17 +275,23 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
   const std::string usual = "Scheduler";
   const bool is_scheduler =
       json.is_object() && JsonObject(json, path.string()).class_name_or(usual).ends_with(usual);
-  if (named.find(usual) != named.npos && is_scheduler) json["_class_name"] = named;
+  if (named.find(usual) != named.npos && is_scheduler) {
+    require_known_scheduler(named, index_of(files.folder).string());
+    json["_class_name"] = named;
+  }
   return read_schedule_config(json, path.string());
 }
 
 namespace {
 
+bool names_list(const Sampling& s) { return !s.sigmas.empty() || !s.base_sigmas.empty(); }
+
+// `named` wins over `d`. Who names a list and no number of steps means as many as it has levels.
 void take_named(const NamedSampling& named, RequestDefaults& d) {
-  d.sampling = named.sampling;
-  d.steps = named.steps.value_or(d.steps);
-  const auto levels = std::max(d.sampling.sigmas.size(), d.sampling.base_sigmas.size());
-  if (levels > 0)
+  d.steps = named.steps.value_or(d.steps_without_list());
+  d.sampling = joined_sampling(named.sampling, d.sampling);
+  if (named.steps || names_list(named.sampling)) d.stated_steps = named.steps;
+  if (names_list(d.sampling))
     d.steps = settle_sampling({}, d.sampling, {}, d.steps, {}, [](const std::string&) {}).steps;
 }
 
@@ -331,7 +337,7 @@ RequestDefaults defaults_with(const std::vector<AppliedAdapter>& adapters,
                               const RequestDefaults& loaded) {
   auto d = loaded.without_adapters ? *loaded.without_adapters : loaded;
   auto of_files = std::make_shared<const RequestDefaults>(d);
-  take_named(joined_sampling(sampling_of_adapters(adapters), {.sampling = d.sampling}), d);
+  take_named(sampling_of_adapters(adapters), d);
   d.without_adapters = std::move(of_files);
   return d;
 }

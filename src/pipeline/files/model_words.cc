@@ -11,15 +11,13 @@
 namespace braid {
 namespace {
 
-bool is_lower(char c) { return std::islower(static_cast<unsigned char>(c)); }
-bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)); }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
-bool is_letter(char c) { return is_lower(c) || is_upper(c); }
+bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 
 // "fluxDev" is cut before the capital, "ZITRealistic" before the one that begins a word.
 bool is_cut(const std::string& name, std::size_t i) {
   const char before = name[i - 1], here = name[i];
-  if (is_digit(before) != is_digit(here)) return true;
+  if (is_ascii_digit(before) != is_ascii_digit(here)) return true;
   if (is_lower(before) && is_upper(here)) return true;
   return is_upper(before) && is_upper(here) && i + 1 < name.size() && is_lower(name[i + 1]);
 }
@@ -28,7 +26,7 @@ std::vector<std::string> cut_at_signs(const std::string& name) {
   std::vector<std::string> words;
   bool is_open = false;
   for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool is_part = is_letter(name[i]) || is_digit(name[i]);
+    const bool is_part = is_ascii_letter(name[i]) || is_ascii_digit(name[i]);
     if (is_part && (!is_open || is_cut(name, i))) words.emplace_back();
     if (is_part) words.back() += name[i];
     is_open = is_part;
@@ -67,7 +65,7 @@ bool is_format(const std::string& word) {
   constexpr std::array<std::string_view, 22> kFormats = {
       "fp",   "bf",   "f",      "e",    "m", "fn",    "q",           "k",   "s",  "l",  "int",
       "nvfp", "mxfp", "scaled", "gguf", "v", "comfy", "safetensors", "sft", "xl", "iq", "pruned"};
-  return is_digit(word.front()) ||
+  return is_ascii_digit(word.front()) ||
          std::find(kFormats.begin(), kFormats.end(), word) != kFormats.end();
 }
 

@@ -21,14 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-std::vector<fs::path> directories_in(const fs::path& published) {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(published))
-    if (is_model_directory(entry.path())) found.push_back(entry.path());
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 // ---------------------------------------------------------------------------- what fits
 
 std::string family_name(const fs::path& directory) {
@@ -131,7 +123,7 @@ std::vector<Candidate> candidates_for(const fs::path& transformer, const fs::pat
   const auto file = open_weights(transformer, "diffusion_pytorch_model");
   const bool is_guided = has_guidance(file);
   const auto family = kind_of_file(file).family;
-  const auto directories = directories_in(published);
+  const auto directories = published_directories(published);
   std::vector<Candidate> candidates;
   for (const auto& directory : directories) {
     // A trial reads the file's header several times, and a configuration costs little. Qwen-Image's
@@ -248,15 +240,22 @@ PublishedChoice choice_of(const Candidate& chosen, const char* why,
   return choice;
 }
 
-// Letters and digits in lower case.
+}  // namespace
+
+std::vector<fs::path> published_directories(const fs::path& published) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(published))
+    if (is_model_directory(entry.path())) found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 std::string plain_name(const std::string& name) {
   std::string plain;
   for (const char c : ascii_lower_case(name))
-    if (std::isalnum(static_cast<unsigned char>(c))) plain += c;
+    if (is_ascii_alphanumeric(c)) plain += c;
   return plain;
 }
-
-}  // namespace
 
 PublishedChoice choose_published(const fs::path& transformer, const fs::path& published) {
   const auto candidates = candidates_for(transformer, published);
@@ -281,7 +280,7 @@ std::string sentence_of_choice(const PublishedChoice& choice, const fs::path& tr
 fs::path published_named(const std::string& name, const fs::path& published) {
   const auto plain = plain_name(name);
   if (plain.empty() || published.empty() || !is_folder(published)) return {};
-  for (const auto& directory : directories_in(published)) {
+  for (const auto& directory : published_directories(published)) {
     const auto own = plain_name(directory_name(directory));
     if (own == plain || own == full_name(plain)) return directory;
   }
@@ -293,7 +292,7 @@ fs::path published_named(const std::string& name, const fs::path& published) {
 std::string list_of_published(const fs::path& published) {
   std::string list;
   if (published.empty() || !is_folder(published)) return list;
-  for (const auto& directory : directories_in(published))
+  for (const auto& directory : published_directories(published))
     list += (list.empty() ? "" : ", ") + directory_name(directory);
   return list;
 }

@@ -15,6 +15,12 @@ struct PublishedChoice {
   std::vector<std::string> others = {};  // names of the others with the same shape
 };
 
+// The configurations in `published`, in the order of their names.
+std::vector<std::filesystem::path> published_directories(const std::filesystem::path& published);
+
+// A name as it is compared: its letters and digits, in lower case.
+std::string plain_name(const std::string& name);
+
 // The directory in `published` for a transformer: a file, or a folder of one part. Its shapes tell
 // the model; between models of one shape its name does, or its metadata; otherwise the commonest is
 // taken. Blocks may be fewer or more, and the guidance may be missing, as in fine-tunes. Throws

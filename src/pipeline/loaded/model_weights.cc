@@ -26,7 +26,10 @@ Weights ModelWeights::of(const Part& part, const LoadOptions& load,
 }
 
 void ModelWeights::adapt(const std::vector<AppliedAdapter>& adapters, const Warn& warn) {
-  if (adapters == adapted_.adapters) return;
+  if (adapters == adapted_.adapters) {
+    for (const auto& part : unmerged_) part->warn_again(adapters, warn);
+    return;
+  }
   check_replaceable(adapted_.mode);
   for (const auto& part : unmerged_) part->prepare(adapters, warn);
   for (const auto& part : unmerged_) part->switch_to(adapters);

@@ -22,8 +22,8 @@ class ModelWeights {
   Weights of(const Part& part, const LoadOptions& load,
              const std::function<ShardingTable(ShardingTable)>& change = {});
 
-  // Replaces all adapters. `warn` hears of tensors that the model cannot use. Throws InputError,
-  // changing nothing, unless they fit beside the weights.
+  // Replaces all adapters. `warn` hears of tensors that the model cannot use, each time. Throws
+  // InputError, changing nothing, unless they fit beside the weights.
   void adapt(const std::vector<AppliedAdapter>& adapters, const Warn& warn);
   const std::vector<AppliedAdapter>& adapters() const { return adapted_.adapters; }
   // How often the adapters were replaced.

@@ -75,7 +75,7 @@ PlanJob job_of_family(std::shared_ptr<const Family> family) {
                                         [](const std::string&) {});
   job.steps = sampling.num_steps;
   job.sampler = *sampling.sampling.sampler;
-  job.text_tokens = std::min(defaults.max_sequence_length, limits.planned_text_tokens);
+  job.text_tokens = limits.usual_text_tokens();
   job.branches = num_branches({}, limits);
   return job;
 }
@@ -101,9 +101,9 @@ PlanJob with_request(PlanJob job, const Request& r) {
   job.frames = size.frames;
   job.tiling = r.vae_tiling;
   job.pictures = planned_pictures(*job.family, r.pictures, job.size());
-  const auto sampling =
-      settle_sampling(r.sampling, limits.defaults.sampling, r.steps, limits.defaults.steps,
-                      limits.sampling, [](const std::string&) {});
+  const auto sampling = settle_sampling(r.sampling, limits.defaults.sampling, r.steps,
+                                        limits.defaults.steps_without_list(), limits.sampling,
+                                        [](const std::string&) {});
   const auto strength = strength_of(r.pictures, limits.pictures);
   const int num_steps = std::max(1, sampling.num_steps);
   job.skipped_steps = strength ? first_step_of(num_steps, *strength) : 0;

@@ -21,13 +21,13 @@ std::optional<int> if_given(int number) {
 
 // The request whose evaluations are probed.
 Request request_of(const ProbeOptions& o, const RequestLimits& limits) {
-  return {.prompts = {""},
-          .width = if_given(o.width),
-          .height = if_given(o.height),
-          .layers = o.layers,
-          .max_sequence_length =
-              if_given(o.max_sequence_length).value_or(limits.defaults.max_sequence_length),
-          .pictures = o.pictures};
+  return {
+      .prompts = {""},
+      .width = if_given(o.width),
+      .height = if_given(o.height),
+      .layers = o.layers,
+      .max_sequence_length = if_given(o.max_sequence_length).value_or(limits.usual_text_tokens()),
+      .pictures = o.pictures};
 }
 
 std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64_t seed,
@@ -55,6 +55,7 @@ Probe probe_of(const ProbeOptions& o, const Deployment& d) {
   const auto request = request_of(o, limits);
   check_frames(request, limits);
   if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
+  check_size(request, limits);
   Probe probe{.family = d.family,
               .size = drawn_size(request, limits),
               .text_tokens = *request.max_sequence_length,

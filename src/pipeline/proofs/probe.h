@@ -9,7 +9,7 @@ namespace braid {
 
 // Size, text and pictures to evaluate the denoisers for.
 struct ProbeOptions {
-  int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
+  int width = 0, height = 0, max_sequence_length = 0;  // 0: those that `plan` takes
   std::optional<int> layers = {};                      // as in a Request
   PicturesIn pictures = {};                            // only their sizes matter
 };
@@ -30,7 +30,7 @@ struct Probe {
   std::int64_t tokens() const;  // pads and references included
 };
 
-// Throws InputError for pictures or layers that the model does not take.
+// Throws InputError for a size, pictures or layers that the model does not take.
 Probe probe_of(const ProbeOptions& options, const Deployment& deployment);
 
 // A step for each range of noise levels that denoisers of the family serve, in the middle of it.

@@ -180,18 +180,11 @@ PictureSize asked_size(const Request& r, const RequestLimits& limits) {
 
 // Checks the size asked for and warns if another one is drawn.
 PictureSize checked_size(const Request& r, const RequestLimits& limits, const Warn& warn) {
+  check_size(r, limits);
+  check_frames(r, limits);
+  const auto asked = asked_size(r, limits), drawn = drawn_size(r, limits);
   const int multiple = limits.size_multiple;
   const bool goes_up = limits.size_rounding == SizeRounding::kUp;
-  const int least = limits.nearest_size || goes_up ? 1 : multiple;
-  const auto asked = asked_size(r, limits);
-  within("width", asked.width, least, limits.largest_side);
-  within("height", asked.height, least, limits.largest_side);
-  check_frames(r, limits);
-  const auto drawn = drawn_size(r, limits);
-  if (limits.size_rounding == SizeRounding::kNever)
-    for (const auto& [name, pixels] : {std::pair("width", asked.width), {"height", asked.height}})
-      require(pixels % multiple == 0, "the ", name, " should be a multiple of ", multiple,
-              ", it is ", pixels);
   const auto warn_of = [&](const char* name, int pixels, int rounded) {
     if (rounded != pixels && !limits.nearest_size)
       warn(text_of("the ", name, " ", pixels, " is rounded ", goes_up ? "up" : "down", " to ",
@@ -212,7 +205,7 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
 void settle_steps(const Request& r, const RequestLimits& limits, const Warn& warn, Settings& s) {
   within("number of steps", r.steps.value_or(limits.defaults.steps), 1, kMostSteps);
   const auto settled = settle_sampling(r.sampling, limits.defaults.sampling, r.steps,
-                                       limits.defaults.steps, limits.sampling, warn);
+                                       limits.defaults.steps_without_list(), limits.sampling, warn);
   s.sampling = settled.sampling;
   s.steps = settled.steps;
   s.num_steps = settled.num_steps;
@@ -246,6 +239,17 @@ void check_frames(const Request& r, const RequestLimits& limits) {
   require(frames.most > 1 || asked == 1, "this model draws pictures, of one frame each: ", asked,
           " frames were asked for");
   within("number of frames", asked, 1, frames.most);
+}
+
+void check_size(const Request& r, const RequestLimits& limits) {
+  const int multiple = limits.size_multiple;
+  const int least = limits.nearest_size || limits.size_rounding == SizeRounding::kUp ? 1 : multiple;
+  const auto asked = asked_size(r, limits);
+  for (const auto& [name, pixels] : {std::pair("width", asked.width), {"height", asked.height}}) {
+    within(name, pixels, least, limits.largest_side);
+    require(limits.size_rounding != SizeRounding::kNever || pixels % multiple == 0, "the ", name,
+            " should be a multiple of ", multiple, ", it is ", pixels);
+  }
 }
 
 int num_branches(const Request& request, const RequestLimits& limits) {

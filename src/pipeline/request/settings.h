@@ -56,6 +56,9 @@ int drawn_frames(const Request& request, const RequestLimits& limits);
 // Throws InputError if the model does not draw so many frames, or layers.
 void check_frames(const Request& request, const RequestLimits& limits);
 
+// Throws InputError for a size that the model neither draws nor rounds.
+void check_size(const Request& request, const RequestLimits& limits);
+
 // Evaluations of the denoiser per step: 2 with true guidance, for the prompt and the negative one.
 int num_branches(const Request& request, const RequestLimits& limits);
 // The most that a request may have.

@@ -88,11 +88,24 @@ bool names_levels(const Sampling& s) {
   return s.schedule || !s.sigmas.empty() || !s.base_sigmas.empty();
 }
 
-// Drops the last 0, which may be left out.
-std::vector<double> checked_levels(const char* name, std::vector<double> levels) {
-  if (levels.size() > 1 && levels.back() == 0) levels.pop_back();
-  require(levels.size() <= std::size_t(kMostSteps), "the ", name, " should be at most ", kMostSteps,
-          " noise levels, they are ", levels.size());
+// A last 0 may be left out, unless other levels follow from it. Where it is stretched, it counts as
+// a level above 0, as in diffusers; where levels are spaced anew down to it, 0 would follow 0.
+enum class LastZero { kDropped, kKept, kRefused };
+
+LastZero last_base_zero(const SamplingLimits& limits, bool has_other_shift) {
+  if (limits.is_stretched && !has_other_shift) return LastZero::kKept;
+  return limits.is_respaced ? LastZero::kRefused : LastZero::kDropped;
+}
+
+std::vector<double> checked_levels(const char* name, std::vector<double> levels, LastZero last) {
+  const bool has_zero = levels.size() > 1 && levels.back() == 0;
+  require(!has_zero || last != LastZero::kRefused, "the ", name, " should lie above 0, since the ",
+          "model's scheduler spaces all levels by the last one, which is 0");
+  const bool is_kept = has_zero && last == LastZero::kKept;
+  const auto count = levels.size() - std::size_t(has_zero && !is_kept);
+  require(count <= std::size_t(kMostSteps), "the ", name, " should be at most ", kMostSteps,
+          " noise levels, they are ", count);
+  if (has_zero) levels.pop_back();
   double before = HUGE_VAL;
   for (const double level : levels) {
     require(float(level) > 0 && level <= 1, "the ", name,
@@ -102,6 +115,7 @@ std::vector<double> checked_levels(const char* name, std::vector<double> levels)
             " follows ", before, ", which is the same in 32 bits");
     before = level;
   }
+  if (is_kept) levels.push_back(0);
   return levels;
 }
 
@@ -132,7 +146,9 @@ void check_together(const Sampling& s, const SamplingLimits& limits) {
 SamplingLimits sampling_limits(const ScheduleConfig& config) {
   return {.usual = config.stochastic_sampling ? Sampler::kLcm : Sampler::kEuler,
           .is_inverted = config.invert_sigmas,
-          .table_size = config.use_dynamic_shifting ? kDynamicTable : kStaticTable};
+          .table_size = config.use_dynamic_shifting ? kDynamicTable : kStaticTable,
+          .is_stretched = config.shift_terminal > 0,
+          .is_respaced = config.spacing != SigmaSpacing::kShifted};
 }
 
 Sampling joined_sampling(const Sampling& first, const Sampling& otherwise) {
@@ -156,8 +172,9 @@ SettledSampling settle_sampling(const Sampling& asked, const Sampling& named,
   auto& s = settled.sampling;
   check_together(s, limits);
   if (!s.sampler) s.sampler = limits.usual;
-  s.sigmas = checked_levels("sigmas", s.sigmas);
-  s.base_sigmas = checked_levels("base sigmas", s.base_sigmas);
+  s.sigmas = checked_levels("sigmas", s.sigmas, LastZero::kDropped);
+  s.base_sigmas =
+      checked_levels("base sigmas", s.base_sigmas, last_base_zero(limits, s.shift.has_value()));
   settled.steps = steps.value_or(usual_steps);
   if (const auto count = int(std::max(s.sigmas.size(), s.base_sigmas.size())); count > 0) {
     if (steps && *steps != count)

@@ -15,6 +15,8 @@ struct SamplingLimits {
   Sampler usual = Sampler::kEuler;  // the scheduler's own
   bool is_inverted = false;         // its levels rise: only Euler and LCM take such steps
   int table_size = 1000;            // levels that the schedules choose from
+  bool is_stretched = false;        // by a terminal shift, to end above 0
+  bool is_respaced = false;         // between the ends of the shifted levels
 };
 SamplingLimits sampling_limits(const ScheduleConfig& config);
 

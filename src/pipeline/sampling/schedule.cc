@@ -154,11 +154,14 @@ std::vector<float> first_sigmas(const ScheduleConfig& config, const ScheduleStar
 
 }  // namespace
 
+void require_known_scheduler(const std::string& name, const std::string& source) {
+  require(name.find(kClassName) != name.npos, source, " asks for the scheduler ", name,
+          "; Braid has ", kClassName, " only");
+}
+
 ScheduleConfig read_schedule_config(const Json& object, const std::string& source) {
   const JsonObject json(object, source);
-  const auto name = json.class_name_or(kClassName);
-  const bool is_known = name.find(kClassName) != name.npos;  // also a class derived from it
-  require(is_known, source, " asks for the scheduler ", name, "; Braid has ", kClassName, " only");
+  require_known_scheduler(json.class_name_or(kClassName), source);
   ScheduleConfig config;
   const auto length = [&](const char* key, std::int64_t otherwise) {
     return json.integer_or(key, otherwise, 1, 1'000'000'000);

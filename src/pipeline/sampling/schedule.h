@@ -46,6 +46,10 @@ struct ScheduleConfig {
 // spacing, an unknown time_shift_type, and numbers that yield no levels.
 ScheduleConfig read_schedule_config(const Json& json, const std::string& source);
 
+// Throws InputError unless the class of this name is diffusers' FlowMatchEulerDiscreteScheduler or
+// one derived from it; `source` is the file that asks for it.
+void require_known_scheduler(const std::string& name, const std::string& source);
+
 struct Schedule {
   std::vector<float> sigmas = {};     // steps + 1 levels; the last is 0, or 1 when inverted
   std::vector<float> timesteps = {};  // sigma * num_train_timesteps of each step

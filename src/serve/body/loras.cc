@@ -14,7 +14,7 @@ namespace braid::serve {
 namespace {
 
 constexpr std::size_t kMostLoras = 16, kLongestName = 200;
-constexpr std::string_view kTag = "<lora:";
+constexpr std::string_view kTags[] = {"<lora:", "<lyco:"};  // of one length
 
 std::optional<double> scale_in(std::string_view text) {
   double number = 0;
@@ -67,10 +67,13 @@ std::vector<NamedLora> read_loras(Fields& fields) {
 
 std::vector<NamedLora> take_loras(std::string& prompt) {
   std::vector<NamedLora> loras;
-  for (auto begin = prompt.find(kTag); begin != prompt.npos; begin = prompt.find(kTag, begin)) {
+  const auto tag_behind = [&](std::size_t begin) {  // npos, the greatest, if there is none
+    return std::min(prompt.find(kTags[0], begin), prompt.find(kTags[1], begin));
+  };
+  for (auto begin = tag_behind(0); begin != prompt.npos; begin = tag_behind(begin)) {
     const auto end = prompt.find('>', begin);
     if (end == prompt.npos) break;
-    const auto tag = std::string_view(prompt).substr(begin, end - begin).substr(kTag.size());
+    const auto tag = std::string_view(prompt).substr(begin, end - begin).substr(kTags[0].size());
     const auto colon = std::min(tag.find(':'), tag.size());
     const auto scale = tag.substr(std::min(colon + 1, tag.size()));
     loras.push_back({std::string(tag.substr(0, colon)), scale.empty() ? 1 : scale_of(scale)});

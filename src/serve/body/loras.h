@@ -14,9 +14,9 @@ struct NamedLora {
 // The field `lora`: a list of objects with `name` and `scale`. Throws ApiError.
 std::vector<NamedLora> read_loras(Fields& fields);
 
-// Removes `<lora:NAME:SCALE>` from a prompt, the syntax of AUTOMATIC1111's web UI, and returns
-// them; also with its two scales, if they are equal. Throws ApiError for a scale that is not a
-// number.
+// Removes `<lora:NAME:SCALE>` from a prompt, the syntax of AUTOMATIC1111's web UI, and its alias
+// `<lyco:NAME:SCALE>`, and returns them; also with its two scales, if they are equal. Throws
+// ApiError for a scale that is not a number.
 std::vector<NamedLora> take_loras(std::string& prompt);
 
 std::vector<std::string> lora_names(const Backend& backend);  // that requests may use

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/ascii.h"
 #include "text/unicode/unicode_tables.h"
 
 namespace braid::unicode {
@@ -100,7 +101,7 @@ bool is_numeric(char32_t code) {
 }
 
 bool is_punctuation(char32_t c) {
-  if (c < 0x80) return c > ' ' && c < 0x7F && !std::isalnum(int(c));
+  if (c < 0x80) return c > ' ' && c < 0x7F && !is_ascii_alphanumeric(char(c));
   if (c == 0x166D || c == 0x111C9) return true;  // in Unicode 9
   const auto found = category(c);
   return found >= UTF8PROC_CATEGORY_PC && found <= UTF8PROC_CATEGORY_PO &&

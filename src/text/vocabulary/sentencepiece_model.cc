@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/byte_order.h"
 #include "base/error.h"
 #include "base/utf8.h"
 
@@ -60,13 +61,7 @@ class Message {
     return out;
   }
 
-  std::uint64_t fixed(std::size_t size) {
-    std::uint64_t out = 0;
-    const auto bytes = take(size);
-    for (std::size_t i = 0; i < size; ++i)
-      out |= std::uint64_t(static_cast<unsigned char>(bytes[i])) << (8 * i);
-    return out;
-  }
+  std::uint64_t fixed(std::size_t size) { return little_endian(take(size).data(), size); }
 
   std::uint64_t varint() {
     std::uint64_t out = 0;

@@ -11,15 +11,7 @@ namespace {
 void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std::string>& used,
             const std::function<void(const std::string&)>& warn) {
   if (warn && !used.empty() && !file.note().empty()) warn(file.note());
-  std::vector<std::string> left;
-  bool is_for_others = false;
-  for (const auto& [name, module] : file.modules()) {
-    const bool is_ours = owns(part.names.prefixes, part.others, name);
-    is_for_others |= !is_ours;
-    if (!is_ours) continue;
-    for (const auto& [role, stored] : module.tensors)
-      if (!used.contains(stored.entry.name)) left.push_back(stored.entry.name);
-  }
+  auto [left, is_for_others] = unused_in(part, file, used);
   if (left.empty()) return;
   require(!used.empty() || is_for_others, file.source(),
           " changes nothing of this model: ", "it has no layer that any of the ", left.size(),
@@ -63,6 +55,27 @@ void add_used(const std::vector<AdapterChanges>& by_adapter, UsedTensors& used) 
   used.resize(by_adapter.size());
   for (std::size_t i = 0; i < by_adapter.size(); ++i)
     for (const auto& stored : by_adapter[i].stored) used[i].insert(stored.entry.name);
+}
+
+UnusedTensors unused_in(const AdaptedPart& part, const AdapterFile& file,
+                        const std::set<std::string>& used) {
+  UnusedTensors unused;
+  for (const auto& [name, module] : file.modules()) {
+    std::vector<std::string> left;
+    for (const auto& [role, stored] : module.tensors)
+      if (!used.contains(stored.entry.name)) left.push_back(stored.entry.name);
+    if (left.empty()) continue;
+    if (owns(part.names.prefixes, part.others, name))
+      unused.names.insert(unused.names.end(), left.begin(), left.end());
+    else
+      unused.has_others = true;
+  }
+  return unused;
+}
+
+std::string only_fused(const TensorRequest& request) {
+  return text_of(request.path(), " of ", at::IntArrayRef(request.shape),
+                 ", which is none of the matrices that products stay beside");
 }
 
 void report_unused(const AdaptedPart& part, const std::vector<AppliedAdapter>& adapters,

@@ -42,6 +42,17 @@ class PartAdapters {
 AdapterChanges joined(const std::vector<AdapterChanges>& by_adapter);
 void add_used(const std::vector<AdapterChanges>& by_adapter, UsedTensors& used);
 
+// The tensors of a file that are named like the part's and that it has not used.
+struct UnusedTensors {
+  std::vector<std::string> names = {};
+  bool has_others = false;  // unused ones of the model's other parts
+};
+UnusedTensors unused_in(const AdaptedPart& part, const AdapterFile& file,
+                        const std::set<std::string>& used);
+
+// Says that a tensor takes no product beside it: "c.weight of [4, 3], which is ...".
+std::string only_fused(const TensorRequest& request);
+
 // Tells `warn`, unless it is empty, of unused tensors. Throws InputError for an adapter none of
 // whose tensors was used.
 void report_unused(const AdaptedPart& part, const std::vector<AppliedAdapter>& adapters,

@@ -32,6 +32,7 @@ class AdaptedTensors : public TensorSource {
   std::optional<TensorPlan> find_unchanged(const TensorRequest& request);
   std::optional<TensorPlan> find_changed(const TensorRequest& request,
                                          const AdapterChanges& changes);
+  void require_beside_codes(const TensorRequest& request, const AdapterChanges& changes) const;
 
   const std::shared_ptr<TensorSource> source_;
   const AdapterMode mode_;
@@ -47,6 +48,22 @@ std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& re
   auto plan = source_->find(request);
   if (plan && request.is_matrix() && stands_beside) plan->low_rank = unmerged_->add(request);
   return plan;
+}
+
+// Changes of codes would be rounded a second time.
+void AdaptedTensors::require_beside_codes(const TensorRequest& request,
+                                          const AdapterChanges& changes) const {
+  if (!changes.are_products()) {
+    const auto by_adapter = adapters_.changes_by_adapter(request);
+    const auto more = std::ranges::find_if_not(by_adapter, &AdapterChanges::are_products);
+    throw InputError(text_of(
+        more->stored.front().file->path().string(), " changes the weight of ", request.layer,
+        " by more than a product of low rank, but ", name(), " is stored in 8 bits, which only ",
+        "products can stay beside: merge it into the unquantized model (`braid convert`), and ",
+        "quantize what comes out"));
+  }
+  require(mode_ == AdapterMode::kAuto, name(), ": the weight of ", request.layer,
+          " is stored in 8 bits: an adapter cannot be fused into it, only stay beside it");
 }
 
 // Numbers are changed before they are rounded or quantized. What a file has in blocks or other
@@ -69,9 +86,7 @@ std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& requ
       plan->changes = changes;
       return plan;
     case TensorPlan::Take::kCodes:
-      require(mode_ == AdapterMode::kAuto && !changes.need_all_rows(), name(), ": the weight of ",
-              request.layer,
-              " is stored in 8 bits: an adapter cannot be fused into it, only stay beside it");
+      require_beside_codes(request, changes);
       break;
     case TensorPlan::Take::kStored:
       break;
@@ -86,7 +101,7 @@ std::optional<TensorPlan> AdaptedTensors::find(const TensorRequest& request) {
   const auto changes = joined(by_adapter);
   require(changes.is_empty() || request.is_matrix() || mode_ != AdapterMode::kUnmerged,
           changes.stored.empty() ? "" : changes.stored.front().file->path().string(), " changes ",
-          request.path(), ", which is not a matrix: it can only be fused");
+          only_fused(request), ": it can only be fused");
   return changes.is_empty() || mode_ == AdapterMode::kUnmerged ? find_unchanged(request)
                                                                : find_changed(request, changes);
 }

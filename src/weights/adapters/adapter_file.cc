@@ -73,6 +73,35 @@ std::string adapters_below(const std::filesystem::path& folder) {
                            : text_of(names.size(), " of its folders have one, such as ", first);
 }
 
+// Factors whose module has no alpha of its own: the first that peft may have written, and the first
+// that it cannot have. Empty: there is none.
+struct ScaledByOthers {
+  std::string of_peft = {}, not_of_peft = {};
+};
+
+bool is_of_peft(const std::string& tensor) {
+  for (const auto* const prefix :
+       {"diffusion_model.", "model.diffusion_model.", "lora_", "lycoris_", "dit.", "pipe.dit."})
+    if (tensor.starts_with(prefix)) return false;
+  for (const auto* const word : {"lora_down", "lora_up", "lora.down", "lora.up", "_layer.down.",
+                                 "_layer.up.", ".processor."})
+    if (tensor.find(word) != tensor.npos) return false;
+  return true;
+}
+
+ScaledByOthers scaled_by_others(const std::map<std::string, AdapterModule>& modules) {
+  using Role = AdapterRole;
+  ScaledByOthers scaled;
+  for (const auto& [name, module] : modules)
+    for (const auto role : {Role::kDown, Role::kFirstDown, Role::kLeft, Role::kLeftDown}) {
+      const auto* const factor = module.find(Role::kAlpha) ? nullptr : module.find(role);
+      if (!factor) continue;
+      auto& first = is_of_peft(factor->entry.name) ? scaled.of_peft : scaled.not_of_peft;
+      if (first.empty()) first = factor->entry.name;
+    }
+  return scaled;
+}
+
 }  // namespace
 
 std::filesystem::path adapter_in(const std::filesystem::path& name) {
@@ -117,27 +146,51 @@ AdapterFile::AdapterFile(const std::filesystem::path& given) : source_(adapter_i
   const auto bytes = checkpoint.tensors().begin()->second.file->bytes();
   require(!begins_as_gguf(bytes), source_, " is a GGUF file, an adapter should be safetensors");
   metadata_ = read_adapter_metadata(bytes, source_);
+  take_config_beside(path);
+}
+
+// peft keeps alpha there for adapter_model.safetensors alone, whatever is before its names: another
+// file in that folder, or one that another program wrote, need not belong to it.
+void AdapterFile::take_config_beside(const std::filesystem::path& path) {
   const auto config = config_beside(path);
-  if (path.filename() != "adapter_model.safetensors") return;
-  if (is_there(config))
-    metadata_.scalings["base_model"] = read_peft_config(read_file(config), config.string());
-  else if (metadata_.scalings.empty())
-    note_ = source_ + " lies without its adapter_config.json, in which peft keeps alpha: its " +
-            "changes are added as if alpha were the rank";
+  const bool is_usual = path.filename() == "adapter_model.safetensors";
+  const bool is_config = is_there(config), says_nothing = metadata_.scalings.empty();
+  const auto scaled = scaled_by_others(modules_);
+  if (is_usual && is_config) {
+    const auto scaling = read_peft_config(read_file(config), config.string());
+    metadata_.scalings["base_model"] = scaling;
+    if (scaled.not_of_peft.empty()) metadata_.beside = scaling;
+  }
+  std::string why;
+  if (is_usual && !is_config)
+    why = " lies without its adapter_config.json, in which peft keeps alpha";
+  else if (is_config && is_usual && !scaled.not_of_peft.empty())
+    why = " lies beside peft's adapter_config.json, whose alpha it does not take, as peft has no " +
+          ("names like '" + scaled.not_of_peft + "'");
+  else if (is_config && !is_usual && !scaled.of_peft.empty())
+    why = " lies beside an adapter_config.json, whose alpha is that of adapter_model.safetensors";
+  if (says_nothing && !why.empty())
+    note_ = source_ + why + ": its changes are added as if alpha were the rank";
 }
 
 // A file in which nothing can be applied is refused by what it is.
 void AdapterFile::check_applicable(const Checkpoint& file) const {
-  const std::string* other = nullptr;
+  using Role = AdapterRole;
+  const std::string *other = nullptr, *lone = nullptr;
+  bool is_only_lone = true;
   for (const auto& [name, stored] : file.tensors()) {
     const auto role = parse_adapter_key(name).role;
-    const bool is_applicable = role != AdapterRole::kUnreadable &&
-                               role != AdapterRole::kReplacement && role != AdapterRole::kAlpha;
-    if (is_applicable) return;
-    if (!other && role == AdapterRole::kUnreadable && is_surely_of_adapter(name)) other = &name;
+    const bool is_lone = role == Role::kAlpha || role == Role::kMagnitude;
+    if (!is_lone && role != Role::kUnreadable && role != Role::kReplacement) return;
+    is_only_lone &= is_lone;
+    if (!lone && is_lone) lone = &name;
+    if (!other && role == Role::kUnreadable && is_surely_of_adapter(name)) other = &name;
   }
   require(!other, source_, " holds an adapter of the kind ", other ? unreadable_kind(*other) : "",
           ", as '", other ? *other : "", "' tells, which Braid cannot apply: ", kApplied);
+  require(!lone || !is_only_lone, source_, ": '", lone ? parse_adapter_key(*lone).module : "",
+          "' lacks one of the tensors that belong together: the file has '", lone ? *lone : "",
+          "' without the factors of the change that it scales");
 }
 
 const AdapterModule* AdapterFile::find(const std::string& module) const {

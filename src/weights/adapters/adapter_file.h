@@ -31,11 +31,13 @@ class AdapterFile {
   const std::map<std::string, AdapterModule>& modules() const { return modules_; }
   const AdapterModule* find(const std::string& module) const;  // nullptr when absent
   const AdapterMetadata& metadata() const { return metadata_; }
-  // A sentence on what is missing beside the file; empty if nothing is.
+  // A sentence on an alpha that is missing, or that lies beside the file and is not its own; empty
+  // if there is none.
   const std::string& note() const { return note_; }
 
  private:
   void check_applicable(const Checkpoint& file) const;
+  void take_config_beside(const std::filesystem::path& path);
 
   std::string source_;
   std::map<std::string, AdapterModule> modules_;

@@ -33,6 +33,7 @@ struct AdapterMetadata {
   std::map<std::string, std::string> texts = {};  // verbatim from the header
   // Keys are the parts' folders ("transformer"), or "" if names have no prefix.
   std::map<std::string, PeftScaling> scalings = {};
+  std::optional<PeftScaling> beside = {};  // of all other parts, from the file beside
 };
 
 // Takes a file accepted by parse_safetensors_header(). Throws InputError that begins with `source`

@@ -82,7 +82,9 @@ Tensor Subject::matrix(AdapterRole role) const {
 const PeftScaling* Subject::peft() const {
   const auto& scalings = file.metadata().scalings;
   const auto it = scalings.find(target.part);
-  return it == scalings.end() ? nullptr : &it->second;
+  if (it != scalings.end()) return &it->second;
+  const auto& beside = file.metadata().beside;
+  return beside ? &*beside : nullptr;
 }
 
 // alpha / rank, with the module's own alpha, otherwise that of peft's configuration; without

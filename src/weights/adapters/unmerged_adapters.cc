@@ -48,14 +48,6 @@ LowRank joined(const std::vector<LowRank>& products) {
   return {.down_RC = at::cat(downs), .scales_R = at::cat(scales), .up_NR = at::cat(ups, 1)};
 }
 
-// Whether a tensor may change a bias or norm: most files have none, and requests wait for the
-// check.
-bool may_change_vector(AdapterRole role, const StoredTensor& stored) {
-  const bool is_by_shape = role == AdapterRole::kDifference || role == AdapterRole::kWhole;
-  return role == AdapterRole::kUpBias || role == AdapterRole::kBiasDifference ||
-         role == AdapterRole::kReplacement || (is_by_shape && stored.entry.shape.size() == 1);
-}
-
 }  // namespace
 
 std::shared_ptr<const LowRank> UnmergedAdapters::add(const TensorRequest& request) {
@@ -146,30 +138,39 @@ void UnmergedAdapters::prepare(const std::vector<AppliedAdapter>& adapters,
                                  [&](const Kept& k) { return k.adapters == adapters; });
   if (kept != kept_.end()) {
     std::rotate(kept_.begin(), kept, kept + 1);
-    return;
+  } else {
+    UsedTensors used;
+    Kept one{.adapters = adapters, .products = made(adapters, used), .warnings = {}};
+    for (std::size_t i = 0; i < adapters.size(); ++i) check_switchable(adapters[i], used[i]);
+    report_unused(part_, adapters, used,
+                  [&](const std::string& warning) { one.warnings.push_back(warning); });
+    kept_.insert(kept_.begin(), std::move(one));
+    if (kept_.size() > kMostKept) kept_.pop_back();
   }
-  UsedTensors used;
-  auto products = made(adapters, used);
-  for (const auto& adapter : adapters) check_switchable(adapter);
-  report_unused(part_, adapters, used, warn);
-  kept_.insert(kept_.begin(), {adapters, std::move(products)});
-  if (kept_.size() > kMostKept) kept_.pop_back();
+  warn_again(adapters, warn);
 }
 
-void UnmergedAdapters::check_switchable(const AppliedAdapter& adapter) const {
-  const auto& modules = adapter.file->modules();
-  const bool may_change = std::any_of(modules.begin(), modules.end(), [](const auto& module) {
-    const auto& tensors = module.second.tensors;
-    return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-      return may_change_vector(tensor.first, tensor.second);
-    });
-  });
-  if (!may_change) return;
+void UnmergedAdapters::warn_again(const std::vector<AppliedAdapter>& adapters,
+                                  const std::function<void(const std::string&)>& warn) const {
+  if (!warn) return;
+  for (const auto& kept : kept_)
+    if (kept.adapters == adapters)
+      for (const auto& warning : kept.warnings) warn(warning);
+}
+
+// Most files have nothing left for other tensors than matrices, and requests wait for the search.
+void UnmergedAdapters::check_switchable(const AppliedAdapter& adapter,
+                                        const std::set<std::string>& used) const {
+  if (unused_in(part_, *adapter.file, used).names.empty()) return;
   const PartAdapters alone(part_, {adapter});
-  for (const auto& vector : vectors_) {
-    const auto found = alone.changes_of(vector);
-    require(found.is_empty(), adapter.file->source(), " changes biases or norms, as by '",
-            found.stored.empty() ? "" : found.stored.front().entry.name, "': it can only be fused");
+  for (const auto& other : fused_only_) {
+    const auto found = alone.changes_of(other);
+    if (found.is_empty()) continue;
+    const bool is_vector = other.shape.size() == 1;
+    const auto what = is_vector ? "biases or norms" : only_fused(other);
+    throw InputError(text_of(adapter.file->source(), " changes ", what, ", as by '",
+                             found.stored.empty() ? "" : found.stored.front().entry.name,
+                             "': it can only be fused"));
   }
 }
 

@@ -37,8 +37,9 @@ std::set<std::string> shards_of(const Json& index, const std::string& source) {
   for (const auto& [tensor, shard] : map.json().items()) {
     require(shard.is_string(), source, ": the shard of '", tensor, "' should be a file name");
     const auto name = shard.get<std::string>();
-    require(fs::path(name).filename() == name && name != "." && name != "..", source,
-            ": the shard '", name, "' should be a file name without a folder");
+    const bool is_file_name = fs::path(name).filename() == name && name != "." && name != "..";
+    require(is_file_name && !name.empty(), source, ": the shard '", name,
+            "' should be a file name without a folder");
     shards.insert(name);
   }
   require(!shards.empty(), source, " names no shards");

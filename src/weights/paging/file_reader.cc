@@ -15,8 +15,6 @@
 namespace braid {
 namespace {
 
-constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, missing in older headers
-
 // Whether all of `into` was read; false at the end of the file or at an error.
 bool read_all(int fd, std::int64_t offset, std::span<std::byte> into) {
   while (!into.empty()) {
@@ -76,18 +74,14 @@ bool FileReader::is_cached(std::int64_t offset, std::int64_t size) const {
   return std::ranges::all_of(pages, [](unsigned char state) { return (state & 1) != 0; });
 }
 
-// Populates the pages with a call that can fail: touching bytes the file no longer has, or the disk
-// cannot read, would kill the process.
-FileReader::Mapped FileReader::read_mapped(std::int64_t offset, std::span<std::byte> into) const {
-  const auto page = std::int64_t(::sysconf(_SC_PAGESIZE));
-  const auto begin = offset / page * page;
-  const auto length = std::size_t(offset - begin) + into.size();
-  if (offset + std::int64_t(into.size()) > size_) return Mapped::kNo;
-  if (::madvise(mapping_ + begin, length, kPopulateRead) != 0)
-    return errno == EINVAL ? Mapped::kUnknown : Mapped::kNo;
-  std::memcpy(into.data(), mapping_ + offset, into.size());
-  (void)::madvise(mapping_ + begin, length, MADV_DONTNEED);  // stays in the page cache
-  return Mapped::kYes;
+Populated FileReader::read_mapped(std::int64_t offset, std::span<std::byte> into) const {
+  if (offset + std::int64_t(into.size()) > size_) return Populated::kNo;
+  const std::span<const std::byte> mapped(mapping_ + offset, into.size());
+  const auto populated = populate_pages(mapped);
+  if (populated != Populated::kYes) return populated;
+  std::memcpy(into.data(), mapped.data(), into.size());
+  drop_pages(mapped);  // stays in the page cache
+  return Populated::kYes;
 }
 
 bool FileReader::read(std::int64_t offset, std::span<std::byte> into) const {
@@ -95,7 +89,7 @@ bool FileReader::read(std::int64_t offset, std::span<std::byte> into) const {
       mapping_ && (how_ == DiskReads::kMapped || is_cached(offset, std::int64_t(into.size())));
   if (is_mapped) {
     const auto got = read_mapped(offset, into);
-    if (got != Mapped::kUnknown) return got == Mapped::kYes;
+    if (got != Populated::kUnknown) return got == Populated::kYes;
   }
   const bool is_direct = direct_fd_ >= 0 && are_whole_blocks(offset, into);
   return (is_direct && read_all(direct_fd_, offset, into)) || read_all(fd_, offset, into);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 
+#include "base/file.h"
 #include "braid/memory.h"
 
 namespace braid {
@@ -28,10 +29,8 @@ class FileReader {
   std::int64_t size() const { return size_; }  // when the file was opened
 
  private:
-  enum class Mapped { kYes, kNo, kUnknown };  // kUnknown: the system cannot tell in time
-
   bool is_cached(std::int64_t offset, std::int64_t size) const;
-  Mapped read_mapped(std::int64_t offset, std::span<std::byte> into) const;
+  Populated read_mapped(std::int64_t offset, std::span<std::byte> into) const;
 
   DiskReads how_;
   int fd_ = -1, direct_fd_ = -1;  // direct_fd_ < 0: no direct reads here

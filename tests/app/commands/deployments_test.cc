@@ -115,13 +115,14 @@ TEST(Deployments, WarnOnceOfAnEndOfTrueGuidanceThatIsOff) {
   EXPECT_EQ(warnings.size(), 1u);
 }
 
-TEST(Deployments, NameLayersThatNoTransformerHas) {
+TEST(Deployments, WarnOfLayersThatNoTransformerHas) {
   const auto told_of = [](const std::string& layers) {
     const auto flags = parsed<GenerateFlags>(
         {"generate", "a"}, {"-m", kDemo, "--quantize", "int8", "--quantize-skip", layers});
     std::vector<std::string> sentences;
-    (void)deployed(flags, {.prompts = {"a"}},
-                   [&](const std::string& sentence) { sentences.push_back(with_flags(sentence)); });
+    (void)deployed(
+        flags, {.prompts = {"a"}}, [](const std::string& choice) { ADD_FAILURE() << choice; },
+        [&](const std::string& sentence) { sentences.push_back(with_flags(sentence)); });
     return sentences;
   };
   EXPECT_THAT(told_of("img_in,double_blocks.*.img_mod.lin,final_layer.**"), testing::IsEmpty());

@@ -1,5 +1,5 @@
 // Errors in the command line: one sentence, exit code 2, nothing created. flags_test.cc covers the
-// values one by one.
+// values one by one. What is asked for in vain is warned of, also in the report.
 #include "workplace.h"
 
 namespace braid::bad_flags_test {
@@ -121,6 +121,36 @@ TEST_F(BadFlags, InfoTakesAPictureOrAModel) {
   expect_bad_input({"info", "."}, "is a folder: braid info --model");
   expect_bad_input({"info", write("no.txt", "no picture")}, "no.txt");
   expect_bad_input({"info", "-m", "missing"}, "there is no model at missing");
+}
+
+using VainFlags = Workplace;
+
+TEST_F(VainFlags, AreWarnedOfInTheReportToo) {
+  std::vector<std::string> asked = {"a",    "--components",    "nowhere", "--quantize",
+                                    "int8", "--quantize-skip", "zzz"};
+  const auto loud = draw(asked).err;
+  EXPECT_THAT(loud, HasSubstr("warning: --components nowhere is not read"));
+  EXPECT_THAT(loud, HasSubstr("warning: --quantize-skip zzz names no layer of this model"));
+  asked.insert(asked.end(), {"-q", "--json"});
+  const auto quiet = draw(asked);
+  ASSERT_EQ(quiet.exit_code, 0) << quiet.err;
+  EXPECT_EQ(quiet.err, "");
+  const auto warnings = nlohmann::json::parse(quiet.out)["warnings"];
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_THAT(warnings[0].get<std::string>(), HasSubstr("--components nowhere is not read"));
+  EXPECT_EQ(warnings[1], "--quantize-skip zzz names no layer of this model");
+}
+
+TEST_F(VainFlags, AreThoseThatCodesOfAnotherFormIgnore) {
+  const auto converted = braid(
+      {"convert", "-m", BRAID_SOURCE_DIR "/models/demo", "-o", "coded", "--quantize", "int8"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  const auto drawn = braid({"generate", "a", "-m", "coded", "--size", "32x32", "--steps", "1",
+                            "--quantize", "fp8", "-q", "--json"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  const auto warnings = nlohmann::json::parse(drawn.out)["warnings"];
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0].get<std::string>(), HasSubstr("--quantize does not apply to"));
 }
 
 }  // namespace braid::bad_flags_test

@@ -229,7 +229,7 @@ TEST_F(SpoiledModel, HasABrokenScheduler) {
   edit_json("model_index.json", [](Json& json) {
     json["scheduler"] = {"diffusers", "DDIMScheduler"};
   });
-  expect_refused("scheduler_config.json asks for the scheduler DDIMScheduler");
+  expect_refused("model_index.json asks for the scheduler DDIMScheduler");
 }
 
 TEST_F(SpoiledModel, HasDefaultsOutOfRange) {

@@ -190,7 +190,8 @@ TEST_F(Output, StandardOutputThatTakesNothingIsAnError) {
   for (const auto& start :
        {Invocation{.arguments = with({}), .folder = folder_, .out_file = "/dev/full"},
         Invocation{.arguments = with({"--json"}), .folder = folder_, .out_file = "/dev/full"},
-        Invocation{.arguments = {"--help"}, .folder = folder_, .out_file = "/dev/full"}}) {
+        Invocation{.arguments = {"--help"}, .folder = folder_, .out_file = "/dev/full"},
+        Invocation{.arguments = {"--version"}, .folder = folder_, .out_file = "/dev/full"}}) {
     const auto finished = Subprocess(start).finish();
     EXPECT_EQ(finished.exit_code, 1);
     EXPECT_THAT(finished.err, HasSubstr("braid: cannot write to standard output: "));

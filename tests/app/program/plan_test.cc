@@ -270,8 +270,13 @@ TEST_F(Plan, RefusesWhatItCannotRead) {
   expect_bad_input({"plan", "--memory", "many"}, "--memory should be an amount of memory");
   expect_bad_input({"plan", "--link", "string"}, "--link should be one of pcie3, pcie4");
   expect_bad_input({"plan", "--devices-per-host", "0"}, "--devices-per-host should be");
+  const std::pair<std::string, std::string> commands[] = {
+      {"plan", "-m"}, {"bench", "--synthetic"}, {"verify", "--synthetic"}};
+  for (const auto& [command, model] : commands)
+    expect_bad_input({command, model, "flux3-klein", "--size", "70x70"},
+                     "the width should be a multiple of 16, it is 70");
   expect_bad_input({"plan", "-m", "flux2"}, "should be a path, flux1-dev, ");
-  expect_bad_input({"plan", "--size", "8x8"}, "--size should be at least 16x16");
+  expect_bad_input({"plan", "--size", "8x8"}, "the width should lie between 16 and 16384, it is 8");
   expect_bad_input({"plan", "8xh200"}, "unexpected argument '8xh200'");
 }
 

@@ -74,4 +74,10 @@ TEST_F(ServePlace, SaysInItsLogWhatTheEngineWarnsOf) {
   EXPECT_THAT(log, Not(HasSubstr("word word")));
 }
 
+TEST_F(ServePlace, SaysInItsLogWhatIsNotFollowed) {
+  start({"--quantize", "int8", "--quantize-skip", "zzz"});
+  EXPECT_THAT(stop().err, HasSubstr("event=warning model=demo message=\"--quantize-skip zzz names "
+                                    "no layer of this model\""));
+}
+
 }  // namespace braid::serve_place_test

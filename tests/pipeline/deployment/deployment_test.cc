@@ -231,18 +231,18 @@ TEST(Deployment, RefusesARequestThatTheModelCannotTake) {
   EXPECT_THAT(refusal, HasSubstr("looks at no references"));
 }
 
-TEST(Deployment, SaysWhatItChoseOnTheFirstRankOnly) {
+TEST(Deployment, WarnsOnTheFirstRankOnly) {
   auto host = host_of("2xrtx-4090");
-  int said = 0;
+  int warned = 0;
   DeployOptions asked{.pipeline = {.model = "", .device = "cuda", .layout = {.tp = 2}},
                       .synthetic = "flux1-dev",
-                      .say = [&](const std::string&) { ++said; }};
+                      .warn = [&](const std::string&) { ++warned; }};
   asked.pipeline.memory.keep_dense = {"no.such.layer"};
   asked.pipeline.layout.ranks = Ranks::kProcesses;
   for (const int rank : {0, 1}) {
     host.launch = Launch{.rank = rank, .size = 2, .local_rank = rank};
     (void)deploy(asked, host);
-    EXPECT_EQ(said, 1) << "rank " << rank;
+    EXPECT_EQ(warned, 1) << "rank " << rank;
   }
 }
 

@@ -130,6 +130,26 @@ TEST(Flux3Family, IsPlannedByName) {
   EXPECT_EQ(distilled.image_tokens(), 4096);
 }
 
+TEST(Flux3Family, IsProbedAsItIsPlanned) {
+  const auto deployment = deploy({.synthetic = "flux3-klein", .blocks = {1, 1}});
+  const auto job = job_of(deployment, {});
+  const auto probe = probe_of({}, deployment);
+  EXPECT_EQ(probe.text_tokens, 560);
+  EXPECT_EQ(probe.text_tokens, job.text_tokens);
+  EXPECT_EQ(probe.size.width, job.width);
+  EXPECT_EQ(probe_of({.max_sequence_length = 8192}, deployment).text_tokens, 8192);
+}
+
+TEST(Flux3Family, IsProbedInNoSizeThatItRefuses) {
+  const auto deployment = deploy({.synthetic = "flux3-klein", .blocks = {1, 1}});
+  const auto& limits = deployment.family->description().limits;
+  const Request odd{.prompts = {"a"}, .width = 70, .height = 70};
+  const auto refusal = message_of([&] { (void)settle(odd, limits, {}); });
+  EXPECT_EQ(refusal, "the width should be a multiple of 16, it is 70");
+  EXPECT_EQ(message_of([&] { (void)probe_of({.width = 70, .height = 70}, deployment); }), refusal);
+  EXPECT_EQ(message_of([&] { (void)probe_of({.width = 64, .height = 80}, deployment); }), "");
+}
+
 // Computed by diffusers' scheduler.
 TEST(Flux3Family, HasItsSchedule) {
   const auto sigmas = named_family("flux3-klein")

@@ -384,6 +384,8 @@ TEST(QwenImageLayered, RefusesConfigsThatDoNotFit) {
   EXPECT_THAT(refusal_of_changed(transformer,
                                  {{"use_layer3d_rope", false}, {"use_additional_t_cond", false}}),
               HasSubstr("draws layers, the transformer does not"));
+  EXPECT_THAT(refusal_of_changed(transformer, {{"zero_cond_t", true}}),
+              HasSubstr("'zero_cond_t' should be false where 'use_additional_t_cond' is true"));
   EXPECT_THAT(refusal_of_changed("vae/config.json", {{"input_channels", 3}}),
               HasSubstr("needs an autoencoder of 4 channels, this one has 3"));
   EXPECT_THAT(refusal_of_changed("vae/config.json", {{"input_channels", 5}}),

@@ -207,11 +207,11 @@ TEST_F(GivenFiles, AloneInAFolderAreThatFolder) {
 
 TEST_F(GivenFiles, SayWhichComponentsAreNotRead) {
   std::string told;
+  const auto say = [](const std::string& choice) { ADD_FAILURE() << choice; };
+  const auto warn = [&](const std::string& sentence) { told += sentence; };
   const auto components_beside = [&](const fs::path& model, const fs::path& components) {
     told.clear();
-    return with_paths({.model = model, .components = components},
-                      [&](const std::string& one) { told += one; })
-        .components;
+    return with_paths({.model = model, .components = components}, say, warn).components;
   };
   for (const auto& components : {kModel, fs::path("/nowhere"), fs::path("no/where")}) {
     EXPECT_EQ(components_beside(kModel, components), "");
@@ -383,7 +383,8 @@ TEST_F(GivenFiles, NameTheirScheduler) {
   EXPECT_EQ(refused({"diffusers", euler}, Json{"scheduler_code", euler}), "");
   EXPECT_THAT(refused({"diffusers", euler}, 7), HasSubstr("should name a class, it is 7"));
   EXPECT_THAT(refused({"diffusers", "FlowMatchHeunDiscreteScheduler"}, euler),
-              HasSubstr("FlowMatchHeunDiscreteScheduler"));
+              HasSubstr("model_index.json asks for the scheduler FlowMatchHeunDiscreteScheduler"));
+  EXPECT_THAT(refused({"diffusers", euler}, "Other"), HasSubstr("_config.json asks for the"));
 }
 
 TEST_F(GivenFiles, MayHaveTheConfigOfAWholeClip) {

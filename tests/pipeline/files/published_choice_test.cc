@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "message_of.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/found_files.h"
@@ -103,6 +105,35 @@ TEST_F(PublishedChoices, AreSaidWithTheFlagThatChangesThem) {
   said.clear();
   (void)with_paths({.model = path, .components = "Z-Image", .published = kPublished}, note);
   EXPECT_THAT(said, IsEmpty()) << "it was chosen";
+}
+
+TEST_F(PublishedChoices, HaveTheirWeightsOnTheHub) {
+  const char* const old = std::getenv("HF_HUB_CACHE");
+  const std::string before = old ? old : "";
+  ::setenv("HF_HUB_CACHE", (folder_ / "hub").c_str(), 1);
+  const auto refusal = [&](const std::string& name) {
+    return message_of([&] { (void)with_paths({.model = name, .published = kPublished}); });
+  };
+  EXPECT_EQ(refusal("FLUX.1-dev"),
+            "there is no model at FLUX.1-dev, Braid has its configuration alone: 'braid pull "
+            "black-forest-labs/FLUX.1-dev' loads the whole, as `model` "
+            "black-forest-labs/FLUX.1-dev");
+  EXPECT_THAT(refusal("flux1-dev"), HasSubstr("'braid pull black-forest-labs/FLUX.1-dev'"));
+  EXPECT_THAT(refusal("Z-Image-Turbo"), HasSubstr("'braid pull Tongyi-MAI/Z-Image-Turbo'"));
+  for (const auto& directory : published_directories(kPublished)) {
+    const auto name = directory.filename().string();
+    const auto publisher = name.starts_with("FLUX.") ? "black-forest-labs" : "Tongyi-MAI";
+    EXPECT_THAT(refusal(name), HasSubstr(text_of("'braid pull ", publisher, "/", name, "'")));
+  }
+  EXPECT_EQ(refusal("FLUX.1-other"), "") << "the reader of the file complains";
+  const auto here = folder_ / "hub/models--black-forest-labs--FLUX.1-dev";
+  fs::create_directories(here / "snapshots/0123456789");
+  fs::create_directories(here / "refs");
+  write_file(here / "refs/main", "0123456789");
+  EXPECT_EQ(refusal("FLUX.1-dev"),
+            "there is no model at FLUX.1-dev: Hugging Face's cache has it "
+            "as `model` black-forest-labs/FLUX.1-dev");
+  old ? ::setenv("HF_HUB_CACHE", before.c_str(), 1) : ::unsetenv("HF_HUB_CACHE");
 }
 
 // A ControlNet has the embedders of its model. With components and without, nothing is missing

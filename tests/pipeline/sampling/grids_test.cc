@@ -114,6 +114,46 @@ TEST(Grids, CountTheStepsOfLists) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("is that of the noise levels, 3, not 8")));
 }
 
+// Expected levels are those of diffusers' set_timesteps(sigmas=..., mu=1).
+TEST(Grids, StretchALastZeroAsDiffusersDoes) {
+  const auto levels = [](std::vector<double> base, const ScheduleConfig& config) {
+    const auto s = settled({.base_sigmas = std::move(base)}, {}, {}, sampling_limits(config));
+    const auto grid = make_grid(s.sampling, config, {.steps = 99, .image_tokens = 16, .mu = 1});
+    EXPECT_EQ(s.num_steps, int(grid.timesteps.size()));
+    return grid.sigmas;
+  };
+  const ScheduleConfig dynamic{.use_dynamic_shifting = true, .shift_terminal = 0.1};
+  EXPECT_THAT(levels({1, 0.5, 0}, dynamic), ElementsAre(1, 0.7579527497291565f, 0.100000024f, 0));
+  EXPECT_THAT(levels({1, 0}, dynamic), ElementsAre(1, 0.100000024f, 0));
+  EXPECT_THAT(levels({1, 0.5, 0}, {.shift = 3, .shift_terminal = 0.1}),
+              ElementsAre(1, 0.7749999761581421f, 0.100000024f, 0));
+  EXPECT_THAT(levels({1, 0.8, 0.5, 0}, {.use_dynamic_shifting = true, .shift_terminal = 0.02}),
+              ElementsAre(1, 0.9174606800079346f, 0.7364374399185181f, 0.019999980926513672f, 0));
+  auto karras = dynamic;
+  karras.spacing = SigmaSpacing::kKarras;
+  EXPECT_THAT(levels({1, 0.5, 0}, karras), ElementsAre(1, 0.3474830090999603f, 0.100000024f, 0));
+  auto inverted = dynamic;
+  inverted.invert_sigmas = true;
+  EXPECT_THAT(levels({1, 0.5, 0}, inverted),
+              ElementsAre(0, 0.2420472502708435f, 0.8999999761581421f, 1));
+}
+
+// Unless others follow from it, it would be a step from 0 to 0.
+TEST(Grids, DropALastZeroOrSayWhyNot) {
+  const auto kept = [](const Sampling& asked, const ScheduleConfig& config) {
+    return settled(asked, {}, {}, sampling_limits(config)).sampling.base_sigmas;
+  };
+  EXPECT_THAT(kept({.base_sigmas = {1, 0.5, 0}}, {.shift = 3}), ElementsAre(1, 0.5));
+  EXPECT_THAT(kept({.base_sigmas = {1, 0.5, 0}, .shift = 3}, {.shift_terminal = 0.1}),
+              ElementsAre(1, 0.5));
+  const ScheduleConfig karras{.spacing = SigmaSpacing::kKarras};
+  EXPECT_THAT(kept({.base_sigmas = {1, 0.5}}, karras), ElementsAre(1, 0.5));
+  EXPECT_THAT(message_of([&] {
+                kept({.base_sigmas = {1, 0.5, 0}}, karras);
+              }),
+              HasSubstr("base sigmas should lie above 0, since the model's scheduler spaces"));
+}
+
 TEST(Grids, SayHowManyStepsOfBetaAreLeft) {
   std::vector<std::string> warnings;
   const auto s = settled({.schedule = SigmaSchedule::kBeta}, {}, 400, {}, &warnings);

@@ -42,7 +42,42 @@ TEST_F(AdaptedTensorsTest, CanOnlyBeFused) {
   EXPECT_THAT(message_of([&] {
                 (w / "t").tensor("table", {1, 2, 3});
               }),
-              HasSubstr("changes t.table, which is not a matrix: it can only be fused"));
+              HasSubstr("changes t.table of [1, 2, 3], which is none of the matrices that products "
+                        "stay beside: it can only be fused"));
+}
+
+// Whatever changes them, and however it is stored: a request's file must not be applied by half.
+TEST_F(AdaptedTensorsTest, MayNotBeChangedByRequests) {
+  const Weights w(source({}, AdapterMode::kUnmerged), {});
+  const auto a = (w / "a").matrix("weight", {16, 6});
+  (void)(w / "t").tensor("table", {1, 2, 3});
+  (void)(w / "c").tensor("weight", {4, 3, 1, 2, 2});
+  (void)(w / "b").tensor("weight", {6, 16});  // a matrix that nothing stays beside
+  (void)(w / "n").tensor("weight", {6});
+  const auto refusal_of = [&](Tensors tensors) {
+    tensors["a.lora_A.weight"] = at::randn({2, 6});
+    tensors["a.lora_B.weight"] = at::randn({16, 2});
+    const auto opened = open_adapters({{.file = write(tensors)}});
+    return message_of([&] { unmerged_->switch_to(opened); });
+  };
+  const auto down = at::randn({2, 16}), up = at::randn({6, 2});
+  for (const auto& [tensors, what] : std::vector<std::pair<Tensors, std::string>>{
+           {{{"t.table.diff", at::ones({1, 2, 3})}}, "t.table of [1, 2, 3]"},
+           {{{"t.table.diff", at::ones({2, 3})}}, "t.table of [1, 2, 3]"},
+           {{{"c.diff", at::ones({4, 3, 1, 2, 2})}}, "c.weight of [4, 3, 1, 2, 2]"},
+           {{{"c.lora_A.weight", at::ones({2, 3, 1, 2, 2})},
+             {"c.lora_B.weight", at::ones({4, 2, 1, 1, 1})}},
+            "c.weight of [4, 3, 1, 2, 2]"},
+           {{{"b.lora_A.weight", down}, {"b.lora_B.weight", up}}, "b.weight of [6, 16]"},
+           {{{"b.lokr_w1", at::ones({2, 4})}, {"b.lokr_w2", at::ones({3, 4})}},
+            "b.weight of [6, 16]"},
+           {{{"n.diff", at::ones({6, 1})}}, "biases or norms"}}) {
+    EXPECT_THAT(refusal_of(tensors),
+                testing::AllOf(HasSubstr("changes " + what), HasSubstr("': it can only be fused")));
+    EXPECT_FALSE(a.has_low_rank());
+  }
+  EXPECT_EQ(refusal_of({}), "");
+  EXPECT_TRUE(a.has_low_rank());
 }
 
 // As peft and LyCORIS write them: the first factor has the window.

@@ -95,6 +95,11 @@ TEST_F(AdapterFiles, ThatChangeNothingAreRefused) {
               HasSubstr("changes nothing of this model"));
   EXPECT_THAT(refusal({{"a.weight", at::randn({16, 6})}}), HasSubstr("is not a LoRA"));
   EXPECT_THAT(refusal({}), HasSubstr("is not a LoRA"));
+  // the layer is there, but not what these scale
+  for (const std::string name : {"a.alpha", "a.dora_scale", "a.lora_magnitude_vector"})
+    EXPECT_THAT(refusal({{name, at::ones({16})}}),
+                HasSubstr("'a' lacks one of the tensors that belong together: the file has '" +
+                          name + "' without the factors"));
   // for another part only: this one must stay silent
   EXPECT_EQ(refusal({{"text_model.a.lora_A.weight", down}}), "");
 }
@@ -303,16 +308,21 @@ TEST_F(AdapterFiles, StandBesideCodes) {
               HasSubstr("stored in 8 bits"));
   const auto dora =
       write({{"a.lora_A.weight", down}, {"a.lora_B.weight", up}, {"a.dora_scale", at::ones({16})}});
-  const Weights wrong(source({{.file = dora}}), {});
-  const auto kept = (wrong / "a").matrix("weight", {16, 6});
-  EXPECT_THAT(message_of([&] { wrong.finish(); }), HasSubstr("by more than a product of low rank"));
   const auto of_inputs = write(
-      {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}, {"a.dora_scale", at::ones({1, 6})}});
-  const Weights refused(source({{.file = of_inputs}}), {});
-  EXPECT_THAT(message_of([&] {
-                (refused / "a").matrix("weight", {16, 6});
-              }),
-              HasSubstr("stored in 8 bits"));
+      {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}, {"a.dora_scale", at::ones({1, 6})}},
+      "of_inputs");
+  const auto lokr =
+      write({{"a.lokr_w1", at::ones({4, 2})}, {"a.lokr_w2", at::ones({4, 3})}}, "lokr");
+  for (const auto mode : {AdapterMode::kAuto, AdapterMode::kFused})
+    for (const auto& more : {dora, of_inputs, lokr}) {
+      const Weights refused(source({{.file = more}}, mode), {});
+      EXPECT_THAT(message_of([&] {
+                    (refused / "a").matrix("weight", {16, 6});
+                  }),
+                  testing::AllOf(HasSubstr("changes the weight of a by more than a product"),
+                                 HasSubstr("is stored in 8 bits"),
+                                 HasSubstr("into the unquantized model (`braid convert`)")));
+    }
 }
 
 }  // namespace braid::adapter_files_test

@@ -93,6 +93,29 @@ TEST_F(AdaptersAgain, KeepTheLastFew) {
   }
 }
 
+// The second client is as little helped by a LoRA of another model as the first.
+TEST_F(AdaptersAgain, AreWarnedOfEachTime) {
+  const Weights w(source({}, AdapterMode::kUnmerged), {});
+  (void)(w / "a").matrix("weight", {16, 6});
+  auto tensors = pair("a", 16, 6);
+  const auto fitting = open_adapters({{.file = write(tensors, "fitting")}});
+  tensors.merge(pair("elsewhere", 16, 6));
+  const auto other = open_adapters({{.file = write(tensors)}});
+  const auto told = [&](const std::vector<AppliedAdapter>& adapters) {
+    warnings_.clear();
+    unmerged_->switch_to(adapters, [&](const std::string& one) { warnings_.push_back(one); });
+    return warnings_.size();
+  };
+  for (int time = 0; time < 3; ++time) {
+    EXPECT_EQ(told(other), 1u) << time;
+    EXPECT_THAT(warnings_, testing::Each(HasSubstr("2 tensors that the model has no use for")));
+    EXPECT_EQ(told(fitting), 0u) << time;
+  }
+  unmerged_->warn_again(other, [&](const std::string& one) { warnings_.push_back(one); });
+  EXPECT_EQ(warnings_.size(), 1u);
+  EXPECT_NO_THROW(unmerged_->warn_again(other, {}));
+}
+
 // A layer of which another checkpoint swaps the halves, shared by two ranks: each rank's rows are
 // half of the module's, and not the same half.
 TEST_F(AdaptersAgain, StandBesideSharesOfSwappedLayers) {
@@ -192,7 +215,11 @@ TEST_F(AdaptersAgain, TakeNoConfigurationOfAnotherFile) {
                            {"base_model.model.a.lora_B.weight", up}};
   write_file(folder_ / "adapter_config.json", R"({"r": 4, "lora_alpha": 12})");
   expect_added({{.file = write(tensors, "adapter_model")}}, {{"a.weight", 3 * up.mm(down)}});
+  EXPECT_TRUE(warnings_.empty()) << warnings_[0];
   expect_added({{.file = write(tensors, "other")}}, {{"a.weight", up.mm(down)}});
+  EXPECT_THAT(warnings_, testing::ElementsAre(HasSubstr(
+                             "other.safetensors lies beside an adapter_config.json, whose alpha is "
+                             "that of adapter_model.safetensors")));
 }
 
 // ---------------------------------------------------------------------------- files on a shelf

@@ -84,6 +84,33 @@ TEST_F(PeftScalings, TakeAlphasFromTheConfigurationBesideThem) {
   EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }), HasSubstr("adapter_config"));
 }
 
+// peft's names begin with its wrapper, the pipeline's part or nothing.
+TEST_F(PeftScalings, TakeThatConfigurationUnderEveryPrefixOfPefts) {
+  const auto up = at::randn({16, 4}), down = at::randn({4, 6});
+  write_file(folder_ / "adapter_config.json", R"({"r": 4, "lora_alpha": 8})");
+  const auto pair = [&](const std::string& prefix, const std::string& a, const std::string& b) {
+    return write({{prefix + "a." + a, down}, {prefix + "a." + b, up}}, "adapter_model");
+  };
+  for (const std::string prefix : {"base_model.model.", "transformer.", ""})
+    expect_added({{.file = pair(prefix, "lora_A.weight", "lora_B.weight")}},
+                 {{"a.weight", 2 * up.mm(down)}});
+  EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+  // nor is it the alpha of what another program has written under that name
+  for (const std::string prefix : {"lora_unet_", ""}) {
+    warnings_.clear();
+    expect_added({{.file = pair(prefix, "lora_down.weight", "lora_up.weight")}},
+                 {{"a.weight", up.mm(down)}});
+    EXPECT_THAT(warnings_, testing::ElementsAre(HasSubstr("peft has no names like"))) << prefix;
+  }
+  const auto scaled = write({{"lora_unet_a.lora_down.weight", down},
+                             {"lora_unet_a.lora_up.weight", up},
+                             {"lora_unet_a.alpha", at::full({}, 2.0)}},
+                            "adapter_model");
+  warnings_.clear();
+  expect_added({{.file = scaled}}, {{"a.weight", 0.5 * up.mm(down)}});
+  EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+}
+
 // peft takes the product at the beginning out of the base's weights, which an adapter alone does
 // not tell.
 TEST_F(PeftScalings, AreOfAdaptersThatLeaveTheBaseAsItIs) {

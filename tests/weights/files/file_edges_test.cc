@@ -68,7 +68,8 @@ TEST_F(FileEdges, AnIndexIsPreferredToASingleFileWhereDiffusersDoes) {
 
 TEST_F(FileEdges, ShardsAreFilesOfTheirFolder) {
   write_file(folder_ / "s.safetensors", float_file({{"a", {1}, {7}}}));
-  for (const std::string shard : {".", "..", "../s.safetensors", "/etc/hosts", "x/s.safetensors"}) {
+  for (const std::string shard :
+       {"", ".", "..", "../s.safetensors", "/etc/hosts", "x/s.safetensors"}) {
     write_file(folder_ / "m.safetensors.index.json", R"({"weight_map":{"a":")" + shard + "\"}}");
     EXPECT_THAT(message_of<std::exception>([&] { (void)Checkpoint::open(folder_.path(), "m"); }),
                 HasSubstr("should be a file name without a folder"))

@@ -11,14 +11,10 @@ namespace braid {
 namespace {
 
 void check_fit(const FluxConfig& net, const FluxConfig& transformer, const std::string& folder) {
-  const auto check_width = [&](const char* of, std::int64_t has, std::int64_t wants) {
-    require(has == wants, "the ControlNet ", folder, " has ", of, " of width ", has,
-            ", the transformer's are of ", wants);
-  };
-  check_width("tokens", net.hidden(), transformer.hidden());
-  check_width("packed latents", net.in_channels, transformer.in_channels);
-  check_width("embedded text", net.text_width, transformer.text_width);
-  check_width("pooled prompts", net.pooled_width, transformer.pooled_width);
+  check_widths(folder, {{"tokens", net.hidden(), transformer.hidden()},
+                        {"packed latents", net.in_channels, transformer.in_channels},
+                        {"embedded text", net.text_width, transformer.text_width},
+                        {"pooled prompts", net.pooled_width, transformer.pooled_width}});
 }
 
 // Where several nets are summed, the reference uses only as many residuals per kind of block as all
@@ -62,18 +58,14 @@ bool see_pixels(const std::vector<FluxControlNetConfig>& configs) {
 std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs) {
   std::vector<Part> parts;
   for (const auto& c : configs) {
-    const auto number = parts.size();
-    const auto which = configs.size() == 1 ? "" : " " + std::to_string(number + 1);
-    parts.push_back(
-        {.role = Part::Role::kControl,
-         .folder = controlnet_part(number),
-         .label = "ControlNet" + which,
-         .num_heads = c.flux.num_heads,
-         .lists = {"double_blocks", "single_blocks"},
-         .names = [](const Checkpoint&) { return flux_controlnet_names(); },
-         .sharding = [=](SharedModulation modulation) { return flux_sharding(c.flux, modulation); },
-         .make = [=](const Weights& w) { (void)FluxControlNet(c, w); },
-         .costs = flux_shape(c.flux).blocks});
+    auto part = control_part(parts.size(), configs.size());
+    part.num_heads = c.flux.num_heads;
+    part.lists = {"double_blocks", "single_blocks"};
+    part.names = [](const Checkpoint&) { return flux_controlnet_names(); };
+    part.sharding = [=](SharedModulation modulation) { return flux_sharding(c.flux, modulation); };
+    part.make = [=](const Weights& w) { (void)FluxControlNet(c, w); };
+    part.costs = flux_shape(c.flux).blocks;
+    parts.push_back(std::move(part));
   }
   return parts;
 }
@@ -95,12 +87,7 @@ Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std:
                           const std::vector<const Part*>& parts, const WeightsOf& weights_of,
                           const Attend& attend) {
   if (configs.empty()) return {};
-  std::vector<Paged<FluxControlNet>> loaded;
-  for (std::size_t i = 0; i < configs.size(); ++i) {
-    const auto w = weights_of(*parts[i]);
-    loaded.push_back({.page = w.page(), .network = FluxControlNet(configs[i], w, attend)});
-  }
-  const auto nets = std::make_shared<const std::vector<Paged<FluxControlNet>>>(std::move(loaded));
+  const auto nets = load_nets<FluxControlNet>(configs, parts, weights_of, attend);
   const auto doubles = num_summed(configs, &FluxConfig::num_double);
   const auto singles = num_summed(configs, &FluxConfig::num_single);
   const bool are_repeated = see_pixels(configs);

@@ -228,6 +228,7 @@ FamilyEntry flux_family(FluxKind kind) {
           .single_file_has = {"vector_in.in_layer.weight",
                               "time_text_embed.text_embedder.linear_1.weight"},
           .published = published_models(kind),
+          .publisher = "black-forest-labs",
           .takes_controlnets = kind == FluxKind::kPlain,
           .takes_redux = kind != FluxKind::kKontext,
           .open = [=](const ModelFiles& files) { return open(files, kind); },

@@ -229,6 +229,7 @@ FamilyEntry entry_of(Flux2Kind kind) {
           .single_file_has = {"single_stream_modulation.lin.weight",
                               "single_stream_modulation.linear.weight"},
           .published = {},
+          .publisher = "black-forest-labs",
           .open = {},
           .named = named_flux2};
 }

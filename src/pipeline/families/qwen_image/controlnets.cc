@@ -11,13 +11,9 @@ namespace {
 
 void check_net(const QwenImageConfig& net, const QwenImageConfig& transformer,
                const std::string& folder) {
-  const auto check_width = [&](const char* of, std::int64_t has, std::int64_t wants) {
-    require(has == wants, "the ControlNet ", folder, " has ", of, " of width ", has,
-            ", the transformer's are of ", wants);
-  };
-  check_width("tokens", net.hidden(), transformer.hidden());
-  check_width("packed latents", net.in_channels, transformer.in_channels);
-  check_width("embedded text", net.text_width, transformer.text_width);
+  check_widths(folder, {{"tokens", net.hidden(), transformer.hidden()},
+                        {"packed latents", net.in_channels, transformer.in_channels},
+                        {"embedded text", net.text_width, transformer.text_width}});
 }
 
 }  // namespace
@@ -44,20 +40,16 @@ bool fills_in(const QwenImageNets& nets) {
 std::vector<Part> qwen_image_controlnet_parts(const QwenImageNets& nets) {
   std::vector<Part> parts;
   for (const auto& c : nets) {
-    const auto number = parts.size();
-    const auto which = nets.size() == 1 ? "" : " " + std::to_string(number + 1);
-    const auto sharding = [=](SharedModulation modulation) {
+    auto part = control_part(parts.size(), nets.size());
+    part.num_heads = c.qwen.num_heads;
+    part.lists = {"double_blocks"};
+    part.names = [](const Checkpoint&) { return qwen_image_controlnet_names(); };
+    part.sharding = [=](SharedModulation modulation) {
       return flux_sharding(blocks_of(c.qwen), modulation);
     };
-    parts.push_back({.role = Part::Role::kControl,
-                     .folder = controlnet_part(number),
-                     .label = "ControlNet" + which,
-                     .num_heads = c.qwen.num_heads,
-                     .lists = {"double_blocks"},
-                     .names = [](const Checkpoint&) { return qwen_image_controlnet_names(); },
-                     .sharding = sharding,
-                     .make = [=](const Weights& w) { (void)QwenImageControlNet(c, w); },
-                     .costs = qwen_image_shape(c.qwen).blocks});
+    part.make = [=](const Weights& w) { (void)QwenImageControlNet(c, w); };
+    part.costs = qwen_image_shape(c.qwen).blocks;
+    parts.push_back(std::move(part));
   }
   return parts;
 }
@@ -75,13 +67,7 @@ Controls load_qwen_image_controlnets(const QwenImageNets& nets,
                                      const std::vector<const Part*>& parts,
                                      const WeightsOf& weights_of, const Attend& attend) {
   if (nets.empty()) return {};
-  std::vector<Paged<QwenImageControlNet>> loaded;
-  for (std::size_t i = 0; i < nets.size(); ++i) {
-    const auto w = weights_of(*parts[i]);
-    loaded.push_back({.page = w.page(), .network = QwenImageControlNet(nets[i], w, attend)});
-  }
-  const auto all =
-      std::make_shared<const std::vector<Paged<QwenImageControlNet>>>(std::move(loaded));
+  const auto all = load_nets<QwenImageControlNet>(nets, parts, weights_of, attend);
   return {.follow = follow_with<QwenImageControlNet>(all, std::size_t(num_residuals(nets)), 0),
           .modulate = modulate_with<QwenImageControlNet>(all)};
 }

@@ -221,6 +221,7 @@ FamilyEntry zimage_family() {
           .folders = {"text_encoder", "tokenizer", "vae", "scheduler", "transformer"},
           .single_file_has = {"layers.0.adaLN_modulation.0.weight"},
           .published = {"z-image", "z-image-turbo"},
+          .publisher = "Tongyi-MAI",
           .open = open,
           .named = named};
 }
