@@ -17,10 +17,9 @@ class Flux {
   Flux(const FluxConfig& config, const Weights& w, Attend attend = ops::attention,
        std::optional<BlockRange> run = {});
 
-  // The velocity is [B I C]. `guidance_B` must be defined exactly if the config has
-  // guidance_embeds. This advances the packed state of the previous run by this run's blocks, with
-  // this run's `modulations_BM`. The first run starts from the input; the last returns the
-  // velocity.
+  // Advances the packed state of the previous run by this run's blocks, with this run's
+  // `modulations_BM`. The first run starts from the input; the last returns the velocity. The
+  // velocity is [B I C]. `guidance_B` must be defined exactly if the config has guidance_embeds.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   // condition(): the conditioning vectors [S C], on the first run only. modulations(): this run's

@@ -16,9 +16,9 @@ class Flux2 {
   Flux2(const Flux2Config& config, const Weights& w, Attend attend = ops::attention,
         std::optional<BlockRange> run = {});
 
-  // The velocity is [B N C], of the noise. `guidance_B` must be defined exactly if the config has
-  // guidance_embeds. This advances the packed state of the previous run by this run's blocks. The
-  // first run starts from the input; the last returns the velocity.
+  // Advances the packed state of the previous run by this run's blocks. The first run starts from
+  // the input; the last returns the velocity. The velocity is [B N C], of the noise. `guidance_B`
+  // must be defined exactly if the config has guidance_embeds.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   const Flux2Config& config() const { return config_; }

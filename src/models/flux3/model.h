@@ -21,10 +21,10 @@ class Flux3 {
   Flux3(const Flux3Config& config, const Weights& w, Attend attend = ops::attention,
         std::optional<BlockRange> run = {});
 
-  // The velocity is [B N C], of the noise. The timestep is sigma, 0 to 1; `target_timestep_B` must
-  // be defined exactly if the config has flow_map. This advances the packed tokens of the previous
-  // run by this run's blocks, with this run's `modulations_BM`. The first run starts from the
-  // input; the last returns the velocity.
+  // Advances the packed tokens of the previous run by this run's blocks, with this run's
+  // `modulations_BM`. The first run starts from the input; the last returns the velocity. The
+  // velocity is [B N C], of the noise. The timestep is sigma, 0 to 1; `target_timestep_B` must be
+  // defined exactly if the config has flow_map.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   // condition(): the vectors [S M] of steps, on the first run only. modulations(): those that this

@@ -15,9 +15,9 @@ class Joy {
   Joy(const JoyConfig& config, const Weights& w, Attend attend = ops::attention,
       std::optional<BlockRange> run = {});
 
-  // The velocity is [B N C], of the noise. A token is 2 x 2 latents, channels slowest. Positions
-  // have 3 axes: picture index, row, column. This advances the packed state of the previous run by
-  // this run's blocks. The first run starts from the input; the last returns the velocity.
+  // Advances the packed state of the previous run by this run's blocks. The first run starts from
+  // the input; the last returns the velocity. The velocity is [B N C], of the noise. A token is 2 x
+  // 2 latents, channels slowest. Positions have 3 axes: picture index, row, column.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   const JoyConfig& config() const { return config_; }

@@ -22,10 +22,10 @@ class Krea2 {
   Krea2(const Krea2Config& config, const Weights& w, Attend attend = ops::attention,
         std::optional<BlockRange> run = {});
 
-  // The velocity is [B I C]. The timestep is sigma, of the weights' dtype. This advances the tokens
-  // of the previous run by this run's blocks, with this run's `modulations_BM`. The first run
-  // starts from the input, whose text must have been fused unless that is done in this run; the
-  // last returns the velocity.
+  // Advances the tokens of the previous run by this run's blocks, with this run's `modulations_BM`.
+  // The first run starts from the input, whose text must have been fused unless that is done in
+  // this run; the last returns the velocity. The velocity is [B I C]. The timestep is sigma, of the
+  // weights' dtype.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   // The text [B T C] once it was fused in this run or one before; until then the hidden states.

@@ -22,9 +22,9 @@ class Qwen21 {
   Qwen21(const Qwen21Config& config, const Weights& w, Attend attend = attention_here,
          std::optional<BlockRange> run = {});
 
-  // The velocity is [B I C]. The timestep is sigma, of the weights' dtype. This advances the tokens
-  // of the previous run by this run's blocks, with this run's `modulations_BM`. Takes the prefix
-  // and the noise together, or either alone. The last run returns the velocity.
+  // Advances the tokens of the previous run by this run's blocks, with this run's `modulations_BM`.
+  // Takes the prefix and the noise together, or either alone. The last run returns the velocity.
+  // The velocity is [B I C]. The timestep is sigma, of the weights' dtype.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   // condition(): the vectors [S M] of steps, on the first run only. modulations(): those that this

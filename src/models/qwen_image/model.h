@@ -16,10 +16,10 @@ class QwenImage {
   QwenImage(const QwenImageConfig& config, const Weights& w, Attend attend = ops::attention,
             std::optional<BlockRange> run = {});
 
-  // The velocity is [B I C]. The timestep is sigma, of the weights' dtype. Positions have 3 axes:
-  // item, and row and column from its centre; text is at its place on all three. This advances the
-  // packed state of the previous run by this run's blocks, with this run's `modulations_BM`. The
-  // first run starts from the input; the last returns the velocity.
+  // Advances the packed state of the previous run by this run's blocks, with this run's
+  // `modulations_BM`. The first run starts from the input; the last returns the velocity. The
+  // velocity is [B I C]. The timestep is sigma, of the weights' dtype. Positions have 3 axes: item,
+  // and row and column from its centre; text is at its place on all three.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   // condition(): the conditioning vectors [S E], on the first run only. modulations(): this run's

@@ -20,11 +20,11 @@ class ZImage {
   ZImage(const ZImageConfig& config, const Weights& w, Attend attend = ops::attention,
          std::optional<BlockRange> run = {});
 
-  // The result is [B I C], the negated velocity, pads included. The noise is rounded to the
-  // weights' dtype; the timestep is 1 - sigma in float32. This advances the packed state of the
-  // previous run by this run's blocks, with this run's `modulations_BM`. The first run starts from
-  // the input; the last returns the output. Text that the input does not bring refined is refined
-  // here.
+  // Advances the packed state of the previous run by this run's blocks, with this run's
+  // `modulations_BM`. The first run starts from the input; the last returns the output. Text that
+  // the input does not bring refined is refined here. The result is [B I C], the negated velocity,
+  // pads included. The noise is rounded to the weights' dtype; the timestep is 1 - sigma in
+  // float32.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   // The text [B T C] after this run's blocks that see only it, the same in all steps; from the

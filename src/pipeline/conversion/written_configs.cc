@@ -11,9 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using WrittenJson = nlohmann::ordered_json;
 
-bool names_any_levels(const Sampling& s) {
-  return s.schedule || s.shift || !s.sigmas.empty() || !s.base_sigmas.empty();
-}
+bool changes_levels(const Sampling& s) { return names_levels(s) || s.shift; }
 
 void write_levels(const Sampling& s, WrittenJson& config) {
   for (const auto* const key : {"schedule", "sigmas", "base_sigmas", "sample_sigmas", "shift"})
@@ -27,8 +25,7 @@ void write_levels(const Sampling& s, WrittenJson& config) {
 // A list of levels says the number of steps. One that is stated beside it counts where a request
 // turns the list off.
 void write_steps(const RequestDefaults& drawn, WrittenJson& config) {
-  const auto& s = drawn.sampling;
-  const bool is_list = !s.sigmas.empty() || !s.base_sigmas.empty();
+  const bool is_list = lists_levels(drawn.sampling);
   config.erase("num_inference_steps");
   if (!is_list || drawn.stated_steps)
     config["num_inference_steps"] = is_list ? *drawn.stated_steps : drawn.steps;
@@ -50,7 +47,7 @@ void describe_written(const fs::path& config, bool is_cut) {
 
 bool name_sampling(const std::vector<AppliedAdapter>& adapters) {
   const auto named = sampling_of_adapters(adapters);
-  return named.steps || named.sampling.sampler || names_any_levels(named.sampling);
+  return named.steps || named.sampling.sampler || changes_levels(named.sampling);
 }
 
 void write_sampling(const fs::path& model, const std::vector<AppliedAdapter>& adapters,
@@ -60,11 +57,11 @@ void write_sampling(const fs::path& model, const std::vector<AppliedAdapter>& ad
   const auto path = model / "generation_config.json", index_path = index_of(model);
   auto config = is_there(path) ? read_ordered(path) : WrittenJson::object();
   if (named.sampling.sampler) config["sampler"] = sampling_name(kSamplers, *named.sampling.sampler);
-  if (names_any_levels(named.sampling)) write_levels(drawn.sampling, config);
-  if (named.steps || names_any_levels(named.sampling)) write_steps(drawn, config);
+  if (changes_levels(named.sampling)) write_levels(drawn.sampling, config);
+  if (named.steps || changes_levels(named.sampling)) write_steps(drawn, config);
   write_file(path, config.dump(2) + "\n");
   auto index = read_ordered(index_path);
-  if (names_any_levels(named.sampling) && index.erase("sample_sigmas") > 0)
+  if (changes_levels(named.sampling) && index.erase("sample_sigmas") > 0)
     write_file(index_path, index.dump(2) + "\n");
 }
 

@@ -284,14 +284,12 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
 
 namespace {
 
-bool names_list(const Sampling& s) { return !s.sigmas.empty() || !s.base_sigmas.empty(); }
-
 // `named` wins over `d`. Who names a list and no number of steps means as many as it has levels.
 void take_named(const NamedSampling& named, RequestDefaults& d) {
   d.steps = named.steps.value_or(d.steps_without_list());
   d.sampling = joined_sampling(named.sampling, d.sampling);
-  if (named.steps || names_list(named.sampling)) d.stated_steps = named.steps;
-  if (names_list(d.sampling))
+  if (named.steps || lists_levels(named.sampling)) d.stated_steps = named.steps;
+  if (lists_levels(d.sampling))
     d.steps = settle_sampling({}, d.sampling, {}, d.steps, {}, [](const std::string&) {}).steps;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "pipeline/request/limits.h"
+#include "pipeline/sampling/named_sampling.h"
 
 namespace braid {
 namespace {
@@ -82,10 +83,6 @@ Schedule schedule_of(const ScheduleConfig& config, const std::vector<double>& le
   }
   schedule.sigmas.push_back(0);
   return schedule;
-}
-
-bool names_levels(const Sampling& s) {
-  return s.schedule || !s.sigmas.empty() || !s.base_sigmas.empty();
 }
 
 // A last 0 may be left out, unless other levels follow from it. Where it is stretched, it counts as

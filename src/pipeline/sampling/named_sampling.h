@@ -26,6 +26,10 @@ NamedSampling read_named_sampling(const Json& object, const std::string& source)
 // other programs have words of their own there.
 NamedSampling sampling_of_adapters(const std::vector<AppliedAdapter>& adapters);
 
+// Whether noise levels are listed, as many as steps; or that, or how they are chosen is named.
+inline bool lists_levels(const Sampling& s) { return !s.sigmas.empty() || !s.base_sigmas.empty(); }
+inline bool names_levels(const Sampling& s) { return s.schedule || lists_levels(s); }
+
 // What is unset in `first` as in `otherwise`.
 NamedSampling joined_sampling(const NamedSampling& first, const NamedSampling& otherwise);
 

@@ -22,8 +22,8 @@ inline Floats smaller(Floats a, Floats b) {
   return (Floats)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
 }
 
-// 1 / x to 1e-7, for normal x up to 2^126: by an estimate and a step of Newton's, as a division
-// takes as long as sixteen other instructions.
+// 1 / x to 1e-7, for normal x up to 2^126: by an estimate and a step of Newton's, since a
+// division takes longer.
 inline Floats nearly_inverse(Floats x) {
   const Floats estimate = (Floats)_mm512_maskz_rcp14_ps(0xffff, (__m512)x);
   return estimate + estimate * (1 - x * estimate);
