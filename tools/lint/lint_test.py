@@ -61,6 +61,13 @@ class LintTest(unittest.TestCase):
         self.write("src/serve/page/a.js", "")
         self.assertEqual(self.complaints_about("src/serve/page/storage.js", "window.localStorage\n"), [])
 
+    def test_the_page_imports_what_it_calls(self):
+        self.write("src/serve/page/dom.js", "export const $ = (id) => document.getElementById(id);\n")
+        for text, found in (('$("a");\n', ["$() is another module's: import it"]),
+                            ('import { $ } from "./dom.js";\n$("a");\n', []),
+                            ('// $("a") is an element\n', []), ('const $ = (id) => id;\n$("a");\n', [])):
+            self.assertEqual(self.complaints_about("src/serve/page/a.js", text), found, text)
+
     def test_comments_do_not_begin_midway(self):
         for comment, is_sentence in (("// Of a row.", False), ("// By rank, on every rank.", False),
                                      ("// The numbers of a row.", True), ("// Often it is.", True),

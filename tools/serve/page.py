@@ -28,7 +28,7 @@ const reach = window.fetch;
 window.loaded = 0.4;
 window.fetch = (path, options) => {
   if (window.loaded === 1) return reach(path, options);
-  const body = path === "readyz" ? {status: "loading", loaded: window.loaded, running: 0, waiting: 0}
+  const body = path.endsWith("/readyz") ? {status: "loading", loaded: window.loaded, running: 0, waiting: 0}
     : {error: {message: "the model is still being loaded", code: "loading"}};
   return Promise.resolve(new Response(JSON.stringify(body), {status: 503}));
 };
@@ -263,6 +263,66 @@ def can_be_heard(browser):
         assert label is None or browser.label(css) == label, (css, browser.label(css))
 
 
+# WCAG 2.1, 1.4.3 and 1.4.11: ratios of text, placeholders and borders of controls that are too low.
+CONTRASTS = """
+const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+const luminance = (color) => {
+  const [r, g, b] = numbers(color).slice(0, 3).map((one) => one / 255)
+    .map((one) => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ratio = (one, other) => {
+  const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+};
+const behind = (element) => {
+  for (let one = element; one; one = one.parentElement) {
+    const {backgroundColor} = getComputedStyle(one);
+    if ((numbers(backgroundColor)[3] ?? 1) === 1) return backgroundColor;
+  }
+};
+const low = [];
+for (const one of document.querySelectorAll("body *")) {
+  if (!one.checkVisibility() || one.disabled) continue;
+  const style = getComputedStyle(one), name = one.id || one.className || one.tagName;
+  const hasText = [...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+  if (hasText && ratio(style.color, behind(one)) < 4.5) low.push([name, "text"]);
+  if (!one.matches("input, textarea, select, button")) continue;
+  const isFramed = parseFloat(style.borderTopWidth) > 0 && !one.matches("[type=file], [type=range], [type=checkbox], .box");
+  if (isFramed && ratio(style.borderTopColor, behind(one.parentElement)) < 3) low.push([name, "border"]);
+  if (!one.placeholder) continue;
+  const hint = getComputedStyle(one, "::placeholder");
+  if (ratio(hint.color, behind(one)) < 4.5 || hint.opacity !== "1") low.push([name, "placeholder"]);
+}
+return low;
+"""
+
+
+def can_be_seen(browser):
+    """In the light, in the dark and with the user's own colours; and what has the focus is above the bar."""
+    browser.run("document.getElementById('more').open = true")
+    for scheme in ("light", "dark"):
+        browser.devtools("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}])
+        assert browser.run(CONTRASTS) == [], (scheme, browser.run(CONTRASTS))
+    fields = browser.run("""return ["sampler", "steps"].map((id) => getComputedStyle(document.getElementById(id)))
+        .map((style) => [style.borderTopColor, style.backgroundColor, style.borderTopLeftRadius, style.fontSize])""")
+    assert fields[0] == fields[1], f"lists look as fields do: {fields}"
+    browser.devtools("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+    looks = browser.run("""return ["shape-square", "swap"].map((id) => getComputedStyle(document.getElementById(id)))
+        .map((style) => [style.backgroundColor, style.borderTopColor])""")
+    pressed = browser.run("return document.getElementById('shape-square').getAttribute('aria-pressed')")
+    assert pressed == "true" and looks[0][0] != looks[1][0] and looks[0][1] != looks[1][1], (pressed, looks)
+    browser.devtools("Emulation.setEmulatedMedia", features=[])
+    browser.run("document.getElementById('error').textContent = 'several lines of a complaint. '.repeat(40)")
+    browser.wait_until("parseFloat(getComputedStyle(document.documentElement).scrollPaddingBottom) > "
+                       "document.getElementById('send').offsetHeight")
+    browser.run("document.getElementById('error').textContent = ''; document.getElementById('more').open = false")
+    roles = browser.run("""const list = document.getElementById("notices");
+        return [list.tagName, list.getAttribute("role"), list.parentElement.getAttribute("role")];""")
+    assert roles == ["UL", None, "status"], f"items belong to a list, which is read out when it changes: {roles}"
+
+
 def main(braid, folder):
     with Server(braid).wait_until_ready() as server:
         waits_for_the_model(server, folder)
@@ -275,6 +335,8 @@ def main(braid, folder):
             gives_settings_back(browser, server, folder)
             says_what_it_does_not_restore(browser, server)
             can_be_heard(browser)
+            browser.click("#shape-square")
+            can_be_seen(browser)
             survives_a_reload(browser, server)
             keeps_what_was_typed(browser)
             keeps_each_picture_once(browser, server)
@@ -289,7 +351,7 @@ def main(braid, folder):
             assert phone.run("return document.documentElement.scrollWidth <= innerWidth"), "it is too wide"
     print("page: waiting for the model, a picture with progress and previews, cancel, "
           "settings back and those that are not, empty negative prompts, "
-          "reloads, deletions taken back, roles, a phone")
+          "reloads, deletions taken back, roles, contrasts, the user's own colours, a phone")
 
 
 if __name__ == "__main__":

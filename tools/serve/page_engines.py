@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The page in three engines, with and without a key: page_engines.py BRAID [FOLDER-FOR-SCREENSHOTS]
-It loads, makes a picture, cancels another and keeps nothing under a name that browsers use themselves."""
+It loads, makes a picture, cancels another, sends no half a key and keeps nothing under a name that browsers use themselves."""
 
 import pathlib
 import sys
 import tempfile
 import time
 
-from browser import Browser
+from browser import KEYS, Browser
 from page import gallery, idle, set_value
 from running import Server
 from webdriver import ENGINES
@@ -55,18 +55,34 @@ def keeps_it(browser):
     assert count > 0 and taken == [], f"names that are Storage's own: {taken}"
 
 
+def sends_no_half_key(browser):
+    """Escape is no answer; the page asks again when it is told to."""
+    browser.type("#key", "half a ke")
+    browser.press(KEYS["escape"])
+    browser.wait_until("document.getElementById('server').textContent === 'a key is needed'")
+    time.sleep(4)  # the page asks the server each three seconds
+    assert not browser.run("return document.getElementById('ask-key').open"), "it was declined"
+    assert browser.run("return sessionStorage.getItem('braid.api-key')") is None, "half a key is stored"
+    browser.click("#give-key")
+    browser.wait_until("document.getElementById('ask-key').open")
+    assert browser.run("return document.getElementById('key').value + document.getElementById('key-wrong').hidden") == "true"
+
+
 def asks_for_the_key(browser, server):
     """Once, before anything is said of a wrong one; and no more after a reload."""
     hidden = "document.getElementById('key-wrong').hidden"
     browser.open(server.address)
     browser.wait_until("document.getElementById('ask-key').open")
     assert browser.run(f"return {hidden}"), "no key was typed yet"
+    sends_no_half_key(browser)
     browser.type("#key", "not this one")
     browser.click("#ask-key button")
     browser.wait_until(f"document.getElementById('ask-key').open && !{hidden}")
     set_value(browser, "key", KEY)
     browser.click("#ask-key button")
     browser.wait_until("!document.getElementById('make').disabled")
+    left = browser.run("return [document.getElementById('key').value, document.getElementById('give-key').hidden]")
+    assert left == ["", True], f"the field keeps no key: {left}"
     browser.refresh()
     browser.wait_until("!document.getElementById('make').disabled")
     assert not browser.run("return document.getElementById('ask-key').open")
@@ -88,6 +104,8 @@ def main(braid, folder):
                     keeps_it(browser)
                     assert not browser.complaints(), browser.complaints()
                     asks_for_the_key(browser, locked)
+                    # An address with a name and a password, as bookmarks have them.
+                    loads(browser, server.address.replace("127.0.0.1", "user:secret@127.0.0.1"))
                 print(f"page: loads, draws, cancels and asks for a key in {engine}, {time.monotonic() - began:.0f} s")
 
 

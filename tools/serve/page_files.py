@@ -214,6 +214,39 @@ def leaves_other_programs_settings(browser, server):
     browser.click("#dice")
 
 
+def takes_files_in_turn(browser):
+    """A large file does not come after a small one that was dropped later. Of JPEGs only the head is sent for their texts,
+    and nothing of what the server does not read."""
+    sent = browser.run_async("""
+        const reach = window.fetch, sent = [];
+        window.fetch = (path, options) => {
+          if (path.includes("png-info")) sent.push(options.body.length);
+          return reach(path, options);
+        };
+        const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+        const file = async (width, height, kind, padding) => {
+          const canvas = Object.assign(document.createElement("canvas"), {width, height});
+          canvas.getContext("2d").fillRect(0, 0, width, height);
+          const blob = await new Promise((resolve) => canvas.toBlob(resolve, `image/${kind}`));
+          return new File([blob, new Uint8Array(padding)], `${width}.${kind}`, {type: `image/${kind}`});
+        };
+        const files = [await file(128, 96, "jpeg", 40e6), await file(96, 128, "jpeg", 0), await file(64, 64, "png", 0)];
+        const gif = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
+        files.push(new File([gif], "a.gif", {type: "image/gif"}));
+        for (const one of files) {
+          const data = new DataTransfer();
+          data.items.add(one);
+          dispatchEvent(new DragEvent("drop", {dataTransfer: data, cancelable: true}));
+        }
+        for (let i = 0; i < 100 && document.getElementById("init-picture").naturalHeight !== 48; ++i) await pause(100);
+        await pause(500);
+        window.fetch = reach;
+        return sent;""", OTHERS["a.gif"])
+    assert browser.run("return document.getElementById('init-picture').naturalHeight") == 48, "the last one that was dropped"
+    assert len(sent) == 2 and max(sent) < 2e5, f"bytes for the texts of two JPEGs: {sent}"
+    browser.click("#init-remove")
+
+
 def counts_tokens(browser):
     """As transformers counts them for the bundled model: 142 of CLIP, and 141 of T5."""
     words = " ".join(["a red circle on a blue background"] * 20)
@@ -258,6 +291,7 @@ def main(braid, folder):
                 takes_other_formats(browser, here)
                 takes_pasted_pictures(browser)
                 leaves_other_programs_settings(browser, server)
+                takes_files_in_turn(browser)
                 takes_photos(browser, server, folder)
                 folds_what_is_rare(browser)
                 counts_tokens(browser)

@@ -215,6 +215,52 @@ def tabs_share(browser, server):
     back()
 
 
+def brings_back_only_its_own(browser, server):
+    """A picture that another tab deleted while it was enlarged is not deleted again, nor brought back."""
+    before = gallery(browser)
+    browser.run("document.querySelector('#gallery button').click()")
+    opened(browser)
+    back = browser.new_tab()
+    browser.open(server.address)
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before}")
+    browser.run("document.querySelector('#gallery button').click()")
+    opened(browser)
+    browser.run("document.getElementById('forget').click()")
+    browser.wait_until("document.activeElement.id === 'undelete'")
+    browser.close_tab()
+    back()
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before - 1}")
+    browser.run("document.getElementById('forget').click()")
+    browser.wait_until("document.getElementById('forgotten-count').textContent === 'Deleted in another tab.'")
+    assert is_hidden(browser, "undelete") and browser.focused() == "result", browser.focused()
+    browser.run("document.getElementById('undelete').click()")
+    browser.refresh()
+    browser.wait_until("!document.getElementById('make').disabled")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before - 1}")
+
+
+def names_files_in_any_language(browser):
+    names = browser.run_async("""
+        const {fileName} = await import("./actions.js");
+        return arguments.slice(0, -1).map((prompt) => fileName({seed: "1", prompt}));""",
+        "ein Ma\u0308dchen in M\u00fcnchen", "\u0939\u093f\u0928\u094d\u0926\u0940 \u0932\u094b\u092e\u095c\u0940",
+        "\u304b\u3099 \ud55c\uad6d\uc5b4", "\u202eabc ../../x <b>&.exe \u2764\ufe0f", "\u0e01\u0e48" * 30, "")
+    assert names[:4] == ["braid-1-ein-M\u00e4dchen-in-M\u00fcnchen.png",
+                         "braid-1-\u0939\u093f\u0928\u094d\u0926\u0940-\u0932\u094b\u092e\u0921\u093c\u0940.png",
+                         "braid-1-\u304c-\ud55c\uad6d\uc5b4.png", "braid-1-abc-x-b-exe.png"], names
+    assert names[4] == "braid-1-" + "\u0e01\u0e48" * 20 + ".png", names[4]
+    assert names[5] == "braid-1.png", names[5]
+
+
+def cuts_long_names(browser):
+    before = gallery(browser)
+    makes(browser, ["a fox " * 60], "2")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before + 1}")
+    names = browser.run("""const button = document.querySelector("#gallery button");
+        return [button.title, button.firstChild.alt, document.getElementById("picture").alt];""")
+    assert all(name == "a fox " * 10 + " \u2026" for name in names), names
+
+
 def tells_the_title(browser):
     set_value(browser, "prompt", "titled")
     set_value(browser, "steps", "200")
@@ -270,7 +316,10 @@ def main(braid, folder):
                 finds_and_packs(browser)
                 writes_large_archives(browser)
                 tabs_share(browser, server)
+                names_files_in_any_language(browser)
                 tells_the_title(browser)
+                cuts_long_names(browser)
+                brings_back_only_its_own(browser, server)
             print(f"page: enlarged, used, made again, searched, packed, deleted, shared by tabs in {engine}")
         holds_many(server)
 

@@ -87,6 +87,32 @@ def paints_a_mask(browser, folder):
     browser.click("#clear")
 
 
+def leaves_the_picture_beneath(browser):
+    """What is dropped while a mask is painted is not for what lies behind."""
+    seen = "return [document.getElementById('width').value, document.getElementById('init-picture').src]"
+    before = browser.run(seen)
+    browser.run(DROP, "other.png", png_with({}, 64, 160), None)
+    browser.run_async("await new Promise((resolve) => setTimeout(resolve, 500))")
+    assert browser.run(seen) == before, "the picture beneath the mask was replaced"
+
+
+def takes_capital_letters(browser):
+    """With Caps Lock, E and Ctrl+Z come as capitals without Shift."""
+    key = """document.getElementById("paint").dispatchEvent(
+        new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...arguments[0] }))"""
+    browser.run(key, {"key": "E"})
+    assert browser.run("return document.getElementById('eraser').getAttribute('aria-pressed')") == "true"
+    browser.run(key, {"key": "B"})
+    before = browser.run(MASK)
+    browser.drag("#mask", [(-20, -20), (20, 20)])
+    painted = browser.run(MASK)
+    browser.run(key, {"key": "Z", "ctrlKey": True})
+    assert browser.run(MASK) == before < painted
+    browser.run(key, {"key": "z", "ctrlKey": True, "shiftKey": True})
+    assert browser.run(MASK) == painted
+    browser.click("#clear")
+
+
 def paints_by_keyboard(browser):
     browser.run("document.getElementById('mask').focus()")
     browser.press("b", " ", *[KEYS["right"]] * 5, *[KEYS["down"]] * 3)
@@ -261,6 +287,8 @@ def main(braid, folder):
             uses_one_of_several(browser)
             starts_from_a_picture(browser, here)
             paints_a_mask(browser, folder)
+            leaves_the_picture_beneath(browser)
+            takes_capital_letters(browser)
             paints_by_keyboard(browser)
             can_be_heard(browser)
             makes_it(browser, server, folder)

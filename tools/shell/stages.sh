@@ -271,6 +271,7 @@ run_serve() {
   python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the tests of the page's input pictures failed"
   python3 -B tools/serve/page_layers.py "$braid" "$build" || stop 1 "the page failed at layers in a browser"
   python3 -B tools/serve/page_enhancer.py "$braid" "$build" || stop 1 "the page failed at rewriting prompts"
+  python3 -B tools/serve/page_fields.py "$braid" "$build" || stop 1 "the page's fields failed in a browser"
   python3 -B tools/serve/page_files.py "$braid" "$build" || stop 1 "files brought to the page are taken otherwise"
   python3 -B tools/serve/page_gallery.py "$braid" "$build" || stop 1 "the gallery failed in a browser"
   python3 -B tools/serve/page_faults.py "$braid" "$build" || stop 1 "the page failed by keyboard, on a small phone or at a fault"

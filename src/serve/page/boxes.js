@@ -72,7 +72,7 @@ function moved([top, left, bottom, right], key, isCorner) {
 }
 
 function outline(box) {
-  const one = make("button", { type: "button", className: "box", textContent: box.id });
+  const one = make("button", { type: "button", className: "box" }, make("span", { textContent: box.id }));
   one.setAttribute("aria-label", `Box ${box.id}: arrows move it, with Shift its corner, Delete removes it`);
   place(one, box.bbox);
   one.addEventListener("keydown", (event) => {
@@ -127,14 +127,23 @@ function row(box) {
     "aria-label": `What is in ${box.id}` });
   id.addEventListener("input", () => {
     box.id = id.value;
+    checkNames();
     showOutlines();
   });
   desc.addEventListener("input", () => (box.desc = desc.value));
   return make("li", {}, id, desc, button("Remove", `Remove the box ${box.id}`, () => remove(box)));
 }
 
+// The browser leads to the second of two boxes with one name.
+function checkNames() {
+  const names = [...$("boxes").querySelectorAll(".id")];
+  names.forEach((one, i) => one.setCustomValidity(
+    names.findIndex(({ value }) => value === one.value) < i ? `Two boxes have the name ${one.value}.` : ""));
+}
+
 function showBoxes() {
   $("boxes").replaceChildren(...boxes.map(row));
+  checkNames();
   showOutlines();
 }
 

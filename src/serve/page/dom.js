@@ -39,6 +39,33 @@ export function complain(message) {
 // Takes back what was said of the last act.
 export const clearMessages = () => ($("error").textContent = $("restored").textContent = "");
 
+// A row that is not offered holds no order back: its fields count neither as missing nor as wrong.
+export function offer(id, isOffered) {
+  $(id).hidden = !isOffered;
+  for (const field of $(id).querySelectorAll("input, textarea, select")) field.disabled = !isOffered;
+}
+
+// Opens what is folded around an element.
+export function unfold(element) {
+  for (let one = element.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+}
+
+const kShort = 60;  // characters
+
+// A prompt as a name or a tooltip, which are read out and shown whole.
+export function shortened(text) {
+  const first = [...(text ?? "").slice(0, 2 * kShort + 2)];
+  return first.length > kShort ? `${first.slice(0, kShort).join("")} …` : first.join("");
+}
+
+// Runs works one after the other: a slow file does not overtake those that come later.
+let turn = Promise.resolve();
+export function inTurn(work) {
+  const mine = turn.then(work);
+  turn = mine.catch(() => {});
+  return mine;
+}
+
 export const isNarrow = () => matchMedia("(max-width: 48rem)").matches;
 
 export function duration(seconds) {

@@ -1,10 +1,10 @@
 // The form: settings within what the server and the model take, remembered for the next visit.
 import { chooseBoxes, chosenBoxes, offerBoxes, shapeBoard, whenBoxesChange } from "./boxes.js";
-import { $, complain } from "./dom.js";
-import { chooseLoras, chosenLoras, lorasOfText, offerLoras } from "./loras.js";
+import { $, complain, offer } from "./dom.js";
+import { chooseLoras, chosenLoras, lorasToAsk, offerLoras } from "./loras.js";
 import { offerPictures } from "./pictures.js";
 import { askJson } from "./server.js";
-import { isSetting } from "./settings.js";
+import { lostOf } from "./settings.js";
 import { shapes, sizeLike, sizeOfRatio } from "./size.js";
 import { local } from "./storage.js";
 import { countFor } from "./tokens.js";
@@ -33,11 +33,11 @@ function rememberedSettings() {
 // Settings that mean something else to another model.
 const ofTheModel = ["steps", "layers", "sampler", "schedule", "guidance", "true_cfg", "max_sequence_length", "empty_negative"];
 
-const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encodeURIComponent(model)}`);
+export const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encodeURIComponent(model)}`);
 
 // Prompts stay: they may be typed while the model is loaded.
 export async function beginForm() {
-  await offerModel(local.read("model") ?? "");
+  if (!await offerModel(local.read("model") ?? "")) return;
   const { model, loras, boxes, prompt, negative_prompt, ...settings } = rememberedSettings();
   if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
   fill({ ...capabilities.defaults, empty_negative: false, ...settings });
@@ -50,27 +50,48 @@ export async function beginForm() {
 export const isSameOffer = () => capabilitiesOf(capabilities.model)
   .then((now) => JSON.stringify(now) === JSON.stringify(capabilities), () => false);
 
-// Fits the form to the named model, or to the first one if there is no such model.
-async function offerModel(name) {
+// The capabilities of the named model, or of the first one if there is no such model.
+async function findModel(name) {
   const first = await askJson("v1/capabilities");
-  capabilities = name !== first.model && first.models.includes(name) ? await capabilitiesOf(name) : first;
-  const { limits } = capabilities;
-  $("models").replaceChildren(...first.models.map((one) => new Option(one, one, false, one === capabilities.model)));
-  $("models-row").hidden = first.models.length < 2;
+  return name !== first.model && first.models.includes(name) ? capabilitiesOf(name) : first;
+}
+
+let newestWish = 0;
+
+// Fits the form to the named model, or to the first one. Resolves to false if another was wished for meanwhile.
+async function offerModel(name) {
+  const number = ++newestWish;
+  try {
+    const found = await findModel(name);
+    if (number !== newestWish) return false;
+    capabilities = found;
+  } catch (error) {
+    if (number !== newestWish) return false;
+    if (capabilities) $("models").value = capabilities.model;
+    throw error;
+  }
+  showOffer();
+  return true;
+}
+
+function showOffer() {
+  const { limits, models } = capabilities;
+  $("models").replaceChildren(...models.map((one) => new Option(one, one, false, one === capabilities.model)));
+  $("models-row").hidden = models.length < 2;
   $("model").textContent = `${capabilities.model} (${capabilities.family})`;
   for (const side of ["width", "height"]) {
     $(side).step = $(side).min = limits.size_multiple;
     $(side).max = limits.largest_side;
   }
   $("steps").max = limits.steps;
-  $("layers-row").hidden = $("layers").disabled = limits.layers === 0;
+  offer("layers-row", limits.layers > 0);
   $("layers").max = limits.layers;
   $("n").max = limits.pictures;
   $("max_sequence_length").max = limits.max_sequence_length;
   offerNames("sampler", capabilities.samplers);
   offerNames("schedule", capabilities.schedules);
-  $("enhance-row").hidden = !capabilities.enhancer;
-  $("guidance-row").hidden = capabilities.guidance === "none";
+  offer("enhance-row", capabilities.enhancer);
+  offer("guidance-row", capabilities.guidance !== "none");
   offerNegative();
   offerPictures(capabilities, (width, height) => useSize(sizeLike(width, height, capabilities)));
   offerLoras(capabilities.loras ?? []);
@@ -86,21 +107,36 @@ function offerNames(id, names) {
 // Where the negative prompt needs a scale of its own, both are rarely used and explained under "More".
 function offerNegative() {
   const isRare = capabilities.guidance === "embedded_or_true";
-  $("negative-row").hidden = !capabilities.negative_prompt;
-  $("true-cfg-row").hidden = !isRare;
+  offer("negative-row", capabilities.negative_prompt);
+  offer("true-cfg-row", isRare);
   if (isRare) $("more").querySelector("summary").after($("negative-row"));
   else $("enhance-row").after($("negative-row"));
 }
 
-async function changeModel(name) {
-  await offerModel(name);
+async function fitTo(name) {
+  if (!await offerModel(name)) return false;
   local.write("model", name);
   const { steps, layers, sampler, schedule, guidance, max_sequence_length } = capabilities.defaults;
   fill({ steps, layers, sampler, schedule, guidance, max_sequence_length, true_cfg: 1, empty_negative: false });
   rememberForm();
+  return true;
 }
-$("models").addEventListener("change", () =>
-  changeModel($("models").value).catch((error) => complain(error.message)));
+
+let pending = null;  // the newest change that is not over
+function changeModel(name) {
+  const mine = pending = fitTo(name);
+  const end = () => pending === mine && (pending = null);
+  mine.then(end, end);
+  return mine;
+}
+$("models").addEventListener("change", () => changeModel($("models").value).catch((error) => complain(error.message)));
+
+// Resolves when the form is of the model that is chosen, to false if that one cannot be had.
+export async function isModelSettled() {
+  let isSettled = true;
+  while (pending) isSettled = await pending.then(() => true, () => false);
+  return isSettled;
+}
 
 // ---- sizes
 
@@ -150,28 +186,19 @@ export const fillRemembered = () => fill(rememberedSettings());
 // Restores the settings of a picture's text, and says which it could not. Those without a name there take their defaults.
 export async function fillFrom(text) {
   if (!capabilities) return complain("the model is still being loaded");
-  if (text.model !== capabilities.model && capabilities.models.includes(text.model)) await changeModel(text.model);
+  if (text.model !== capabilities.model && capabilities.models.includes(text.model) &&
+      !await changeModel(text.model)) return;
   const [width, height] = (text.size ?? "").split("x");
   const { sampler, schedule } = capabilities.defaults;
   fill({ negative_prompt: "", true_cfg: 1, sampler, schedule, ...text, ...(height ? { width, height } : {}),
     empty_negative: text.negative_prompt === "", enhance: false });  // a picture's prompt may have been rewritten before
-  chooseLoras(lorasOfText(text.lora ?? ""));
+  chooseLoras(lorasToAsk(text.lora ?? "", capabilities));
   chooseBoxes([]);  // a picture's prompt has them behind it
-  const lost = notRestored(text);
+  const lost = lostOf(text, settingsOfForm(), capabilities);
   $("restored").textContent = lost.length ? `Not restored: ${lost.join(", ")}.` : "";
   rememberForm();
   countFor(capabilities);
   $("prompt").focus();
-}
-
-// Names of the text's settings that differ from what the form would order.
-function notRestored(text) {
-  const { width, height, lora = [], ...settings } = settingsOfForm();
-  const ordered = { ...capabilities.defaults, model: capabilities.model, ...settings, size: `${width}x${height}` };
-  const hasLora = (wanted) => lora.some(({ name, scale }) => name === wanted.name && scale === wanted.scale);
-  const isSame = (name, value) => name === "lora" ? lorasOfText(value).every(hasLora)
-    : name in ordered && (String(ordered[name]) === value.replace(/\r\n?/g, "\n") || ordered[name] === Number(value));
-  return Object.keys(text).filter((name) => isSetting(name) && !isSame(name, String(text[name])));
 }
 
 export function rememberForm() {
@@ -222,20 +249,11 @@ export function settingsOfForm() {
     if (capabilities.guidance === "embedded_or_true") settings.true_cfg = Number($("true_cfg").value);
   }
   if ($("max_sequence_length").value) settings.max_sequence_length = Number($("max_sequence_length").value);
-  if (!anySeed && $("seed").value) settings.seed = $("seed").value;
+  if (!anySeed && !["", "-1"].includes($("seed").value)) settings.seed = $("seed").value;
   if (capabilities.models.length > 1) settings.model = capabilities.model;
   const loras = chosenLoras();
   if (loras.length) settings.lora = loras;
   const boxes = chosenBoxes();
   if (boxes.length) settings.boxes = JSON.stringify(boxes);
   return settings;
-}
-
-// The field that the server complains of, in sight.
-export function focusField(param) {
-  const { elements } = $("form");
-  const field = elements[param] ?? elements[`${param}-file`] ?? elements[`${param}s-file`];
-  if (!field) return;
-  if ($("more").contains(field)) $("more").open = true;
-  field.focus();
 }

@@ -1,6 +1,6 @@
 // The gallery: pictures that the browser keeps, shown by their thumbnails; search, selection, deletion.
 import { fileName, saveFile } from "./actions.js";
-import { $, bytesText, complain, make } from "./dom.js";
+import { $, bytesText, complain, make, shortened } from "./dom.js";
 import { addCard, cardOf, isSeen, keepPicture, keysWithoutCard, readCard, readCards, readPicture, removePictures,
   restorePictures } from "./kept.js";
 import { readSettings } from "./settings.js";
@@ -15,17 +15,21 @@ let isSelecting = false, lastPressed = null;
 const seenHere = new Set();  // ids, also of pictures that could not be kept
 
 export const isKept = async (id) => seenHere.has(id) || isSeen(id).catch(() => false);
-export const blobOfCard = async (card) => card.blob ?? (await readPicture(card.key))?.blob;
+export async function blobOfCard(card) {
+  const blob = card.blob ?? (await readPicture(card.key))?.blob;
+  if (!blob) throw new Error("this picture was deleted in another tab");
+  return blob;
+}
 
 // ---- adding
 
 // A picture that cannot be kept is shown until the page is left. Resolves to its card, or to null if
 // another tab has kept it.
-export async function keep(id, blob) {
+export async function keep(id, blob, model) {
   if (seenHere.has(id)) return null;
   seenHere.add(id);
   const settings = await readSettings(blob);
-  const card = await cardOf(blob, settings, id);
+  const card = { ...await cardOf(blob, settings, id), model };
   try {
     const kept = await keepPicture(card, blob);
     if (!kept) return null;
@@ -74,7 +78,7 @@ function drop(card) {
 const thumbnailBlob = ({ thumbnail }) => new Blob([thumbnail], { type: "image/jpeg" });
 
 function itemOf(card) {
-  const name = card.settings.prompt || "a picture without a prompt";
+  const name = shortened(card.settings.prompt) || "a picture without a prompt";
   const image = make("img", { alt: name, loading: "lazy", src: URL.createObjectURL(thumbnailBlob(card)) });
   const button = make("button", { type: "button", title: name }, image);
   button.addEventListener("click", (event) => isSelecting ? press(card, event.shiftKey) : view(card));
@@ -217,17 +221,21 @@ async function download(wanted) {
 
 // ---- deletion
 
-// The newest deletion can be undone: pictures return to their places.
+// The newest deletion can be undone: pictures return to their places, but for those that another tab deleted
+// before.
 async function remove(gone) {
   try {
     const kept = gone.filter(({ key }) => key !== null);
     const removed = kept.length ? await removePictures(kept.map(({ key }) => key)) : [];
     for (const card of gone) drop(card);
     share("removed", { keys: kept.map(({ key }) => key) });
+    const ours = gone.filter(({ key }) => key === null || removed.some(({ card }) => card.key === key));
     $("forgotten").hidden = false;
-    $("forgotten-count").textContent = gone.length === 1 ? "Deleted." : `${gone.length} deleted.`;
-    $("undelete").onclick = () => undelete(gone, removed).catch((error) => complain(error.message));
-    $("undelete").focus();
+    $("undelete").hidden = ours.length === 0;
+    $("forgotten-count").textContent = ours.length === 0 ? "Deleted in another tab."
+      : ours.length === 1 ? "Deleted." : `${ours.length} deleted.`;
+    $("undelete").onclick = () => undelete(ours, removed).catch((error) => complain(error.message));
+    (ours.length ? $("undelete") : $("result")).focus();
   } catch (error) {
     complain(`the pictures could not be deleted: ${error.message}`);
   }

@@ -1,5 +1,5 @@
 // The user's jobs: their list with place and time, the events of the first, and its pictures.
-import { $, button, complain, duration, make, say } from "./dom.js";
+import { $, button, complain, duration, make, say, shortened } from "./dom.js";
 import { user } from "./form.js";
 import { isKept, keep } from "./gallery.js";
 import { isRough, showFinished, showMade, showNotices, showPreview } from "./result.js";
@@ -99,9 +99,8 @@ function leave(id) {
 
 function rowOf(job) {
   const prompt = job.request.prompt || "(no prompt)";
-  const short = prompt.length > 60 ? `${prompt.slice(0, 60)} …` : prompt;
   return make("li", {}, make("span", { className: "clamped", textContent: prompt, title: prompt }),
-    make("small"), button("Cancel", `Cancel ${short}`, () => cancelJob(job.id)));
+    make("small"), button("Cancel", `Cancel ${shortened(prompt)}`, () => cancelJob(job.id)));
 }
 
 // "waiting, 2 jobs before it, begins in about 40 s"
@@ -165,8 +164,8 @@ const byName = {
   picture: async (one, event) => {
     const id = `${one.job.id}/${event.picture}`;
     const blob = await (await ask(`v1/jobs/${one.job.id}/pictures/${event.picture}`)).blob();
-    const kept = keep(id, blob);
-    await showMade(id, blob, one.job.request.prompt, event.seed);
+    const kept = keep(id, blob, one.job.model);
+    await showMade({ id, blob, model: one.job.model }, one.job.request.prompt, event.seed);
     await kept;
   },
   failed: (one, event) => {

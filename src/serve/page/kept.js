@@ -3,7 +3,8 @@
 //
 //   pictures  key -> { bytes, settings }; version 0.2 wrote { blob, settings }, but WebKit's private
 //             windows store no blobs, or wait forever
-//   cards     key -> { key, id, settings, thumbnail, width, height, bytes, made }
+//   cards     key -> { key, id, settings, thumbnail, width, height, bytes, made, model }; the last is the name that
+//             the server gives its model, which may be another than the one in the settings
 //   seen      id -> when: a job's pictures that were kept, also those deleted since
 //
 // An id is "JOB/NUMBER". All tabs write here; a picture and its id are stored in one transaction, so

@@ -208,12 +208,12 @@ $("mask").addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 $("paint").addEventListener("keydown", (event) => {
-  const isControl = event.ctrlKey || event.metaKey;
-  const act = isControl && event.key === "z" ? undo
-    : isControl && (event.key === "y" || event.key === "Z") ? redo
+  const isControl = event.ctrlKey || event.metaKey, key = event.key.toLowerCase();  // Caps Lock changes letters
+  const act = isControl && key === "z" ? (event.shiftKey ? redo : undo)
+    : isControl && key === "y" ? redo
     : isControl ? null
     : { b: () => choose("brush"), e: () => choose("eraser"), r: () => choose("rectangle"),
-        "+": () => show(zoom * 1.25), "-": () => show(zoom * 0.8), 0: fit }[event.key];
+        "+": () => show(zoom * 1.25), "-": () => show(zoom * 0.8), 0: fit }[key];
   if (!act) return;
   event.preventDefault();
   act();

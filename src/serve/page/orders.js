@@ -1,8 +1,9 @@
 // Orders jobs, and makes a picture again with another seed.
-import { $ } from "./dom.js";
-import { offered, user } from "./form.js";
-import { lorasOfText } from "./loras.js";
+import { $, shortened } from "./dom.js";
+import { capabilitiesOf, offered, user } from "./form.js";
+import { lorasToAsk } from "./loras.js";
 import { askJson, post } from "./server.js";
+import { lostOf } from "./settings.js";
 
 const sent = new Map();  // by job: what was ordered in this visit, with the pictures that it brought
 
@@ -54,22 +55,38 @@ export function settingsOfText(text, capabilities) {
   for (const name of numbers) if (text[name] !== undefined) settings[name] = Number(text[name]);
   for (const name of ["sigmas", "base_sigmas"]) if (text[name]) settings[name] = text[name].split(",").map(Number);
   if (capabilities.guidance === "none") delete settings.guidance;
-  if (capabilities.models.length > 1)
-    settings.model = capabilities.models.includes(text.model) ? text.model : capabilities.model;
-  const loras = lorasOfText(text.lora ?? "").filter(({ name }) => capabilities.loras?.includes(name));
+  if (capabilities.models.length > 1) settings.model = capabilities.model;
+  const loras = lorasToAsk(text.lora ?? "", capabilities).filter(({ name }) => capabilities.loras?.includes(name));
   if (loras.length) settings.lora = loras;
   return settings;
+}
+
+// Of the model that made the picture, where the server has it.
+async function capabilitiesFor({ model }) {
+  const chosen = offered();
+  if (!chosen) throw new Error("the model is still being loaded");
+  return model !== chosen.model && chosen.models.includes(model) ? capabilitiesOf(model) : chosen;
+}
+
+// Another picture in its place would be a surprise.
+function refuseOthers(text, names) {
+  if (names.length === 0) return;
+  const what = names.map((name) => `${name.replaceAll("_", " ")} “${shortened(String(text[name]))}”`).join(", ");
+  throw new Error(`this picture cannot be made again here: this server does not offer its ${what}`);
 }
 
 // The same again, with a seed of the server's choice. `id` is "JOB/NUMBER".
 export async function orderAgain(id, text) {
   const known = sent.get(id?.split("/")[0]);
+  const capabilities = await capabilitiesFor(text);
   if (known) {
+    if (text.model && text.model !== capabilities.model) refuseOthers(text, ["model"]);  // the server was restarted
     const { seed, ...settings } = known.settings;
     return order({ ...settings, n: 1 }, known.fields);
   }
-  if (!offered()) throw new Error("the model is still being loaded");
   if (Object.keys(text).some(isPicture))
     throw new Error("this picture was made from others that the page no longer has: give them again, and use its settings");
-  return order({ ...settingsOfText(text, offered()), n: 1 }, []);
+  const settings = settingsOfText(text, capabilities);
+  refuseOthers(text, lostOf(text, settings, capabilities));
+  return order({ ...settings, n: 1 }, []);
 }

@@ -1,12 +1,13 @@
 // The page: a form, the picture that is being made, and a gallery kept by the browser.
 import { fitActions, whenOrdered } from "./actions.js";
-import { $, clearMessages, complain, duration, isNarrow, say } from "./dom.js";
-import { beginForm, fillFrom, fillRemembered, focusField, isSameOffer, offered, rememberForm, settingsOfForm } from "./form.js";
+import { $, clearMessages, complain, duration, inTurn, isNarrow, say, unfold } from "./dom.js";
+import { beginForm, fillFrom, fillRemembered, isModelSettled, isSameOffer, offered, rememberForm,
+  settingsOfForm } from "./form.js";
 import { openGallery } from "./gallery.js";
 import { begin, followMine, refreshPlaces, whenLost } from "./jobs.js";
 import { order } from "./orders.js";
 import { leftOut, missing, pictureFields, takePictures, takesSeveral, uses } from "./pictures.js";
-import { reach, unreachable } from "./server.js";
+import { keyNeeded, reach, unreachable } from "./server.js";
 import { settingsOf } from "./settings.js";
 
 // ---- the server
@@ -25,7 +26,7 @@ async function watchServer() {
       isCurrent = false;
       $("loading").hidden = true;
       $("server").textContent = error.message;
-      sayStatus("unreachable");
+      sayStatus(error.message === keyNeeded ? "waiting for its key" : "unreachable");
     }
     await new Promise((resolve) => setTimeout(resolve, $("loading").hidden ? 3000 : 500));
   }
@@ -72,13 +73,12 @@ function setOrdering(isOn) {
 
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  if (isOrdering) return;
-  clearMessages();
-  if (!offered()) return;
-  const settings = settingsOfForm();
-  rememberForm();
+  if (isOrdering || !offered()) return;
   setOrdering(true);
   try {
+    if (!await isModelSettled()) return;
+    const settings = settingsOfForm();
+    rememberForm();
     if (missing()) throw new Error(missing());
     await begin(await order(settings, await pictureFields()));
     if (isNarrow()) $("result").scrollIntoView();
@@ -90,6 +90,35 @@ $("form").addEventListener("submit", async (event) => {
   }
 });
 whenOrdered(begin);
+
+// Before the browser looks at the fields: what it refuses is not sent, and says so itself.
+$("make").addEventListener("click", () => isOrdering || clearMessages());
+
+// A field that the browser cannot show would hold the order back without a word.
+$("form").addEventListener("invalid", ({ target }) => {
+  unfold(target);
+  const name = target.labels?.[0]?.textContent.trim() ?? target.id;
+  if (target.checkVisibility?.() === false) complain(`${name}: ${target.validationMessage}`);
+}, true);
+
+// The field that the server complains of, in sight.
+function focusField(param) {
+  const { elements } = $("form");
+  const field = elements[param] ?? elements[`${param}-file`] ?? elements[`${param}s-file`] ??
+    ($(param) ?? $(`${param}s`))?.querySelector("input");
+  if (!field) return;
+  unfold(field);
+  field.focus();
+}
+
+// What has the focus is not below the bars that stay in sight.
+const kRoom = 8;  // CSS pixels, for the focus ring
+const sticky = new ResizeObserver(() => {
+  const bar = Math.max($("send").offsetHeight, $("working").offsetHeight);
+  Object.assign(document.documentElement.style,
+    { scrollPaddingBottom: `${bar + kRoom}px`, scrollPaddingTop: `${$("selection").offsetHeight + kRoom}px` });
+});
+for (const id of ["send", "working", "selection"]) sticky.observe($(id));
 
 $("form").addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !event.target.matches("input, textarea")) return;
@@ -107,7 +136,7 @@ async function takeFiles(files) {
   const left = files.filter((file) => !pictures.includes(file)).map(({ name }) => `${name || "this"} is not a picture`);
   try {
     const settings = pictures.length && !(pictures.length > 1 && takesSeveral())
-      ? await settingsOf(pictures[0]).catch(() => ({})) : {};
+      ? await settingsOf(pictures[0], offered()?.limits).catch(() => ({})) : {};
     let names = pictures.slice(1).map(({ name }) => name);
     if (settings.prompt !== undefined) await fillFrom(settings);
     else if (pictures.length && !uses().length) left.push("this picture has no Braid settings");
@@ -119,10 +148,13 @@ async function takeFiles(files) {
   }
 }
 
+const takeInTurn = (files) => inTurn(() => takeFiles(files));
 const hasFiles = (event) => event.dataTransfer.types.includes("Files");  // text goes where it is dropped
+const isBehindDialog = () => document.querySelector("dialog[open]") !== null;
 addEventListener("dragover", (event) => {
   if (!hasFiles(event)) return;
   event.preventDefault();
+  if (isBehindDialog()) return void (event.dataTransfer.dropEffect = "none");
   document.body.classList.add("dropping");
 });
 addEventListener("dragleave", (event) => {
@@ -132,15 +164,15 @@ addEventListener("drop", (event) => {
   if (!hasFiles(event)) return;
   event.preventDefault();
   document.body.classList.remove("dropping");
-  if (event.dataTransfer.files.length) takeFiles([...event.dataTransfer.files]);
+  if (event.dataTransfer.files.length && !isBehindDialog()) takeInTurn([...event.dataTransfer.files]);
 });
 // Office programs put a picture of the text beside it: in a field the text is meant.
 addEventListener("paste", (event) => {
   const files = [...event.clipboardData.files].filter(({ type }) => type.startsWith("image/"));
   const isText = event.target.matches?.("input, textarea") && event.clipboardData.types.includes("text/plain");
-  if (!files.length || isText) return;
+  if (!files.length || isText || isBehindDialog()) return;
   event.preventDefault();
-  takeFiles(files);
+  takeInTurn(files);
 });
 
 openGallery().catch((error) => complain(`this browser cannot show the gallery: ${error.message}`));

@@ -1,5 +1,5 @@
 // The pictures that a new one starts from, looks at or follows: offers only what the loaded model supports.
-import { $, button, complain, make, showBlob } from "./dom.js";
+import { $, button, complain, inTurn, make, offer, showBlob } from "./dom.js";
 import { openMask } from "./mask.js";
 import { fitAll, noteOf, plan, readPictureFile } from "./scaling.js";
 
@@ -24,7 +24,8 @@ export function offerPictures(capabilities, sizeFrom) {
     : `One picture for each of ${taken.controlnets.map((net) => net.name).join(", ")}, in this order.`)
     + (taken.controlnets.length ? " From and To: the part of the steps in which it is followed, 0 to 1." : "");
   $("pictures-in").hidden = !(taken.init || taken.references || taken.control !== "none");
-  if (!taken.init) init = mask = null;
+  if (!taken.init) init = null;
+  if (!init || taken.mask === "none") mask = null;
   controls = controls.slice(0, mostControls());
   references = references.slice(0, taken.references);
   useDefaultStrength();
@@ -46,7 +47,7 @@ export const startFrom = async (blob, name) => setInit(await read(blob, name));
 export const lookAt = async (blob, name) => sayLeftOut(addReferences([await read(blob, name)]));
 export const follow = async (blob, name) => sayLeftOut(addControls([await read(blob, name)]));
 export async function paintOn(blob, name) {
-  await startFrom(blob, name);
+  await inTurn(() => startFrom(blob, name));
   await paintMask();
 }
 
@@ -161,13 +162,13 @@ function showAll() {
   notes = new Map(all.map((one, i) => [one, noteOf(one, plans[i])]));
   show("init", init, "the picture to start from");
   show("mask", mask, mask?.share ? `the mask, ${Math.round(100 * mask.share)} % of the picture` : "the mask");
-  $("strength-row").hidden = !init;
+  offer("strength-row", init !== null);
   $("paint-mask").disabled = !init;
   $("mask-file").disabled = !init;
-  $("mask-options").hidden = !mask;
-  const weight = { name: "scale", text: "Weight", step: 0.05 };
+  offer("mask-options", mask !== null);
+  const weight = { name: "scale", text: "Weight", step: "any" };
   showList("references", references, "reference", () => taken.reference_scales ? [weight] : []);
-  const part = { step: 0.05, min: 0, max: 1 };
+  const part = { step: "any", min: 0, max: 1 };
   const ofNet = [weight, { name: "from", text: "From", ...part }, { name: "to", text: "To", ...part }];
   showList("controls", controls, "picture to follow", (i) => !netOf(i) ? []
     : netOf(i).modes ? [...ofNet, { name: "mode", text: "Kind", step: 1, min: 0, max: netOf(i).modes - 1 }] : ofNet);
@@ -191,8 +192,9 @@ function showList(id, pictures, what, numbersOf) {
 }
 
 function numberOf(picture, { name, text, ...range }, what) {
-  const input = make("input", { type: "number", ...range, value: picture[name], "aria-label": `${text} of ${what}` });
-  input.addEventListener("input", () => (picture[name] = Number(input.value)));
+  const input = make("input", { type: "number", required: true, ...range, value: picture[name],
+    "aria-label": `${text} of ${what}` });
+  input.addEventListener("input", () => input.value !== "" && (picture[name] = Number(input.value)));
   return make("label", { className: "number" }, text, input);
 }
 
@@ -215,13 +217,13 @@ async function readAll(files) {
   for (const file of files) pictures.push(await read(file, file.name));
   return pictures;
 }
-function chosenFiles(input) {
+function inTurnOf(input, act) {
   const files = [...input.files];
   input.value = "";  // allows choosing the same file again
-  return readAll(files);
+  return inTurn(async () => files.length && act(await readAll(files)));
 }
 const onFiles = (id, act) => $(id).addEventListener("change", (event) =>
-  attempt(chosenFiles(event.target).then((pictures) => pictures.length && act(pictures))));
+  attempt(inTurnOf(event.target, act)));
 onFiles("init-file", ([one]) => setInit(one));
 onFiles("mask-file", ([one]) => setMask(one));
 onFiles("controls-file", (pictures) => sayLeftOut(addControls(pictures)));
@@ -240,10 +242,12 @@ async function paintMask() {
     mask = null;
     showAll();
   }
-  const painted = await openMask(init.blob, mask?.strokes).catch(() => {
+  const base = init, { width, height } = base;
+  const painted = await openMask(base.blob, mask?.strokes).catch(() => {
     throw new Error("the browser cannot show the picture to start from");
   });
   if (painted === undefined) return;
-  setMask(painted && { ...painted, name: "mask.png", width: init.width, height: init.height, isLossy: false, note: "" });
+  if (init !== base) setInit(base);  // a slow file came after the mask was begun
+  setMask(painted && { ...painted, name: "mask.png", width, height, isLossy: false, note: "" });
 }
 $("paint-mask").addEventListener("click", () => attempt(paintMask()));

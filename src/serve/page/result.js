@@ -1,17 +1,17 @@
 // The picture that is being made, or was made last, in the middle of the page.
 import { offerActions } from "./actions.js";
-import { $, showBlob } from "./dom.js";
+import { $, shortened, showBlob } from "./dom.js";
 import { viewPicture } from "./gallery.js";
 import { readSettings } from "./settings.js";
 
-let finished = null;  // the newest picture: { id, blob, settings }
+let finished = null;  // the newest picture: { id, blob, settings, model }
 
 function showPicture(blob, prompt, isRough) {
   // The keyboard's user is not left on a button that a preview disables or hides.
   const isHeld = [$("enlarge"), $("picture-actions")].some((one) => one.contains(document.activeElement));
   if (isRough && isHeld) $("result").focus({ preventScroll: true });
   showBlob($("picture"), blob);
-  $("picture").alt = isRough ? `Preview of: ${prompt}` : prompt || "a picture without a prompt";
+  $("picture").alt = isRough ? `Preview of: ${shortened(prompt)}` : shortened(prompt) || "a picture without a prompt";
   $("picture").className = isRough ? "rough" : "";
   $("picture").hidden = false;
   $("enlarge").disabled = isRough;
@@ -38,9 +38,9 @@ export function showFinished() {
 }
 export const isRough = () => $("picture").className === "rough";
 
-export async function showMade(id, blob, prompt, seed) {
-  const settings = await readSettings(blob).catch(() => ({}));
-  finished = { id, blob, settings: { prompt, seed, ...settings } };
+export async function showMade(picture, prompt, seed) {
+  const settings = await readSettings(picture.blob).catch(() => ({}));
+  finished = { ...picture, settings: { prompt, seed, ...settings } };
   showFinished();
 }
 

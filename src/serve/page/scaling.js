@@ -1,7 +1,7 @@
 // Brings pictures that a browser shows into a form that the server takes: PNG, JPEG or WebP, within its
 // limits of pixels and bytes per request. What is taken as it is keeps its bytes.
 const kRestOfBody = 1 << 17;           // bytes for what a form holds beside pictures
-const kBodyBytes = 32 << 20;           // where the server does not say
+export const kBodyBytes = 32 << 20;    // where the server does not say
 const kQualities = [0.95, 0.85, 0.7];  // tried in this order, of pictures that are too many bytes
 
 const has = (bytes, at, text) => [...text].every((c, i) => bytes[at + i] === c.charCodeAt(0));

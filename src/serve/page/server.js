@@ -4,7 +4,16 @@ import { $ } from "./dom.js";
 import { session } from "./storage.js";
 
 export const unreachable = "the server cannot be reached";
-export const reach = (path, options) => fetch(path, options).catch(() => {
+
+// The page's own address may hold a name and a password, with which no request may be made.
+function addressOf(path) {
+  const address = new URL(path, document.baseURI);
+  address.username = address.password = "";
+  return address.href;
+}
+
+export const reach = (path, options) => fetch(addressOf(path), options).catch((error) => {
+  console.debug(error);
   throw new Error(unreachable);
 });
 
@@ -30,23 +39,39 @@ export const askJson = async (path, options) => (await ask(path, options)).json(
 export const post = (path, body, signal) => askJson(path,
   { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal });
 
-let keyAsked = null;
+export const keyNeeded = "a key is needed";
+const needsKey = () => Object.assign(new Error(keyNeeded), { status: 401 });
+
+// Who closes the dialog without a key is not asked again until the button is pressed: the page asks the
+// server every few seconds.
+let keyAsked = null, isDeclined = false;
 function askForKey(refused) {
   // Another request may have been given a key meanwhile.
   if (!keyAsked && session.read("api-key") !== refused) return Promise.resolve();
-  keyAsked ??= new Promise((resolve) => {
+  if (isDeclined) return Promise.reject(needsKey());
+  keyAsked ??= new Promise((resolve, reject) => {
     const dialog = $("ask-key");
     $("key-wrong").hidden = !refused;
+    dialog.returnValue = "";
     dialog.addEventListener("close", () => {
+      isDeclined = dialog.returnValue !== "use";
+      $("give-key").hidden = !isDeclined;
       // HTTP takes only these characters; others are not in any key.
-      session.write("api-key", $("key").value.replace(/[^\x20-\x7e]/g, "").trim());
+      const given = $("key").value.replace(/[^\x20-\x7e]/g, "").trim();
+      $("key").value = "";
       keyAsked = null;
+      if (isDeclined) return reject(needsKey());
+      session.write("api-key", given);
       resolve();
     }, { once: true });
     dialog.showModal();
   });
   return keyAsked;
 }
+$("give-key").addEventListener("click", () => {
+  isDeclined = false;
+  askForKey(session.read("api-key")).catch(console.debug);
+});
 
 export const isOver = (state) => ["done", "failed", "cancelled"].includes(state);
 

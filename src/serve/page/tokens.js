@@ -24,11 +24,18 @@ async function countAll() {
     ...($("max_sequence_length").value && { max_sequence_length: Number($("max_sequence_length").value) }),
   }).catch((error) => {
     if (error.status === 404) isOffered = false;  // an older server
+    if (number === newest) showRefusal(error);
     throw error;
   });
   if (number !== newest) return;
   show("tokens", counted.prompt);
   show("negative-tokens", $("negative_prompt").value ? counted.negative_prompt : []);
+}
+
+// What was counted before is not said of another prompt.
+function showRefusal({ param, message }) {
+  $("tokens").textContent = param === "prompt" ? message : "";
+  $("negative-tokens").textContent = param === "negative_prompt" ? message : "";
 }
 
 function show(id, readers) {

@@ -1,7 +1,7 @@
 // A picture in full: zoom by wheel, keys, double click and pinch; arrows lead to its neighbours.
 import { offerActions } from "./actions.js";
 import { closeOnBack, showDialog } from "./back.js";
-import { $, make, showBlob } from "./dom.js";
+import { $, make, shortened, showBlob } from "./dom.js";
 import { touch } from "./gestures.js";
 
 const kLargest = 16;     // times the picture's own pixels
@@ -9,7 +9,7 @@ const kLargestFit = 4;   // for small pictures
 const kPixelsFrom = 8;   // shows pixels as squares
 
 let cards = [], at = 0, uses = null;  // what is leafed through, and the gallery's functions
-let shown = null;                     // { id, blob, settings }
+let shown = null;                     // resolves to { id, blob, settings, model }
 let opener = null;                    // what had the focus before
 let scale = 1, x = 0, y = 0;          // CSS pixels per pixel, and where the middle is, from the stage's
 let isFitted = true;
@@ -90,11 +90,11 @@ new ResizeObserver(() => $("shown").open && image.naturalWidth && place()).obser
 
 async function show() {
   const card = cards[at];
-  const blob = await uses.blobOf(card).catch(() => null);
-  if (card !== cards[at]) return;  // leafed on meanwhile
-  shown = blob && { id: card.id, blob, settings: card.settings };
+  shown = uses.blobOf(card).then((whole) => ({ id: card.id, blob: whole, settings: card.settings, model: card.model }));
+  const blob = await shown.then((one) => one.blob, () => null);
+  if (card !== cards[at] || !$("shown").open) return;  // leafed on or closed meanwhile
   showBlob(image, blob ?? new Blob([card.thumbnail], { type: "image/jpeg" }));
-  image.alt = card.settings.prompt || "a picture without a prompt";
+  image.alt = shortened(card.settings.prompt) || "a picture without a prompt";
   $("shown-title").textContent = cards.length > 1 ? `Picture ${at + 1} of ${cards.length}` : "Picture";
   disable("earlier", at === 0);
   disable("later", at === cards.length - 1);
