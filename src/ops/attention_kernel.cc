@@ -35,10 +35,11 @@ std::string described(AttentionKernel kernel, int compute_capability) {
          "set";
 }
 
-AttentionKernel attention_kernel(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+AttentionKernel attention_kernel(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
+                                 const std::optional<Tensor>& is_seen_LS) {
   const bool are_grouped = q_BHLD.size(1) != k_BGLD.size(1);
-  switch (at::SDPBackend(at::_fused_sdp_choice(q_BHLD, k_BGLD, v_BGLD, {}, 0.0, /*is_causal=*/false,
-                                               /*scale=*/{}, are_grouped))) {
+  switch (at::SDPBackend(at::_fused_sdp_choice(q_BHLD, k_BGLD, v_BGLD, is_seen_LS, 0.0,
+                                               /*is_causal=*/false, /*scale=*/{}, are_grouped))) {
     case at::SDPBackend::cudnn_attention:
       return AttentionKernel::kCudnn;
     case at::SDPBackend::flash_attention:

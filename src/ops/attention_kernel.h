@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 
 namespace braid::ops {
@@ -15,8 +16,10 @@ enum class AttentionKernel { kMath, kFlash, kEfficient, kCudnn };
 // "cuDNN", or "FlashAttention 2" with advice if cuDNN has a kernel for this compute capability.
 std::string described(AttentionKernel kernel, int compute_capability);
 
-// Chooses the kernel for these GPU tensors, shaped as for ops::attention().
-AttentionKernel attention_kernel(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
+// Chooses the kernel for these GPU tensors, shaped as for ops::attention() or, with a mask, for
+// ops::masked_attention(): not every kernel takes one.
+AttentionKernel attention_kernel(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
+                                 const std::optional<Tensor>& is_seen_LS = {});
 
 // How many queries attend at a time where their scores are written out, in float32, for as many
 // heads of all pictures together: 256 MiB of scores, but at most 2048 queries and at least 64.

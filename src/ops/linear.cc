@@ -93,10 +93,11 @@ ScaledSums multiply_codes(const Matrix& tokens, const Matrix& weight_NC,
           .bias_N = bias};
 }
 
-Record recorded(const char* name, const Tensor& x, const Matrix& weight_NC) {
-  const auto inputs = x.size(-1);
+Record recorded(const char* name, const LayerInput& in, const Matrix& weight_NC) {
+  const auto width = in.x.size(-1);
+  const auto inputs = in.is_in_parts() ? width + in.last.size(-1) : width;
   return {name,
-          {x.numel() / std::max<std::int64_t>(1, inputs), inputs, weight_NC.values_NC.size(0)}};
+          {in.x.numel() / std::max<std::int64_t>(1, width), inputs, weight_NC.values_NC.size(0)}};
 }
 
 Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
@@ -247,7 +248,7 @@ bool takes_parts(const Tensor& x, const Matrix& weight_NC) {
 
 Tensor linear(const LayerInput& in, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch, const Tensor& room) {
-  const auto record = recorded("braid::linear", in.x, weight_NC);
+  const auto record = recorded("braid::linear", in, weight_NC);
   if (in.is_in_parts()) return linear_of_parts(in, weight_NC, bias_N, room);
   if (in.is_quantized()) return with_rows(in.x, gpu::linear_float8(in, weight_NC, bias_N, room));
   const auto t = smoothed(in.x, weight_NC);

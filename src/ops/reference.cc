@@ -183,9 +183,10 @@ std::int64_t queries_at_once(const Tensor& q_BHLD, const Tensor& k_BGLD) {
 
 // Whether LibTorch writes out the scores on this GPU, and too many of them for one go: heads of 512
 // numbers on RDNA3, for which it has no other kernel, and GPUs for which it has none at all.
-bool needs_chunks(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+bool needs_chunks(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
+                  const std::optional<Tensor>& is_seen = {}) {
   return !q_BHLD.is_cpu() && q_BHLD.size(2) > queries_at_once(q_BHLD, k_BGLD) &&
-         attention_kernel(q_BHLD, k_BGLD, v_BGLD) == AttentionKernel::kMath;
+         attention_kernel(q_BHLD, k_BGLD, v_BGLD, is_seen) == AttentionKernel::kMath;
 }
 
 // The queries [begin, begin + count) see the keys up to their own.
@@ -194,6 +195,21 @@ Tensor causal_chunk(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_
   const auto count = q_BHLD.size(2), end = begin + count;
   const auto is_seen = at::ones({count, end}, q_BHLD.options().dtype(at::kBool)).tril(begin);
   return attended(q_BHLD, k_BGLD.narrow(2, 0, end), v_BGLD.narrow(2, 0, end), is_seen, false);
+}
+
+// FlashAttention takes heads of whole vectors only: zeros widen them, as LibTorch's
+// scaled_dot_product_attention does.
+PartialAttention by_flash(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  constexpr std::int64_t kVector = 8;
+  const auto width = q_BHLD.size(3);
+  const auto widened = [&](const Tensor& x) {
+    return width % kVector == 0 ? x : at::constant_pad_nd(x, {0, kVector - width % kVector});
+  };
+  const auto made = at::_scaled_dot_product_flash_attention(
+      widened(q_BHLD), widened(k_BGLD), widened(v_BGLD), 0.0, /*is_causal=*/false,
+      /*return_debug_mask=*/false, 1 / std::sqrt(double(width)));
+  return {.out_BHLD = std::get<0>(made).narrow(3, 0, width),
+          .lse_BHL = three_dims(std::get<1>(made), q_BHLD)};
 }
 
 // Attention by the products that define it, some queries at a time. Heads are not grouped.
@@ -249,7 +265,7 @@ Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor
                                            is_seen_LS.repeat({group, 1})),
                           q_BHLD);
   }
-  if (!needs_chunks(q_BHLD, k_BGSD, v_BGSD))
+  if (!needs_chunks(q_BHLD, k_BGSD, v_BGSD, is_seen_LS))
     return attended(q_BHLD, k_BGSD, v_BGSD, is_seen_LS, /*is_causal=*/false);
   const auto at_once = queries_at_once(q_BHLD, k_BGSD);
   const auto rows = is_seen_LS.split(at_once, 0);
@@ -282,10 +298,8 @@ PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                                                 /*compute_log_sumexp=*/true);
       return {.out_BHLD = std::get<0>(made), .lse_BHL = three_dims(std::get<1>(made), q_BHLD)};
     }
-    case AttentionKernel::kFlash: {
-      const auto made = at::_scaled_dot_product_flash_attention(q_BHLD, k_BGLD, v_BGLD);
-      return {.out_BHLD = std::get<0>(made), .lse_BHL = three_dims(std::get<1>(made), q_BHLD)};
-    }
+    case AttentionKernel::kFlash:
+      return by_flash(q_BHLD, k_BGLD, v_BGLD);
     case AttentionKernel::kEfficient: {
       const auto made = at::_scaled_dot_product_efficient_attention(q_BHLD, k_BGLD, v_BGLD, {},
                                                                     /*compute_log_sumexp=*/true);

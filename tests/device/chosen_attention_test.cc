@@ -22,7 +22,7 @@ struct Case {
   const char* name;
   AttentionKernel kernel;
   at::ScalarType dtype;
-  std::int64_t heads, of_keys, queries, keys;
+  std::int64_t heads, of_keys, queries, keys, width = 32;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -69,7 +69,7 @@ class ChosenAttention : public OnGpu, public testing::WithParamInterface<Case> {
 TEST_P(ChosenAttention, TellsItsLseWhateverIsChosen) {
   const auto& c = GetParam();
   const fake_gpu::Attends attends(c.kernel);
-  const auto x = draw(c.heads, c.of_keys, c.queries, c.keys, c.dtype);
+  const auto x = draw(c.heads, c.of_keys, c.queries, c.keys, c.dtype, c.width);
   const auto scores = exact_scores(x);
   const auto part = ops::attention_with_lse(there(x.q), there(x.k), there(x.v));
   EXPECT_EQ(part.lse_BHL.sizes(), at::IntArrayRef({2, c.heads, c.queries}));
@@ -82,7 +82,7 @@ TEST_P(ChosenAttention, TellsItsLseWhateverIsChosen) {
 TEST_P(ChosenAttention, MergesOverDisjointKeys) {
   const auto& c = GetParam();
   const fake_gpu::Attends attends(c.kernel);
-  const auto x = draw(c.heads, c.of_keys, c.queries, c.keys, c.dtype);
+  const auto x = draw(c.heads, c.of_keys, c.queries, c.keys, c.dtype, c.width);
   const auto cut = c.keys / 3 + 1;
   const auto over = [&](std::int64_t begin, std::int64_t count) {
     const auto part = ops::attention_with_lse(there(x.q), there(x.k.narrow(2, begin, count)),
@@ -96,21 +96,25 @@ TEST_P(ChosenAttention, MergesOverDisjointKeys) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, ChosenAttention,
-    testing::Values(Case{"math", AttentionKernel::kMath, at::kBFloat16, 4, 4, 33, 70},
-                    Case{"math_grouped", AttentionKernel::kMath, at::kBFloat16, 4, 2, 33, 70},
-                    Case{"math_float", AttentionKernel::kMath, at::kFloat, 4, 4, 33, 70},
-                    Case{"math_half", AttentionKernel::kMath, at::kHalf, 4, 1, 5, 70},
-                    Case{"efficient", AttentionKernel::kEfficient, at::kBFloat16, 4, 4, 33, 70},
-                    Case{"efficient_grouped", AttentionKernel::kEfficient, at::kHalf, 4, 2, 33, 70},
-                    Case{"efficient_float", AttentionKernel::kEfficient, at::kFloat, 4, 4, 40, 70},
-                    Case{"efficient_float_grouped", AttentionKernel::kEfficient, at::kFloat, 6, 2,
-                         40, 70},
-                    Case{"flash", AttentionKernel::kFlash, at::kBFloat16, 4, 4, 33, 70},
-                    Case{"flash_grouped", AttentionKernel::kFlash, at::kBFloat16, 4, 2, 33, 70},
-                    Case{"flash_float", AttentionKernel::kFlash, at::kFloat, 4, 4, 33, 70},
-                    Case{"cudnn", AttentionKernel::kCudnn, at::kBFloat16, 4, 4, 33, 70},
-                    Case{"cudnn_grouped", AttentionKernel::kCudnn, at::kBFloat16, 4, 2, 33, 70},
-                    Case{"cudnn_one_query", AttentionKernel::kCudnn, at::kBFloat16, 4, 2, 1, 70}),
+    testing::Values(
+        Case{"math", AttentionKernel::kMath, at::kBFloat16, 4, 4, 33, 70},
+        Case{"math_grouped", AttentionKernel::kMath, at::kBFloat16, 4, 2, 33, 70},
+        Case{"math_float", AttentionKernel::kMath, at::kFloat, 4, 4, 33, 70},
+        Case{"math_half", AttentionKernel::kMath, at::kHalf, 4, 1, 5, 70},
+        Case{"efficient", AttentionKernel::kEfficient, at::kBFloat16, 4, 4, 33, 70},
+        Case{"efficient_grouped", AttentionKernel::kEfficient, at::kHalf, 4, 2, 33, 70},
+        Case{"efficient_float", AttentionKernel::kEfficient, at::kFloat, 4, 4, 40, 70},
+        Case{"efficient_float_grouped", AttentionKernel::kEfficient, at::kFloat, 6, 2, 40, 70},
+        Case{"flash", AttentionKernel::kFlash, at::kBFloat16, 4, 4, 33, 70},
+        Case{"flash_grouped", AttentionKernel::kFlash, at::kBFloat16, 4, 2, 33, 70},
+        Case{"flash_float", AttentionKernel::kFlash, at::kFloat, 4, 4, 33, 70},
+        Case{"flash_padded", AttentionKernel::kFlash, at::kBFloat16, 4, 4, 33, 70, 36},
+        Case{"flash_padded_grouped", AttentionKernel::kFlash, at::kHalf, 4, 2, 33, 70, 19},
+        Case{"efficient_padded", AttentionKernel::kEfficient, at::kBFloat16, 4, 4, 33, 70, 36},
+        Case{"cudnn_padded", AttentionKernel::kCudnn, at::kBFloat16, 4, 4, 33, 70, 36},
+        Case{"cudnn", AttentionKernel::kCudnn, at::kBFloat16, 4, 4, 33, 70},
+        Case{"cudnn_grouped", AttentionKernel::kCudnn, at::kBFloat16, 4, 2, 33, 70},
+        Case{"cudnn_one_query", AttentionKernel::kCudnn, at::kBFloat16, 4, 2, 1, 70}),
     [](const auto& info) { return info.param.name; });
 
 using AttentionInChunks = OnGpu;
@@ -150,6 +154,26 @@ TEST_F(AttentionInChunks, IsCausalWhereItWasAsked) {
   scores.masked_fill_(at::ones({kTokens, kTokens}, at::kBool).triu(1), -INFINITY);
   const auto y = ops::causal_attention(there(x.q), there(x.k), there(x.v));
   EXPECT_LE(largest_error(y, exact(x, scores)), 3 * unit(at::kFloat));
+}
+
+// With a mask LibTorch has separate products where it has a kernel without one. Query i sees every
+// third key from i on, and the last.
+TEST_F(AttentionInChunks, WritesOutSomeOfTheScoresWhereAKernelTakesNoMask) {
+  const fake_gpu::Attends attends(AttentionKernel::kFlash);
+  constexpr std::int64_t kQueries = 4200, kKeys = 300;
+  const auto x = draw(1, 1, kQueries, kKeys, at::kBFloat16);
+  const auto ahead = at::arange(kKeys) - at::arange(kQueries).unsqueeze(1);
+  auto is_seen = ahead.ge(0).logical_and(ahead.remainder(3).eq(0));
+  is_seen.select(1, kKeys - 1).fill_(true);
+  auto scores = exact_scores(x);
+  scores.masked_fill_(is_seen.logical_not(), -INFINITY);
+  const auto q = there(x.q), k = there(x.k), v = there(x.v), seen = is_seen.to(q.device());
+  const CountsKernels counts;
+  const auto y = ops::masked_attention(q, k, v, seen);
+  EXPECT_LE(largest_error(y, exact(x, scores)), 3 * unit(at::kBFloat16));
+  const double chunk = 2.0 * 2048 * kKeys * 4;
+  EXPECT_GE(largest_bytes(counts), chunk);
+  EXPECT_LE(largest_bytes(counts), 3.5 * chunk);  // the mask, as numbers, is added to them
 }
 
 TEST_F(AttentionInChunks, IsOneKernelWhereAnotherIsChosen) {

@@ -70,7 +70,9 @@ class IsOlder {
 // run.
 class Attends {
  public:
-  explicit Attends(ops::AttentionKernel kernel);
+  // Kernels load heads in whole vectors; a fixture's narrower heads may stand for a model's.
+  enum class Heads { kOfWholeVectors, kOfAnyWidth };
+  explicit Attends(ops::AttentionKernel kernel, Heads heads = Heads::kOfWholeVectors);
   ~Attends();
 };
 

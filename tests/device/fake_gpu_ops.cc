@@ -26,6 +26,7 @@ using at::Tensor, c10::Device;
 
 std::atomic<std::int64_t> float8_products, gelu_products, cudnn_attentions;
 std::atomic<ops::AttentionKernel> preferred = ops::AttentionKernel::kMath;
+std::atomic<Attends::Heads> taken_heads = Attends::Heads::kOfWholeVectors;
 
 c10::Stream current_stream(Device device) {
   return c10::impl::VirtualGuardImpl(at::kCUDA).getStream(device);
@@ -191,14 +192,22 @@ Tensor addmm_activation(const Tensor& bias, const Tensor& a, const Tensor& b, co
   return at::gelu(sums, "tanh").to(a.scalar_type()).to(a.device());
 }
 
-// Which of LibTorch's kernels these are for.
+// Heads that a kernel loads in whole vectors of 16 bytes.
+bool has_whole_vectors(const Tensor& q) {
+  return taken_heads == Attends::Heads::kOfAnyWidth ||
+         q.size(-1) * std::int64_t(q.element_size()) % 16 == 0;
+}
+
+// Which of LibTorch's kernels these are for. FlashAttention is chosen for heads of any width, as
+// scaled_dot_product_attention pads them for it.
 bool may_take(ops::AttentionKernel kernel, const Tensor& q, const Tensor& k, bool has_mask) {
   switch (kernel) {
     case ops::AttentionKernel::kCudnn:
+      return !has_mask && q.scalar_type() != at::kFloat && has_whole_vectors(q);
     case ops::AttentionKernel::kFlash:
       return !has_mask && q.scalar_type() != at::kFloat;
     case ops::AttentionKernel::kEfficient:
-      return !has_mask && q.size(1) == k.size(1);
+      return !has_mask && q.size(1) == k.size(1) && has_whole_vectors(q);
     case ops::AttentionKernel::kMath:
       break;
   }
@@ -211,14 +220,14 @@ struct Attended {
 
 // As CUDA's kernels do it: each refuses what it is not for, and lays its result out as q is.
 Attended attended(ops::AttentionKernel kernel, const Tensor& q, const Tensor& k, const Tensor& v,
-                  bool is_causal) {
-  TORCH_CHECK(preferred == kernel && may_take(kernel, q, k, false),
+                  bool is_causal, std::optional<double> scale) {
+  TORCH_CHECK(preferred == kernel && may_take(kernel, q, k, false) && has_whole_vectors(q),
               "this build has no such attention for ", q.sizes(), " in ", q.scalar_type());
   const auto repeated = [&](const Tensor& x) {
     return x.cpu().repeat_interleave(q.size(1) / x.size(1), 1);
   };
   const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-      q.cpu(), repeated(k), repeated(v), 0.0, is_causal);
+      q.cpu(), repeated(k), repeated(v), 0.0, is_causal, /*attn_mask=*/{}, scale);
   auto there = at::empty_like(q);
   if (out.sizes() == q.sizes()) there.copy_(out);
   return {out.sizes() == q.sizes() ? there : out.to(q.device()), lse};
@@ -227,11 +236,11 @@ Attended attended(ops::AttentionKernel kernel, const Tensor& q, const Tensor& k,
 // It pads its LSE.
 std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(
     const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& bias,
-    bool is_with_lse, double, bool is_causal, std::optional<double>) {
+    bool is_with_lse, double, bool is_causal, std::optional<double> scale) {
   started("aten::_scaled_dot_product_efficient_attention");
   const Kernel kernel(q.device());
   TORCH_CHECK(!bias || !bias->defined(), "no mask is simulated");
-  const auto [out, lse] = attended(ops::AttentionKernel::kEfficient, q, k, v, is_causal);
+  const auto [out, lse] = attended(ops::AttentionKernel::kEfficient, q, k, v, is_causal, scale);
   const auto none = at::zeros({}, at::kLong);
   const auto padded = at::constant_pad_nd(lse, {0, (32 - q.size(2) % 32) % 32}, INFINITY);
   return {out, is_with_lse ? padded.to(q.device()) : Tensor(), none, none};
@@ -240,21 +249,21 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(
 using Flash =
     std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
 Flash flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, double, bool is_causal,
-                      bool, std::optional<double>) {
+                      bool, std::optional<double> scale) {
   started("aten::_scaled_dot_product_flash_attention");
   const Kernel kernel(q.device());
-  const auto [out, lse] = attended(ops::AttentionKernel::kFlash, q, k, v, is_causal);
+  const auto [out, lse] = attended(ops::AttentionKernel::kFlash, q, k, v, is_causal, scale);
   return {out, lse.to(q.device()), {}, {}, q.size(2), k.size(2), {}, {}, {}};
 }
 
 // Its LSE has a dim more.
 Flash cudnn_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                       const std::optional<Tensor>&, bool is_with_lse, double, bool is_causal, bool,
-                      std::optional<double>) {
+                      std::optional<double> scale) {
   started("aten::_scaled_dot_product_cudnn_attention");
   const Kernel kernel(q.device());
   ++cudnn_attentions;
-  const auto [out, lse] = attended(ops::AttentionKernel::kCudnn, q, k, v, is_causal);
+  const auto [out, lse] = attended(ops::AttentionKernel::kCudnn, q, k, v, is_causal, scale);
   const auto told = is_with_lse ? lse.unsqueeze(-1).to(q.device()) : Tensor();
   return {out, told, {}, {}, q.size(2), k.size(2), {}, {}, {}};
 }
@@ -340,8 +349,14 @@ std::vector<std::thread::id> attention_choices() {
   return std::exchange(choices, {});
 }
 std::int64_t num_cudnn_attentions() { return cudnn_attentions; }
-Attends::Attends(ops::AttentionKernel kernel) { preferred = kernel; }
-Attends::~Attends() { preferred = ops::AttentionKernel::kMath; }
+Attends::Attends(ops::AttentionKernel kernel, Heads heads) {
+  preferred = kernel;
+  taken_heads = heads;
+}
+Attends::~Attends() {
+  preferred = ops::AttentionKernel::kMath;
+  taken_heads = Heads::kOfWholeVectors;
+}
 
 }  // namespace braid::fake_gpu
 

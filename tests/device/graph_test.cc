@@ -150,6 +150,30 @@ TEST_F(GraphOnGpu, IsGivenUpOnTheStreamThatItRecords) {
   }
 }
 
+// A thread's first product creates a handle of cuBLAS, which cannot be recorded; what is recorded
+// any thread replays. Several ranks stay in step instead.
+TEST_F(GraphOnGpu, IsRecordedOnAThreadThatHasEvaluated) {
+  using OnFailure = StepGraphOptions::OnFailure;
+  for (const auto& [on_failure, expected] :
+       {std::pair(OnFailure::kGoOn, 3), std::pair(OnFailure::kThrow, 2)}) {
+    int evaluations = 0;
+    StepGraph step({.device = gpu(),
+                    .on_failure = on_failure,
+                    .make = [](at::Device) { return std::make_unique<NoGraph>(); }},
+                   one_by_one([&](const DenoiserInput& in) {
+                     ++evaluations;
+                     return in.noise.x_BLC.clone();
+                   }));
+    (void)step({input(0.5)});
+    std::jthread([&] {
+      for (int i = 0; i < 2; ++i) (void)step({input(0.5)});
+    }).join();
+    (void)step({input(0.5)});
+    EXPECT_EQ(evaluations, expected);
+    EXPECT_EQ(step.use().replays, 5 - expected);
+  }
+}
+
 TEST_F(GraphOnGpu, RecordsOnOneStreamWhichIsNotTheDefaultOne) {
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   std::map<c10::StreamId, int> evaluations;

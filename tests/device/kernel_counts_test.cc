@@ -58,7 +58,8 @@ class KernelsOfABlock : public OnGpu {
 Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Mesh& mesh,
                               at::Device device, const Memory& memory, std::int64_t batch) {
   const c10::InferenceMode no_autograd;
-  const fake_gpu::Attends cudnn(ops::AttentionKernel::kCudnn);
+  const fake_gpu::Attends cudnn(ops::AttentionKernel::kCudnn,
+                                fake_gpu::Attends::Heads::kOfAnyWidth);
   auto deployment = deploy({.model = model, .dtype = Dtype::kBfloat16, .memory = memory});
   deployment.devices.assign(std::size_t(num_gpus()), device);  // whichever rank this is
   const auto probe =

@@ -1,6 +1,7 @@
 // Dense layers on a GPU, in all forms of their weight, against their definition on the CPU.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 
 #include "base/gpu_runtime.h"
@@ -180,6 +181,34 @@ std::vector<Case> cases() {
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Forms, LinearOnGpu, testing::ValuesIn(cases()));
+
+// Rows, inputs and outputs of the products that this thread is told of.
+thread_local std::vector<std::vector<std::int64_t>> told;
+
+std::unique_ptr<at::ObserverContext> tell(const at::RecordFunction& op) {
+  if (std::string_view(op.name()) != "braid::linear") return nullptr;
+  told.emplace_back();
+  for (const auto& size : op.inputs()) told.back().push_back(size.toInt());
+  return nullptr;
+}
+
+class ToldOnGpu : public OnGpu {};
+
+// Rates are counted with them.
+TEST_F(ToldOnGpu, ProductsAreThoseOfBothParts) {
+  const auto x = at::randn({2, 3, 48}).to(gpu());
+  const Matrix w{.values_NC = at::randn({24, 48}).to(gpu())};
+  Scratch scratch;
+  told.clear();
+  const auto listener = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&tell).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  (void)ops::linear(x, w, {}, scratch);
+  (void)ops::linear(ops::LayerInput::in_parts(x.narrow(-1, 0, 16), x.narrow(-1, 16, 32)), w, {},
+                    scratch);
+  at::removeCallback(listener);
+  EXPECT_THAT(told, testing::ElementsAre(std::vector<std::int64_t>{6, 48, 24},
+                                         std::vector<std::int64_t>{6, 48, 24}));
+}
 
 class RotatedOnGpu : public OnGpu {};
 

@@ -19,6 +19,7 @@ import phases
 import steps
 from steps import Step
 
+OPS_TEST = Path(__file__).resolve().parents[2] / "build/release/bin/ops_test"
 BENCH = json.dumps({"step_s": 0.1, "load_s": 2.5, "peak_vram_max_single_gpu_gb": 24.5,
                     "text_stream": "own",
                     "graph": {"replays": 11, "failure": "a step could not be recorded"}})
@@ -232,6 +233,39 @@ class PhasesTest(unittest.TestCase):
             for pattern in words.removeprefix("--gtest_filter=").split(":"):
                 suite, name = pattern.rstrip("*").split(".")
                 self.assertIn(f"TEST_F({suite}, {name}", sources)
+
+    def sanitized(self):
+        filters = {str(word) for step in phases.PHASES["sanity"](Path("/kit")) for word in step.command
+                   if Path(str(step.command[0])).name == phases.SANITIZER and "gtest_filter" in str(word)}
+        self.assertEqual(len(filters), 1)
+        return filters.pop().removeprefix("--gtest_filter=").split(":")
+
+    def test_what_is_sanitized_names_tests(self):
+        """Of a few tests, which end in time: for each kernel a test that starts it."""
+        root = Path(__file__).resolve().parents[2]
+        sources = "".join(path.read_text() for path in sorted((root / "tests/ops/gpu").glob("*.cc")))
+        for pattern in self.sanitized():
+            instance, suite, _ = pattern.split("/")
+            suite, name = suite.split(".")
+            self.assertRegex(sources, rf"INSTANTIATE_TEST_SUITE_P\({instance}, {suite},")
+            self.assertIn(f"TEST_P({suite}, {name.rstrip('*')}", sources)
+
+    @unittest.skipUnless(OPS_TEST.exists(), "ops_test is not built")
+    def test_what_is_sanitized_has_an_odd_and_an_even_shape(self):
+        shapes = {}
+        for pattern in self.sanitized():
+            listed = subprocess.run([OPS_TEST, "--gtest_list_tests", f"--gtest_filter={pattern}"],
+                                    capture_output=True, text=True, check=True).stdout
+            tests = re.findall(r"^  (.+?)/\S+ +# GetParam\(\) = (.+)$", listed, re.MULTILINE)
+            self.assertTrue(tests, pattern)
+            for test, shape in tests:
+                shapes.setdefault((pattern.split(".")[0], test), []).append(shape)
+        self.assertLess(sum(map(len, shapes.values())), 60)
+        widths = {of: [int(re.search(r"x(\d+) lie 0", shape)[1]) % 2 for shape in these]
+                  for of, these in shapes.items() if of[0] == "Shapes/GpuKernels"}
+        self.assertGreater(len(widths), 10)
+        for of, odd in widths.items():
+            self.assertEqual(sorted(odd), [0, 1], of)
 
     def test_flags_are_those_of_the_program(self):
         """Every flag occurs in the sources of the flags, or of the bench that takes it."""

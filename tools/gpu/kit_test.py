@@ -176,7 +176,7 @@ class KitTest(unittest.TestCase):
         def plans():
             return subprocess.run([self.kit / "bin/braid", "plan", "--size", "64x64"], check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.assertIn("the model that comes with Braid is not at", plans().stdout)
+        self.assertIn("the model that comes with Braid is not in", plans().stdout)
         self.settled(self.folder)
         planned = plans()
         self.assertEqual(planned.returncode, 0, planned.stdout)

@@ -21,6 +21,7 @@ struct Launch {
 // A warp, or half an AMD wave: shuffles stay within it.
 constexpr int kLanes = 32;
 constexpr std::int64_t kMostRows = (1LL << 31) - 1, kMostParts = 65'535;  // of CUDA's grids
+constexpr std::int64_t kMostThreadsOfRows = (1LL << 32) - 1;  // rows * threads, of HIP's grids
 
 // Bytes a thread moves at once if everything is aligned to them.
 constexpr int kVectorBytes = 16;

@@ -28,8 +28,10 @@ int threads_for(std::int64_t requested, int most) {
 }
 
 Launch checked(const Launch& how) {
-  check(how.rows <= kMostRows && how.parts <= kMostParts, "a kernel for ", how.rows, " rows in ",
-        how.parts, " parts is beyond what a GPU starts at once");
+  check(how.rows <= kMostRows && how.rows * how.threads <= kMostThreadsOfRows &&
+            how.parts <= kMostParts,
+        "a kernel for ", how.rows, " rows in ", how.parts, " parts, of ", how.threads,
+        " threads each, is beyond what a GPU starts at once");
   return how;
 }
 

@@ -24,6 +24,7 @@ const std::vector<Number> kNumbers = {Number::kFloat32, Number::kBfloat16, Numbe
 void expect_launch(const Launch& how, std::int64_t rows, std::int64_t items, int most_threads) {
   EXPECT_EQ(how.rows, rows);
   EXPECT_LE(how.rows, kMostRows);
+  EXPECT_LE(how.rows * how.threads, kMostThreadsOfRows);
   EXPECT_LE(how.parts, kMostParts);
   EXPECT_EQ(how.threads % kLanes, 0);
   EXPECT_LE(how.threads, most_threads);
@@ -86,8 +87,12 @@ TEST(LaunchShape, RefusesWhatAGridDoesNotHave) {
   const auto start = [](Shape shape) {
     (void)launch_over_vectors(Number::kFloat32, 1, shape, at::kCPU);
   };
-  EXPECT_NO_THROW(start({.rows = kMostRows, .width = 1}));
-  EXPECT_THROW(start({.rows = kMostRows + 1, .width = 1}), Error);
+  // HIP counts the threads of all rows in 32 bits, whereas CUDA counts rows in 31
+  for (const auto& [width, threads] : {std::pair(1, 32), std::pair(33, 64), std::pair(256, 256)}) {
+    const auto rows = (std::int64_t(1) << 32) / threads;
+    EXPECT_NO_THROW(start({.rows = rows - 1, .width = width}));
+    EXPECT_THROW(start({.rows = rows, .width = width}), Error);
+  }
   EXPECT_NO_THROW(start({.rows = 1, .width = kMostParts * 256}));
   EXPECT_THROW(start({.rows = 1, .width = kMostParts * 256 + 1}), Error);
 }
