@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
+#include <string_view>
 
 #include "app/commands/commands.h"
 #include "app/flags/flags.h"
@@ -15,31 +17,24 @@
 #include "app/print/standard_output.h"
 #include "base/cpu.h"
 #include "base/error.h"
-#include "comm/fate.h"
 
 namespace braid {
 namespace {
 
 int show(const ShowText& text) {
-  if (!is_first_rank()) return text.was_asked_for ? kSuccess : kBadInput;
   if (text.was_asked_for) {
-    print(text.text);
+    if (is_first_rank()) print(text.text);
     return kSuccess;
   }
+  require(is_first_rank(), "the command line has no command");
   std::cerr << text.text;
   return kBadInput;
 }
 
-// All ranks of a launch get the same command line: only the first one reports errors in it.
 CommandLine read_command_line(int argc, char** argv) {
-  try {
-    auto line = parse_command_line(argc, argv);
-    if (!std::holds_alternative<ShowText>(line)) read_cpu();  // refuses an invalid BRAID_ISA
-    return line;
-  } catch (const InputError& e) {
-    if (is_first_rank()) throw;
-    throw PeerRefused(e.what());
-  }
+  auto line = parse_command_line(argc, argv);
+  if (!std::holds_alternative<ShowText>(line)) read_cpu();  // refuses an invalid BRAID_ISA
+  return line;
 }
 
 // `is_verbose` is set as soon as it is known: later error reports depend on it.
@@ -67,21 +62,34 @@ void complain(const std::string& text) {
   if (::poll(&end, 1, kPatience) != 0) std::cerr << text;
 }
 
-// The first rank speaks for all ranks, except those that never reached it.
+// The ranks of other commands never meet.
+bool is_run_by_ranks(std::string_view command) {
+  constexpr std::string_view kCommands[] = {"generate", "serve", "verify", "bench"};
+  return std::ranges::find(kCommands, command) != std::end(kCommands);
+}
+
+// The first rank speaks for all ranks, except for those that it did not hear of.
+int end_with(const Failure& failure, const std::string& text, std::string_view command) {
+  const auto cause = std::current_exception();
+  const bool is_first = name_of_rank().empty();
+  if (is_first) complain(text);
+  const bool is_told =
+      failure.is_told_by_first_rank || (is_run_by_ranks(command) && is_told_by_first_rank(cause));
+  if (!is_first && !is_told) complain(text);
+  if (!is_first && is_told) let_first_rank_end();
+  return failure.exit_code;
+}
+
 int run_or_complain(int argc, char** argv) {
   bool is_verbose = false;
+  const std::string command = argc > 1 ? argv[1] : "";
   try {
     return run(argc, argv, is_verbose);
   } catch (...) {
-    const auto failure = current_failure(argc > 1 ? argv[1] : "");
-    if (failure.is_told_by_first_rank && !name_of_rank().empty()) {
-      let_first_rank_end();
-      return failure.exit_code;
-    }
+    const auto failure = current_failure(command);
     auto text = text_of("braid: ", name_of_rank(), failure.sentence, "\n");
     if (is_verbose && !failure.details.empty()) text += failure.details + "\n";
-    complain(text);
-    return failure.exit_code;
+    return end_with(failure, text, command);
   }
 }
 

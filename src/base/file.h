@@ -69,9 +69,13 @@ std::string read_stream(int descriptor, const std::string& what, std::uint64_t m
 
 // Leaves either the old file or the complete new one at `path`, whatever happens. The new file has
 // no name until it is complete, so that even a kill leaves nothing behind. File systems without
-// support for that, such as NFS, may keep a .braid-XXXXXX beside it. Links are followed. Existing
-// non-regular files (a pipe, /dev/null) are written directly. Throws Error naming the path and the
-// system's reason.
+// support for that, such as NFS or exFAT, may keep a .braid-XXXXXX beside it. It has the rights of
+// the file that it replaces. Links are followed; another name of the old file keeps the old one.
+//
+// Written into, not replaced, are: what is no regular file (a pipe, /dev/null); what a process has
+// open, by its name in /proc (/dev/stdout); and a file that cannot be replaced, as it is a mount
+// point or its folder takes no new file. A kill may leave half of the last of these.
+// Throws Error naming the path and the system's reason, also for a file that may not be written to.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
 // The same, but leaves what is at `path` alone: returns false then.
@@ -79,5 +83,8 @@ bool write_new_file(const std::filesystem::path& path, std::string_view contents
 
 // Throws the Error that write_file would throw now, except for a full disk. Leaves nothing behind.
 void check_can_write(const std::filesystem::path& path);
+
+// The file that `path` leads to through links, whether or not it is there.
+std::filesystem::path file_named(const std::filesystem::path& path);
 
 }  // namespace braid

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/ascii.h"
+#include "base/byte_order.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -36,6 +37,14 @@ constexpr std::array kArchives = std::to_array<Magic>({{"\x1f\x8b"sv, "gzip"},
 constexpr std::array kOthers = std::to_array<Magic>({{"\x89PNG"sv, "a PNG picture"},
                                                      {"\xff\xd8\xff"sv, "a JPEG picture"},
                                                      {"GIF8"sv, "a GIF picture"},
+                                                     {"8BPS"sv, "a Photoshop picture"},
+                                                     {"\x76\x2f\x31\x01"sv, "an OpenEXR picture"},
+                                                     {"II\xbc"sv, "a JPEG XR picture"},
+                                                     {"\0\0\0\x0cjP  "sv, "a JPEG 2000 picture"},
+                                                     {"\xff\x4f\xff\x51"sv, "a JPEG 2000 picture"},
+                                                     {"\0\0\0\x0cJXL "sv, "a JPEG XL picture"},
+                                                     {"qoif"sv, "a QOI picture"},
+                                                     {"\x1a\x45\xdf\xa3"sv, "a video (WebM)"},
                                                      {"%PDF"sv, "a PDF document"},
                                                      {"\x7f"
                                                       "ELF"sv,
@@ -60,6 +69,38 @@ bool is_web_page(std::string_view text) {
   const auto begin = ascii_lower_case(without_space(text).substr(0, 64));
   return begin.starts_with("<!doctype html") || begin.starts_with("<html") ||
          begin.starts_with("<head") || begin.starts_with("<body") || begin.starts_with("<!--");
+}
+
+// Pictures and videos whose first bytes may also begin a file of weights are told by more of them.
+bool is_bmp(std::string_view text) {
+  constexpr std::array kHeaders = {12, 40, 52, 56, 64, 108, 124};  // bytes, by version
+  constexpr std::size_t kReserved = 6, kHeader = 14;
+  return text.starts_with("BM") && text.size() >= kHeader + 4 &&
+         text.substr(kReserved, 4) == "\0\0\0\0"sv &&
+         std::ranges::count(kHeaders, int(little_endian(text.data() + kHeader, 4))) > 0;
+}
+
+bool is_tiff(std::string_view text) {
+  const bool is_named = text.starts_with("II*\0"sv) || text.starts_with("MM\0*"sv);
+  return is_named && text.size() >= 8 && text.substr(4, 4) != "\0\0\0\0"sv;
+}
+
+// ISO base media: its first box names the brands.
+std::string_view media_kind(std::string_view text) {
+  constexpr std::size_t kBoxName = 4, kBrands = 8, kBrand = 4;
+  if (text.size() < kBrands + kBrand || text.substr(kBoxName, 4) != "ftyp") return "";
+  const auto size = std::size_t(big_endian(text.data(), 4));
+  const auto brands = text.substr(kBrands, std::max(size, kBrands + kBrand) - kBrands);
+  const auto has = [&](std::string_view brand) { return brands.find(brand) != brands.npos; };
+  if (has("avif") || has("avis")) return "an AVIF picture";
+  if (has("heic") || has("heix") || has("hevc") || has("mif1")) return "a HEIC picture";
+  return "a video (MP4)";
+}
+
+bool is_svg(std::string_view text) {
+  const auto begin = without_space(text);
+  return begin.starts_with("<svg") ||
+         (begin.starts_with("<?xml") && begin.find("<svg") != begin.npos);
 }
 
 bool is_printable(std::string_view text) {
@@ -129,7 +170,30 @@ constexpr std::array kUnfinished = {".part",       ".partial",  ".incomplete",
                                     ".crdownload", ".download", ".opdownload",
                                     ".aria2",      ".!qb",      ".!ut"};
 
+// A noun; empty if the beginning tells nothing.
+std::string_view other_kind(std::string_view text) {
+  for (const auto& [begin, what] : kOthers)
+    if (text.starts_with(begin)) return what;
+  if (is_bmp(text)) return "a BMP picture";
+  if (is_tiff(text)) return "a TIFF picture";
+  if (is_svg(text)) return "an SVG picture";
+  const auto riff = text.starts_with("RIFF") && text.size() >= 12 ? text.substr(8, 4) : "";
+  if (riff == "WEBP") return "a WebP picture";
+  if (riff == "AVI ") return "a video (AVI)";
+  return media_kind(text);
+}
+
 }  // namespace
+
+std::string foreign_kind(std::span<const std::byte> file) {
+  const auto text = text_of_bytes(file);
+  if (text.starts_with(kPointer)) return "a Git LFS pointer";
+  if (is_web_page(text)) return "a web page (HTML)";
+  if (text.starts_with("PK\x03\x04")) return "a ZIP archive";
+  for (const auto& [begin, name] : kArchives)
+    if (text.starts_with(begin)) return text_of("an archive (", name, ")");
+  return std::string(other_kind(text));
+}
 
 std::string foreign_format(std::span<const std::byte> file) {
   const auto text = text_of_bytes(file);
@@ -144,8 +208,8 @@ std::string foreign_format(std::span<const std::byte> file) {
   if (is_pickle(text)) return text_of("is a pickle, PyTorch's older format, ", kNoPickles);
   for (const auto& [begin, name] : kArchives)
     if (text.starts_with(begin)) return text_of("is an archive (", name, "): unpack it first");
-  for (const auto& [begin, what] : kOthers)
-    if (text.starts_with(begin)) return text_of("is ", what, ", not weights");
+  if (const auto what = other_kind(text); !what.empty())
+    return text_of("is ", what, ", not weights");
   const bool is_empty_yet = text.size() == kLooked && text.find_first_not_of('\0') == text.npos;
   if (is_empty_yet) return "begins with zeros only: its download was not completed";
   return is_printable(text) ? text_clause(text) : "";

@@ -13,6 +13,10 @@ namespace braid {
 // itself: ..."; empty if its beginning tells nothing. `file` may be only its first 4096 bytes.
 std::string foreign_format(std::span<const std::byte> file);
 
+// What the file is, as a noun: "a HEIC picture", "a web page (HTML)"; empty if its beginning tells
+// nothing. `file` may be only its first 4096 bytes.
+std::string foreign_kind(std::span<const std::byte> file);
+
 // A sentence with such a clause at its end, without the words of the file that it may quote: for
 // those who may not read the file.
 std::string without_quoted_begin(std::string sentence);

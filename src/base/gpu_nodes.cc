@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/folder_entries.h"
 #include "base/hexadecimal.h"
 
 namespace braid {
@@ -43,7 +44,7 @@ std::map<std::string, std::uint64_t> read_properties(const fs::path& file) {
 std::vector<int> numbered_folders(const fs::path& folder) {
   std::vector<int> numbers;
   std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+  for (const auto& entry : entries_in(folder, unreadable)) {
     if (const auto number = number_in<int>(entry.path().filename().string()))
       numbers.push_back(*number);
   }

@@ -9,6 +9,7 @@
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 
 namespace braid {
 namespace {
@@ -79,10 +80,11 @@ std::string first_line(const fs::path& path) {
   return text;
 }
 
+// Those that can be read: other models should still be found.
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(folder, unreadable))
+  for (const auto& entry : entries_in(folder, unreadable))
     if (entry.is_directory(unreadable)) found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;

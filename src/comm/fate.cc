@@ -41,6 +41,12 @@ Fate::Failure Fate::loss() const {
   return *loss_;
 }
 
+std::optional<std::string> Fate::loss_told_by(int speaker) const {
+  const std::scoped_lock lock(mutex_);
+  if (!loss_) return {};
+  return loss_->rank == speaker ? message_of(loss_->cause) : sentence(loss_->rank, loss_->cause);
+}
+
 void Fate::begin(std::stop_token stop) {
   const std::scoped_lock lock(mutex_);
   if (loss_) throw PeerFailed(sentence(loss_->rank, loss_->cause));

@@ -60,6 +60,8 @@ class Fate {
     std::exception_ptr cause;
   };
   Failure loss() const;  // only if the world is lost
+  // Tells the loss, if there is one, as rank `speaker` should: its own in its own words.
+  std::optional<std::string> loss_told_by(int speaker) const;
 
   // Call before each run; `stop` may end the run. Throws PeerFailed if the world is lost.
   void begin(std::stop_token stop);

@@ -18,6 +18,14 @@ std::string site_name(const Site& site) {
   return file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line());
 }
 
+// A tensor that only points to memory, as from at::from_blob without a deleter, keeps nothing
+// alive.
+void check_ownership(const Tensor& x) {
+  const auto& memory = x.storage().data_ptr();
+  check(!memory || memory.get_context(), "a collective was given a tensor of shape ", x.sizes(),
+        " that does not own its memory");
+}
+
 std::vector<std::int64_t> shape_of(const Tensor& x) { return x.sizes().vec(); }
 
 // The shapes of what this rank receives from each rank, as told by the senders.   [from to dim]
@@ -108,6 +116,7 @@ std::vector<Note> Group::agree(Op op, const std::vector<Tensor>& xs, int detail,
   std::vector<std::int64_t> shape;
   std::int64_t bytes = 0;
   for (const auto& x : xs) {
+    check_ownership(x);
     shape.insert(shape.end(), x.sizes().begin(), x.sizes().end());
     bytes += x.numel() * std::int64_t(x.element_size());
   }
@@ -181,6 +190,7 @@ Group::Received Group::trade(const std::vector<Tensor>& parts, const Site& site)
   std::int64_t bytes = 0;
   for (int r = 0; r < size(); ++r) {
     const auto& part = parts[std::size_t(r)];
+    check_ownership(part);
     check(part.dim() == dims && part.scalar_type() == parts.front().scalar_type(),
           "all_to_all was given parts of different dtypes or numbers of dims");
     shapes[r].copy_(at::tensor(shape_of(part), at::kLong));

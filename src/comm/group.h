@@ -3,7 +3,8 @@
 //
 // Collectives cannot be misused silently. Results are [[nodiscard]]. The forms ending in `_` update
 // an lvalue in place, whatever its strides, and do not compile for temporaries. Before bytes move,
-// ranks compare what they are about to do. Every wait has a deadline.
+// ranks compare what they are about to do. Every wait has a deadline. A tensor must own its memory:
+// other ranks and the progress thread may still read it after an exception has ended the caller.
 #pragma once
 
 #include <chrono>

@@ -21,7 +21,9 @@ class ThreadWorld : public World {
   void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;
 
   int size() const override { return int(ranks_.size()); }
+  std::optional<std::string> loss() const override { return fate_->loss_told_by(0); }
   bool has_first_rank() const override { return true; }
+  bool has_all_ranks() const override { return true; }
   int ranks_on_these_cores() const override { return size(); }
   LinkUse link() const override { return link_use_; }
   void on_failed_run(std::function<void(int rank)> action) override {

@@ -49,15 +49,36 @@ class World {
   virtual void run(const std::function<void(const Group& world)>& body,
                    std::stop_token stop = {}) = 0;
 
+  // Ends the run that the other processes make, with what failed on this one before it: they would
+  // wait for this rank in vain. Throws as run() does. Where there are no others, only throws
+  // `failure`: nothing that ranks have recorded is dropped.
+  [[noreturn]] void fail_run(const std::exception_ptr& failure);
+  // Why the world is lost, for people; nothing while it works.
+  virtual std::optional<std::string> loss() const = 0;
+
   // `action` drops what a rank of this process recorded for replay, after any run that fails: links
   // between devices end only then. Must not throw.
   virtual void on_failed_run(std::function<void(int rank)> action) = 0;
 
   virtual bool has_first_rank() const = 0;
+  virtual bool has_all_ranks() const = 0;  // no other process takes part
   // How many ranks compute on the cores available to this process.
   virtual int ranks_on_these_cores() const = 0;
   virtual LinkUse link() const = 0;
 };
+
+// Returns make(), which each process calls for itself before a run: what it throws on one of them
+// ends the run of all.
+template <class Make>
+auto made_before_run(World& world, const Make& make) {
+  std::exception_ptr failure;
+  try {
+    return make();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  world.fail_run(failure);
+}
 
 // A world of threads, or with `launch` the process of one rank. Throws InputError with the equation
 // unless the launcher started `size` ranks.

@@ -130,6 +130,11 @@ bool seems_little_endian(std::string_view utf16) {
   return 2 * swapped > characters;
 }
 
+// A char has a sign on some machines only.
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c != 0 && std::uint8_t(c) < 0x80; });
+}
+
 std::string without_padding(std::string text) {
   text.erase(text.find_last_not_of('\0') + 1);
   return text;
@@ -216,16 +221,24 @@ std::optional<std::string> exif_comment(std::string_view exif) {
   }
   if (!comment.starts_with(kAscii)) return {};
   const auto text = without_padding(std::string(comment.substr(kAscii.size())));
-  const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });
-  return is_ascii ? std::optional(text) : std::nullopt;
+  return is_ascii(text) ? std::optional(text) : std::nullopt;
 }
 
-std::string exif_of_comment(std::string_view comment) {
-  const auto text = std::string(kUtf16) + utf16_of_utf8(comment);
+namespace {
+
+std::string exif_of_coded(const std::string& text) {
   std::string tiff = "MM\0*\0\0\0\x08"s;
   append_directory(tiff, kExifTag, kLong, 1);
   append_directory(tiff, kCommentTag, kUndefined, std::uint32_t(text.size()));
   return tiff + text;
+}
+
+}  // namespace
+
+std::string exif_of_comment(std::string_view comment, std::size_t most) {
+  auto exif = exif_of_coded(std::string(kUtf16) + utf16_of_utf8(comment));
+  if (exif.size() <= most || !is_ascii(comment)) return exif;
+  return exif_of_coded(std::string(kAscii).append(comment));
 }
 
 std::string_view exif_of_jpeg(std::string_view jpeg) { return segment_of_jpeg(jpeg, kExifName); }

@@ -19,9 +19,9 @@ int orientation_of(std::string_view exif, std::string_view xmp);
 // readable one. NUL characters at its end are padding.
 std::optional<std::string> exif_comment(std::string_view exif);
 
-// EXIF data with only such a comment, as that web UI writes it. Throws InputError for text that is
-// not UTF-8.
-std::string exif_of_comment(std::string_view comment);
+// EXIF data with only such a comment, as that web UI writes it; where this exceeds `most` bytes,
+// with ASCII text in half as many. Throws InputError for text that is not UTF-8.
+std::string exif_of_comment(std::string_view comment, std::size_t most = std::string::npos);
 
 // The EXIF and XMP data in a whole file, without the file's own prefix; empty if there are none.
 std::string_view exif_of_jpeg(std::string_view jpeg);

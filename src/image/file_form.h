@@ -27,6 +27,12 @@ void check_sides(const FileForm& form, int width, int height);
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
                     const PngText& text = {}, std::span<const std::uint8_t> alpha = {});
 
+// Whether the file cannot hold the whole text: encoded() then cuts its longest values.
+bool is_text_cut(const FileForm& form, const PngText& text);
+inline constexpr const char* kTextCut =
+    "JPEG has room for 64 KiB of text on how a picture was made: longer prompts are cut in it (PNG "
+    "and WebP keep them)";
+
 inline bool keeps_alpha(const FileForm& form) {
   return form.format != FileForm::Format::kJpeg && !form.is_opaque;
 }

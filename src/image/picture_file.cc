@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/foreign_file.h"
 #include "base/hexadecimal.h"
 #include "image/exif.h"
 #include "image/lossy/jpeg_decode.h"
@@ -52,7 +53,9 @@ bool is_webp(std::string_view bytes) {
 
 [[noreturn]] void refuse_file(std::string_view bytes, const std::string& source) {
   require(!bytes.empty(), source, " should be a picture, it is empty");
-  throw InputError(source + " should be a PNG, JPEG or WebP picture, it is none of these");
+  const auto kind = foreign_kind(std::as_bytes(std::span(bytes)));
+  throw InputError(source + " should be a PNG, JPEG or WebP picture, it is " +
+                   (kind.empty() ? "none of these" : kind));
 }
 
 Pixels decode_as(std::string_view bytes, const std::string& source, std::uint64_t max_pixels,

@@ -3,6 +3,7 @@
 #include <csetjmp>
 #include <cstring>
 
+#include "base/byte_order.h"
 #include "base/error.h"
 #include "image/png.h"
 #include "image/png_chunks.h"
@@ -74,6 +75,12 @@ bool read(const Reader& reader, RgbaPixels& image) {
   return true;
 }
 
+// Some programs mark pictures as animations of one frame.
+bool is_animated(const PngChunk& chunk) {
+  if (chunk.type != "acTL") return false;
+  return chunk.bytes.size() < 4 || big_endian(chunk.bytes.data(), 4) > 1;
+}
+
 // An image of the header's size, if the file is large enough to hold one.
 RgbaPixels image_for(const std::vector<PngChunk>& chunks, const std::string& source,
                      std::uint64_t max_pixels) {
@@ -83,7 +90,7 @@ RgbaPixels image_for(const std::vector<PngChunk>& chunks, const std::string& sou
   std::uint64_t stored = 0;
   for (const auto& chunk : chunks) {
     stored += chunk.type == "IDAT" ? chunk.bytes.size() : 0;
-    require(chunk.type != "acTL", source, " is an animated PNG: give one picture");
+    require(!is_animated(chunk), source, " is an animated PNG: give one picture");
   }
   require(pixels * std::uint64_t(header.bits_per_pixel) / 8 <= stored * kMaxInflation, source,
           " is a damaged PNG: ", stored, " bytes cannot hold ", header.width, "x", header.height,

@@ -22,6 +22,13 @@ class LoadFailed : public Error {
   using Error::Error;
 };
 
+// The folder of LoRAs cannot be listed now, which is no client's fault. Its sentence is for the
+// log.
+class LorasUnreadable : public Error {
+ public:
+  using Error::Error;
+};
+
 struct Backend {
   std::string model;  // its name for clients: "demo"
   // Further names by which clients may ask for it: those that are listed, and others.
@@ -56,7 +63,8 @@ struct Backend {
   std::vector<ControlNet> controlnets = {};
   bool has_redux = false;  // references have scales
   double unguided = 1;     // the scale at which true guidance is off
-  // LoRAs that requests may name, and their files; null if they may name none.
+  // LoRAs that requests may name, and their files; null if they may name none. Throws Error if they
+  // cannot be listed now.
   std::function<std::map<std::string, std::filesystem::path>()> loras = {};
   std::vector<Adapter> adapters = {};  // of all requests, applied before those they name
   // Frees the memory of all models until their next use; null if they stay. On the thread of

@@ -18,16 +18,6 @@ double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
-ApiError unavailable(Readiness readiness) {
-  ApiError error(503,
-                 readiness == Readiness::kLoading    ? "the model is still being loaded"
-                 : readiness == Readiness::kDraining ? "the server is about to stop"
-                                                     : "the server has stopped",
-                 readiness == Readiness::kLoading ? "loading" : "draining");
-  error.retry_after = 5;
-  return error;
-}
-
 }  // namespace
 
 Service::Service(Load load, ServiceOptions options)
@@ -39,14 +29,6 @@ Service::Service(Load load, ServiceOptions options)
 Service::~Service() {
   stop();
   wait();
-}
-
-void Service::wait() {
-  if (thread_.joinable()) thread_.join();
-}
-
-void Service::start() {
-  thread_ = std::thread([this] { work(); });
 }
 
 Service::Status Service::status() const {
@@ -221,11 +203,16 @@ void Service::change(Readiness readiness) {
   changed_.notify_all();
 }
 
+// An engine that nobody drives any more must not seem ready.
 void Service::work() {
-  if (load()) {
-    while (const auto job = next()) run(job);
-    if (!failure()) tell_ranks(backend().leave);
-    wait_for_readers();
+  try {
+    if (load()) {
+      while (const auto job = next()) run(job);
+      if (!failure()) tell_ranks(backend().leave);
+      wait_for_readers();
+    }
+  } catch (...) {
+    stop_working(std::current_exception());
   }
   if (options_.on_stopped) options_.on_stopped();
 }
@@ -272,7 +259,7 @@ void Service::tell_ranks(const std::function<void()>& tell) {
   if (!tell) return;
   try {
     tell();
-  } catch (const BackendLost&) {
+  } catch (...) {  // some ranks may not have heard it
     stop_working(std::current_exception());
   }
 }
@@ -319,25 +306,9 @@ void Service::run(const std::shared_ptr<Job>& job) {
   job->start();
   metrics_.waited(seconds_since(job->accepted()));
   std::exception_ptr lost;
-  JobResult result;
-  try {
-    make_pictures(*job);
-  } catch (const Cancelled&) {
-    result = cancelled();
-  } catch (const BackendLost& failure) {
-    result = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kStop};
-    lost = std::current_exception();
-  } catch (const LoadFailed& failure) {
-    result = {.state = JobState::kFailed,
-              .error = told_of(failure, *backend_of(*job)),
-              .cause = Cause::kLoad};
-  } catch (const InputError& failure) {
-    result = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kRequest};
-  } catch (const std::exception& failure) {
-    result = {.state = JobState::kFailed, .error = failure.what()};
-  }
-  const auto told = with_lora_names(result.error, job->order().request, *backend_of(*job));
-  result.error = told.text;
+  auto result = result_of_pictures(*job, lost);
+  auto told = with_lora_names(result.error, job->order().request, *backend_of(*job));
+  result.error = std::move(told.text);
   if (told.names_one) result.param = "lora";
   {
     const std::scoped_lock lock(mutex_);
@@ -347,9 +318,31 @@ void Service::run(const std::shared_ptr<Job>& job) {
   if (lost) stop_working(lost);
 }
 
+// `lost`: why the engine cannot go on.
+JobResult Service::result_of_pictures(Job& job, std::exception_ptr& lost) {
+  const auto failed = [](const std::string& error, Cause cause) {
+    return JobResult{.state = JobState::kFailed, .error = error, .cause = cause};
+  };
+  try {
+    make_pictures(job);
+    return {};
+  } catch (const Cancelled&) {
+    return cancelled();
+  } catch (const BackendLost& failure) {
+    lost = std::current_exception();
+    return failed(failure.what(), Cause::kStop);
+  } catch (const LoadFailed& failure) {
+    return failed(told_of(failure, *backend_of(job)), Cause::kLoad);
+  } catch (const InputError& failure) {
+    return failed(failure.what(), Cause::kRequest);
+  } catch (const std::exception& failure) {
+    return failed(failure.what(), Cause::kWork);
+  }
+}
+
 std::string Service::told_of(const LoadFailed& failure, const Backend& backend) const {
   const auto what = text_of("the model '", backend.model, "' cannot be loaded: ");
-  if (options_.on_warning) options_.on_warning(what + failure.what());
+  warn(what + failure.what());
   return what + "the server's log says why";
 }
 
@@ -380,13 +373,18 @@ void Service::end(const std::shared_ptr<Job>& job, const JobResult& result) {
     kept_.forget_old();  // but not this one, before its client has come for its pictures
   }
   job->finish(result);  // this notifies the client
-  if (options_.on_end) options_.on_end(*job);
+  try {
+    if (options_.on_end) options_.on_end(*job);
+  } catch (const std::exception& failure) {
+    warn(text_of("the end of a job could not be told: ", failure.what()));
+  }
 }
 
 void Service::stop_working(std::exception_ptr failure) {
   std::vector<std::shared_ptr<Job>> jobs;
   {
     const std::scoped_lock lock(mutex_);
+    if (running_) jobs.push_back(std::exchange(running_, nullptr));
     while (auto job = queue_.pop()) jobs.push_back(std::move(job));
     failure_ = std::move(failure);
     change(Readiness::kStopped);

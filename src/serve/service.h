@@ -11,6 +11,7 @@
 #include "serve/jobs/pace.h"
 #include "serve/jobs/queue.h"
 #include "serve/metrics.h"
+#include "serve/readiness.h"
 
 namespace braid::serve {
 
@@ -28,8 +29,6 @@ struct ServiceOptions {
   std::function<void()> on_stopped = {};
 };
 
-enum class Readiness { kLoading, kReady, kDraining, kStopped };
-
 class Service {
  public:
   Service(Load load, ServiceOptions options);
@@ -37,7 +36,10 @@ class Service {
   Service& operator=(const Service&) = delete;
   ~Service();  // stops at once
 
-  void start();  // loads, then works
+  // Loads, then works.
+  void start() {
+    thread_ = std::thread([this] { work(); });
+  }
 
   struct Status {
     Readiness readiness = Readiness::kLoading;
@@ -75,12 +77,18 @@ class Service {
   // False if the models stay.
   bool release_models();
 
-  void drain();                        // takes no more jobs, and stops when the last one is fetched
-  int num_unfetched() const;           // pictures that their clients may still come for
-  void stop();                         // also cancels all jobs
-  void wait();                         // until the thread has ended
+  void drain();               // takes no more jobs, and stops when the last one is fetched
+  int num_unfetched() const;  // pictures that their clients may still come for
+  void stop();                // also cancels all jobs
+  // Until the thread has ended.
+  void wait() {
+    if (thread_.joinable()) thread_.join();
+  }
   std::exception_ptr failure() const;  // why the engine cannot go on; null: it can
 
+  void warn(const std::string& sentence) const {
+    if (options_.on_warning) options_.on_warning(sentence);
+  }
   // Writes to the log why a model cannot be loaded, and returns what clients are told: no paths.
   std::string told_of(const LoadFailed& failure, const Backend& backend) const;
 
@@ -95,6 +103,7 @@ class Service {
   std::shared_ptr<Job> next();
   void look_after_models(std::unique_lock<std::mutex>& lock);
   void run(const std::shared_ptr<Job>& job);
+  JobResult result_of_pictures(Job& job, std::exception_ptr& lost);
   void make_pictures(Job& job);
   JobResult cancelled() const;
   void end(const std::shared_ptr<Job>& job, const JobResult& result);

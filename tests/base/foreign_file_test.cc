@@ -14,6 +14,7 @@
 
 namespace braid::foreign_file_test {
 
+using namespace std::literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -40,6 +41,46 @@ TEST(ForeignFile, IsNamed) {
   EXPECT_THAT(format_of("\x1f\x8b\x08\x01"), HasSubstr("an archive (gzip)"));
   EXPECT_THAT(format_of("\x89PNG\r\n\x1a\n"), HasSubstr("a PNG picture"));
   EXPECT_THAT(format_of(std::string(5000, '\0')), HasSubstr("download was not completed"));
+}
+
+// The first bytes are those of the formats' specifications.
+TEST(ForeignFile, IsAKindOfPicture) {
+  const auto kind = [](const std::string& text) {
+    return foreign_kind(std::as_bytes(std::span(text)));
+  };
+  EXPECT_EQ(kind("GIF89a"), "a GIF picture");
+  EXPECT_EQ(kind("\0\0\0\x18"
+                 "ftypheic\0\0\0\0mif1heic"s),
+            "a HEIC picture");
+  EXPECT_EQ(kind("\0\0\0\x1c"
+                 "ftypmif1\0\0\0\0mif1avif"s),
+            "an AVIF picture");
+  EXPECT_EQ(kind("\0\0\0\x18"
+                 "ftypisom\0\0\2\0isommp41"s),
+            "a video (MP4)");
+  EXPECT_EQ(kind("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0"s), "a BMP picture");
+  for (const auto& tiff : {"II*\0\x08\0\0\0"s, "MM\0*\0\0\0\x08"s})
+    EXPECT_EQ(kind(tiff), "a TIFF picture");
+  for (const auto& jp2 : {"\0\0\0\x0cjP  \r\n\x87\n"s, "\xff\x4f\xff\x51"s})
+    EXPECT_EQ(kind(jp2), "a JPEG 2000 picture");
+  EXPECT_EQ(kind("\0\0\0\x0cJXL \r\n\x87\n"s), "a JPEG XL picture");
+  for (const auto* const svg : {"<svg xmlns=\"", "<?xml version=\"1.0\"?>\n<svg width=\"4\">"})
+    EXPECT_EQ(kind(svg), "an SVG picture");
+  EXPECT_EQ(kind("RIFF\0\0\0\0WEBPVP8 "s), "a WebP picture");
+  EXPECT_EQ(kind("RIFF\0\0\0\0AVI LIST"s), "a video (AVI)");
+  EXPECT_EQ(kind("%PDF-1.7"), "a PDF document");
+  EXPECT_EQ(kind("<!doctype html>"), "a web page (HTML)");
+  EXPECT_EQ(kind("PK\3\4"), "a ZIP archive");
+  EXPECT_EQ(kind("\x1f\x8b\x08"), "an archive (gzip)");
+  EXPECT_EQ(kind(kPointer), "a Git LFS pointer");
+  EXPECT_EQ(format_of("8BPS\0\1"s), "is a Photoshop picture, not weights");
+}
+
+// The length of a safetensors file's header may have their first bytes.
+TEST(ForeignFile, IsNoPictureByTwoBytes) {
+  for (const auto& text : {"BM\0\0\0\0\0\0{\"a\":{\"dtype\""s, "II*\0\0\0\0\0{\"a\":"s, "BM"s,
+                           "MM\0*"s, "ftyp"s, "RIFF"s, "a text"s, ""s})
+    EXPECT_EQ(foreign_kind(std::as_bytes(std::span(text))), "");
 }
 
 // As the hub answers without a token, as S3 does, and as Civitai does.

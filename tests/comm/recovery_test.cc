@@ -208,6 +208,43 @@ TEST(Processes, AgreeOnOneCauseOfSeveral) {
   }
 }
 
+// The others are in the run by then, or come to it later.
+TEST(Processes, EndARunWithWhatOneOfThemFoundBeforeIt) {
+  for (const int culprit : {0, 1, 2})
+    with_worlds_over(Over::kSockets, {.size = kRanks}, [&](World& world) {
+      int rank = 0;
+      world.run([&](const Group& g) { rank = g.rank(); });
+      const auto make = [&] {
+        if (rank == culprit) throw InputError("there is no paint");
+        return rank;
+      };
+      const auto make_and_run = [&] {
+        EXPECT_EQ(made_before_run(world, make), rank);
+        world.run([](const Group& g) { g.barrier(); });
+      };
+      const auto by_rank = culprit > 0 ? text_of("rank ", culprit, ": ") : "";
+      if (rank == 0) {
+        EXPECT_THROW(
+            try { make_and_run(); } catch (const InputError& error) {
+              EXPECT_EQ(error.what(), by_rank + "there is no paint");
+              throw;
+            },
+            InputError);
+      } else {
+        EXPECT_THROW(make_and_run(), PeerRefused);
+      }
+      world.run([](const Group& g) { expect_sound(g); });
+    });
+}
+
+TEST(Threads, RunNothingForWhatIsFoundBefore) {
+  ThreadWorld world({.size = 2});
+  world.on_failed_run([](int) { ADD_FAILURE() << "what ranks recorded would be dropped"; });
+  EXPECT_THROW(made_before_run(world, []() -> int { throw InputError("there is no paint"); }),
+               InputError);
+  EXPECT_EQ(made_before_run(world, [] { return 1; }), 1);
+}
+
 TEST_P(Recovery, TellsRanksThatHadDoneTheirPart) {
   with_groups([](World& world, const Groups& groups) {
     EXPECT_THAT(failure_of([&] {

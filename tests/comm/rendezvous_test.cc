@@ -19,6 +19,7 @@ namespace braid::rendezvous_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 using namespace std::chrono_literals;
 
 Launch launch_of(int rank, int size, int port) {
@@ -90,6 +91,29 @@ TEST(Rendezvous, NamesAHostThatDoesNotExist) {
     EXPECT_THAT(sentence, HasSubstr("which MASTER_ADDR names"));
     EXPECT_THAT(sentence, HasSubstr("BRAID_LAUNCHER=none"));
   }
+}
+
+// The address is one of those kept for documentation, and routed nowhere.
+TEST(Rendezvous, NamesAnAddressThatIsNotTheFirstRanks) {
+  auto launch = launch_of(0, 2, free_port());
+  launch.host = "192.0.2.1";
+  const auto began = std::chrono::steady_clock::now();
+  testing::internal::CaptureStderr();
+  const auto sentence = failure_to_meet(launch, 60s);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
+  EXPECT_THAT(sentence, HasSubstr("MASTER_ADDR should name the host of the first rank"));
+  EXPECT_THAT(sentence, HasSubstr("192.0.2.1"));
+  EXPECT_THAT(sentence, Not(HasSubstr("WORLD_SIZE")));
+}
+
+TEST(Rendezvous, NamesThePortThatAnotherProgramHas) {
+  const auto stranger = listen_anywhere();
+  testing::internal::CaptureStderr();
+  const auto sentence = failure_to_meet(launch_of(0, 2, stranger.port), 20s);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(sentence, HasSubstr("Address already in use; another program may have this port"));
+  EXPECT_THAT(sentence, HasSubstr("MASTER_PORT"));
 }
 
 // A program that takes connections and says nothing.

@@ -77,6 +77,7 @@ TEST_P(Losses, EndTheWorld) {
       if (g.rank() == 1) (void)failure_of([&] { compute_until_failure(g); });
       g.barrier();
     };
+    EXPECT_EQ(world.loss(), std::nullopt);
     // A leaving rank may be gone before its message arrives.
     const auto loss = world.has_first_rank()
                           ? testing::Matcher<std::string>(HasSubstr("waited 0.2 s for rank 1"))
@@ -84,6 +85,31 @@ TEST_P(Losses, EndTheWorld) {
                                            HasSubstr("rank 0 failed: its process has ended"));
     EXPECT_THAT(failure_of([&] { world.run(body); }), loss);
     EXPECT_THAT(failure_of([&] { world.run([](const Group&) { FAIL(); }); }), loss);
+    EXPECT_THAT(world.loss().value_or(""), loss);
+  });
+}
+
+TEST_P(Losses, AreToldOfAfterARunThatEndedWithAnotherFailure) {
+  with_worlds_over(GetParam(), {.size = 2}, [](World& world) {
+    const auto body = [](const Group& g) {
+      if (g.rank() == 1) throw Error("out of paint");
+      (void)failure_of([&] { g.barrier(); });
+      throw WorldLost("no link");
+    };
+    EXPECT_NE(failure_of([&] { world.run(body); }), "");
+    if (world.has_first_rank()) {
+      EXPECT_EQ(world.loss(), "no link");
+    } else {
+      EXPECT_THAT(world.loss().value_or(""), HasSubstr("rank 0 failed: "));
+    }
+  });
+}
+
+TEST_P(Losses, AreNotOtherFailures) {
+  with_worlds_over(GetParam(), {.size = 2}, [](World& world) {
+    EXPECT_NE(failure_of([&] { world.run([](const Group&) { throw Error("out of paint"); }); }),
+              "");
+    EXPECT_EQ(world.loss(), std::nullopt);
   });
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "image/exif.h"
+#include "image/file_form.h"
 #include "image/lossy/lossy_encode.h"
 #include "image/parameters.h"
 #include "image/picture_file.h"
@@ -88,6 +89,12 @@ TEST(Exif, OfThatProgramAreRead) {
   ascii.replace(40, 8, "ASCII\0\0\0"sv);
   ascii.replace(48, 10, "0123456789");
   EXPECT_EQ(exif_comment(ascii), "0123456789");
+  constexpr std::size_t kAsUtf16 = 72;  // bytes
+  EXPECT_EQ(exif_of_comment("0123456789", kAsUtf16), exif_of_comment("0123456789"));
+  EXPECT_THAT(exif_of_comment("0123456789", kAsUtf16 - 1),
+              testing::EndsWith("\0\0\0\x12\0\0\0\x2c\0\0\0\0ASCII\0\0\0"
+                                "0123456789"s));
+  EXPECT_EQ(exif_of_comment("a é", 1), exif_of_comment("a é")) << "it is not ASCII";
   ascii[50] = '\xe9';
   EXPECT_EQ(exif_comment(ascii), std::nullopt);
 }
@@ -130,6 +137,40 @@ TEST(PictureText, ThatAJpegHasNoRoomForStaysOut) {
   EXPECT_EQ(read_picture_text(encoded("jpeg", prompt(32737)), ""), prompt(32737));
   EXPECT_TRUE(read_picture_text(encoded("jpeg", prompt(32738)), "").empty());
   EXPECT_EQ(read_picture_text(encoded("webp", prompt(40001)), ""), prompt(40001));
+}
+
+// The prompt gives way, not the settings.
+TEST(PictureText, IsCutWhereAJpegHasNoRoomForIt) {
+  const std::vector<std::uint8_t> rgb(3);
+  using Format = FileForm::Format;
+  const auto text = [](const std::string& prompt) {
+    return PngText{{"prompt", prompt}, {"negative_prompt", "blue"}, {"steps", "4"}};
+  };
+  const auto of_jpeg = [&](const PngText& whole) {
+    return read_picture_text(encoded(FileForm{.format = Format::kJpeg}, 1, 1, rgb, whole), "it");
+  };
+  const auto fits = text(std::string(60'000, 'a'));
+  EXPECT_FALSE(is_text_cut({.format = Format::kJpeg}, fits));
+  EXPECT_EQ(of_jpeg(fits), fits) << "in ASCII";
+  std::string accents;
+  for (int i = 0; i < 40'000; ++i) accents += "é";
+  for (const auto& [prompt, fewest] :
+       {std::pair(std::string(90'000, 'a'), 65'000), {accents, 2 * 32'000}}) {
+    const auto whole = text(prompt);
+    EXPECT_TRUE(is_text_cut({.format = Format::kJpeg}, whole));
+    const auto read = of_jpeg(whole);
+    ASSERT_EQ(read.size(), 3u);
+    const auto& cut = read.front().second;
+    EXPECT_THAT(cut, testing::EndsWith("..."));
+    EXPECT_GT(cut.size(), std::size_t(fewest));
+    EXPECT_TRUE(prompt.starts_with(cut.substr(0, cut.size() - 3)));
+    EXPECT_EQ(PngText(read.begin() + 1, read.end()), PngText(whole.begin() + 1, whole.end()));
+    for (const auto format : {Format::kPng, Format::kWebp}) {
+      EXPECT_FALSE(is_text_cut({.format = format}, whole));
+      EXPECT_THAT(read_picture_text(encoded(FileForm{.format = format}, 1, 1, rgb, whole), "it"),
+                  testing::UnorderedElementsAreArray(whole));
+    }
+  }
 }
 
 TEST(PictureText, IsOfPicturesAlone) {

@@ -45,6 +45,14 @@ TEST(PngDecode, RefusesAnimations) {
   const auto animated =
       png_of(ihdr(1, 1, 8, 2), "\0\x01\x02\x03"sv, chunk("acTL", big_endian(2) + big_endian(0)));
   EXPECT_EQ(refusal(animated), "a.png is an animated PNG: give one picture");
+  const auto cut = png_of(ihdr(1, 1, 8, 2), "\0\x01\x02\x03"sv, chunk("acTL", "\0"sv));
+  EXPECT_EQ(refusal(cut), "a.png is an animated PNG: give one picture");
+}
+
+TEST(PngDecode, ReadsAnAnimationOfOneFrame) {
+  const auto single =
+      png_of(ihdr(1, 1, 8, 2), "\0\x01\x02\x03"sv, chunk("acTL", big_endian(1) + big_endian(0)));
+  EXPECT_THAT(pixels_of(single), ElementsAre(1, 2, 3));
 }
 
 TEST(PngDecode, KeepsValuesWhateverGammaTheFileNames) {

@@ -220,6 +220,18 @@ TEST_F(Qwen3VlParity, SeesWhatTheReferenceSees) {
     expect_equal(at::cat(added[i]), "vision.added" + std::to_string(i));
 }
 
+// The expected numbers are those of transformers' Qwen3VLVisionModel with this config.
+TEST_F(Qwen3VlParity, TurnsPatchesByTheThetaOfTheConfig) {
+  const auto checkpoint = part("text_encoder", "model");
+  auto json = read_json(kJoy / "model/text_encoder/config.json");
+  json["vision_config"]["rope_parameters"] = {{"rope_type", "axial"}, {"rope_theta", 500}};
+  const auto c = read_qwen3_vl_config(JsonObject(json, "f"));
+  const VisionTower tower(Weights(checkpoint, qwen3_vl_names(checkpoint), {}) / "visual", c.vision);
+  const auto seen = tower(at::linspace(-1, 1, 3 * 64 * 96).view({3, 64, 96})).tokens_MC;
+  const auto expected = at::tensor({-0.971931f, -0.917796f, 0.659902f, 1.130503f, -0.583512f});
+  EXPECT_LT(largest_error(seen.flatten(0, -2)[-1].narrow(0, 0, 5), expected), 1e-5);
+}
+
 TEST_F(Qwen3VlParity, ReadsTextWithPicturesAndWithout) {
   const auto model = load(at::kFloat);
   expect_equal(model(ids("text.ids"), model.encode(pictures(at::kFloat))), "text.states");

@@ -86,6 +86,37 @@ TEST(Qwen25VlFiles, HoldALanguageModelThatNeedsNoTower) {
   EXPECT_LT(largest_error(got, load_encoder(stored)(ids, {})), 1e-6);
 }
 
+// The expected numbers are those of transformers' vision tower with this config.
+TEST(Qwen25VlConfigs, SayHowFastPatchesTurn) {
+  const c10::InferenceMode no_autograd;
+  const auto stored = Checkpoint::open(kEncoder, "model");
+  auto json = read_json(kEncoder / "config.json");
+  json["vision_config"]["rope_parameters"] = {{"rope_type", "axial"}, {"rope_theta", 500}};
+  const auto config = read_qwen25_vl_config(JsonObject(json, "f"));
+  const Weights weights(stored, qwen25_vl_names(stored), {});
+  const WindowVisionTower tower(weights / "visual", config.vision);
+  const auto seen = tower(at::linspace(-1, 1, 3 * 56 * 84).view({3, 56, 84}));
+  const auto expected = at::tensor({0.217511f, 1.619913f, -0.450127f, 0.232507f, -0.996153f});
+  EXPECT_LT(largest_error(seen.flatten(0, -2)[-1].narrow(0, 0, 5), expected), 1e-5);
+}
+
+// transformers takes the type `default` for axial, and a theta beside `rope_parameters`.
+TEST(Qwen25VlConfigs, MayStateTheirAxialRopeInSeveralWays) {
+  const auto theta = [](const char* vision) {
+    return read_axial_theta(JsonObject(Json::parse(vision), "f"));
+  };
+  EXPECT_EQ(theta("{}"), 10000);
+  EXPECT_EQ(theta(R"({"rope_parameters":null,"rope_theta":7})"), 7);
+  EXPECT_EQ(theta(R"({"rope_parameters":{"rope_type":"default","rope_theta":8},"rope_theta":7})"),
+            8);
+  EXPECT_EQ(theta(R"({"rope_scaling":{"type":"axial"},"rope_parameters":{"rope_theta":8}})"),
+            10000);
+  EXPECT_THAT(message_of([&] { theta(R"({"rope_parameters":{"rope_type":"yarn"}})"); }),
+              HasSubstr("'rope_parameters': 'rope_type' should be axial, it is yarn"));
+  EXPECT_THAT(message_of([&] { theta(R"({"rope_theta":0})"); }),
+              HasSubstr("'rope_theta' should be positive"));
+}
+
 // A picture counts with all of its tokens.
 TEST(Qwen25VlPrompts, AreRefusedBeyondTheWindow) {
   const c10::InferenceMode no_autograd;

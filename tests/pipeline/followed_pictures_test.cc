@@ -285,8 +285,12 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
   EXPECT_EQ(refusal({.controls = {plain, plain}}, {.controlnet_modes = {0}}), "");
   auto never = plain;
   never.from = never.to;
-  EXPECT_THAT(refusal({.controls = {never}}, {.controlnet_modes = {0}}),
-              HasSubstr("between 0 and 1, it is from 1 to 1"));
+  EXPECT_EQ(refusal({.controls = {never}}, {.controlnet_modes = {0}}), "");
+  auto backward = plain;
+  backward.from = 0.5;
+  backward.to = 0.25;
+  EXPECT_THAT(refusal({.controls = {backward}}, {.controlnet_modes = {0}}),
+              HasSubstr("end no earlier than it begins, it is from 0.5 to 0.25"));
   auto weak = plain;
   weak.scale = 0.5;
   EXPECT_THAT(

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/foreign_file.h"
+#include "base/hub_cache.h"
 #include "test_server.h"
 
 namespace braid::serve::loras_test {
@@ -91,11 +92,30 @@ TEST_F(Loras, AreTakenOutOfTheWebUisPrompts) {
 TEST_F(Loras, AreListedWithoutTheirFiles) {
   const auto list = server_.ask("GET /sdapi/v1/loras");
   EXPECT_EQ(json_of(list)[0]["name"], "ink");
-  EXPECT_EQ(json_of(server_.ask("GET /v1/capabilities"))["loras"].size(), 2u);
+  const auto capabilities = server_.ask("GET /v1/capabilities");
+  EXPECT_EQ(json_of(capabilities)["loras"].size(), 2u);
+  const auto own = json_of(capabilities)["adapters"];
+  EXPECT_EQ(own, nlohmann::json::parse(R"([{"name": "always", "scale": 2}])"));
   const auto job =
       server_.ask("POST /v1/jobs", "", R"({"prompt": "a", "lora": [{"name": "ink"}]})");
   EXPECT_EQ(json_of(job)["request"]["lora"][1]["name"], "ink");
   for (const auto& answer : {list, job}) EXPECT_THAT(answer, Not(HasSubstr("models")));
+  EXPECT_THAT(own.dump(), Not(HasSubstr("models")));
+}
+
+// What another rank lacks is told without what only its operator can do, or has.
+TEST(SentencesOfLoras, LeaveOutAdviceForTheServer) {
+  const std::filesystem::path file = "loras/two.safetensors";
+  Backend backend;
+  backend.loras = [&] { return std::map<std::string, std::filesystem::path>{{"two", file}}; };
+  Request request;
+  request.adapters = {{file, 1}};
+  const auto advice = not_in_hub(file);
+  ASSERT_THAT(advice, HasSubstr("braid pull"));
+  const auto told =
+      with_lora_names("rank 1: there is no adapter at " + file.string() + advice, request, backend);
+  EXPECT_EQ(told.text, "rank 1: there is no adapter at the LoRA 'two'");
+  EXPECT_TRUE(told.names_one);
 }
 
 // Errors that the engine finds in a file are reported to the client, who can correct them, but
@@ -172,6 +192,71 @@ TEST(LorasOfTheServer, ThatWereTakenAwayAreUnknown) {
     EXPECT_EQ(error["code"], "lora_not_found");
     EXPECT_EQ(error["param"], "lora");
   }
+}
+
+// Neither is a client told that its LoRA is unknown, nor where the folder is.
+TEST(LorasOfTheServer, InAFolderThatCannotBeReadMayBeAskedForAgain) {
+  const auto is_readable = std::make_shared<std::atomic<bool>>(false);
+  FakeEngine engine([is_readable](Backend& backend) {
+    backend.loras = [is_readable, files = backend.loras] {
+      check(*is_readable, "cannot read /models/loras: Too many open files");
+      return files();
+    };
+  });
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  const Server server(engine, {}, {}, {.on_warning = [&](const std::string& sentence) {
+                        const std::scoped_lock lock(mutex);
+                        warnings.push_back(sentence);
+                      }});
+  const std::string named = R"({"prompt": "a", "size": "16x16", "lora": [{"name": "ink"}]})";
+  const std::vector<std::pair<std::string, std::string>> requests = {
+      {"POST /v1/images/generations", named},
+      {"POST /v1/jobs", named},
+      {"POST /sdapi/v1/txt2img", R"({"prompt": "a <lora:ink:1>"})"},
+      {"GET /sdapi/v1/loras", ""},
+      {"GET /v1/capabilities", ""}};
+  for (const auto& [line, body] : requests) {
+    const auto answer = server.ask(line, "", body);
+    EXPECT_EQ(status_of(answer), 503) << line;
+    EXPECT_THAT(answer, HasSubstr("retry-after: "));
+    EXPECT_THAT(answer, Not(HasSubstr("/models")));
+    EXPECT_EQ(json_of(answer)["error"]["code"], "loras_unreadable");
+  }
+  EXPECT_EQ(status_of(server.ask("POST /v1/images/generations", "", R"({"prompt": "a"})")), 200)
+      << "it needs none";
+  *is_readable = true;
+  EXPECT_EQ(status_of(server.ask("POST /v1/images/generations", "", named)), 200);
+  const std::scoped_lock lock(mutex);
+  EXPECT_EQ(std::ranges::count(warnings, "cannot read /models/loras: Too many open files"),
+            int(requests.size()));
+}
+
+// The folder fails when the picture does: the client hears of the picture.
+TEST(LorasOfTheServer, InAFolderThatBecomesUnreadableAreToldOfByTheirFiles) {
+  const auto is_readable = std::make_shared<std::atomic<bool>>(true);
+  FakeEngine engine([is_readable](Backend& backend) {
+    backend.loras = [is_readable, files = backend.loras] {
+      if (!*is_readable) throw std::runtime_error("cannot read /models: Input/output error");
+      return files();
+    };
+    backend.generate = [is_readable](const Request& request, const Hooks& hooks) {
+      if (request.prompts.front() == "works") return;
+      *is_readable = false;
+      hooks.warning("/models/ink.safetensors holds a tensor too many");
+      throw InputError("cannot read /models/ink.safetensors: Input/output error");
+    };
+  });
+  const Server server(engine);
+  const auto ask = [&](const std::string& prompt) {
+    const nlohmann::json wish = {{"prompt", prompt}, {"lora", {{{"name", "ink"}}}}};
+    return server.ask("POST /v1/images/generations", "", wish.dump());
+  };
+  const auto failed = ask("fails");
+  EXPECT_EQ(json_of(failed)["error"]["message"], "cannot read the LoRA 'ink': Input/output error");
+  EXPECT_THAT(failed, Not(HasSubstr("/models")));
+  *is_readable = true;
+  EXPECT_EQ(status_of(ask("works")), 200) << "the server goes on";
 }
 
 TEST(LorasOfTheServer, AreNotQuotedToClients) {

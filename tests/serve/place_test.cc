@@ -1,8 +1,11 @@
 // Where a server stands: below a path, behind proxies that keep connections, at a Unix socket.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <fstream>
+#include <future>
 
 #include "temporary_folder.h"
 #include "test_server.h"
@@ -193,6 +196,15 @@ TEST(HalfClosed, StreamsEndWhereNobodyReads) {
 
 class UnixSocket : public testing::Test {
  protected:
+  // A socket at the path, which need not be listened on.
+  int bound() const {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
   static std::string asked(const std::string& path) {
     return RawClient(path).asked(
         Server::request_text("GET /v1/models", "connection: close\r\n", ""));
@@ -218,18 +230,59 @@ TEST_F(UnixSocket, IsListenedOnByTheUserAndTheGroup) {
 }
 
 TEST_F(UnixSocket, TakesThePlaceOfOneThatNobodyListensOn) {
-  {
-    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    ::close(socket);
-  }
+  ::close(bound());
   const Server server(engine_, {}, {.address = address_});
   EXPECT_EQ(status_of(asked(path_)), 200);
   EXPECT_THROW(Server(engine_, {}, {.address = address_}), Error) << "another server listens";
   EXPECT_EQ(status_of(asked(path_)), 200) << "which goes on";
+}
+
+TEST_F(UnixSocket, IsTakenByOneOfThoseThatStartAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    ::close(bound());  // a killed server's
+    std::promise<void> begin;
+    const auto at_once = begin.get_future().share();
+    std::vector<std::future<std::unique_ptr<Server>>> starting;
+    for (int i = 0; i < 4; ++i)
+      starting.push_back(std::async(std::launch::async, [&, at_once]() -> std::unique_ptr<Server> {
+        at_once.wait();
+        try {
+          return std::make_unique<Server>(engine_, Access(),
+                                          HttpServerOptions{.address = address_});
+        } catch (const Error&) {
+          return nullptr;
+        }
+      }));
+    begin.set_value();
+    std::vector<std::unique_ptr<Server>> servers;
+    for (auto& one : starting)
+      if (auto server = one.get()) servers.push_back(std::move(server));
+    ASSERT_EQ(servers.size(), 1u);
+    EXPECT_EQ(status_of(asked(path_)), 200);
+    servers.clear();
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "neither the lock's file stays";
+  }
+}
+
+TEST_F(UnixSocket, IsLeftToAServerThatIsAboutToListen) {
+  const auto lock = path_ + ".lock";
+  const int fd = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  EXPECT_THROW(Server(engine_, {}, {.address = address_}), Error);
+  EXPECT_TRUE(std::filesystem::exists(lock));
+  ::close(fd);
+  const Server server(engine_, {}, {.address = address_});
+  EXPECT_EQ(status_of(asked(path_)), 200) << "a killed one's lock is none";
+  EXPECT_FALSE(std::filesystem::exists(lock));
+}
+
+// A stopped server, say, whose queue is full: connecting would wait for ever.
+TEST_F(UnixSocket, IsLeftToAServerThatAcceptsNobody) {
+  const int socket = bound();
+  ASSERT_EQ(::listen(socket, 0), 0);
+  const RawClient waiting(path_);
+  EXPECT_THROW(Server(engine_, {}, {.address = address_}), Error);
+  ::close(socket);
 }
 
 TEST_F(UnixSocket, TakesThePlaceOfNothingElse) {

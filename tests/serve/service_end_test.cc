@@ -124,6 +124,28 @@ TEST(ServiceEnd, StopsWhenARankIsLostWhileNothingIsAsked) {
   EXPECT_THROW(std::rethrow_exception(service.failure()), BackendLost);
 }
 
+// What tells of jobs may fail, as where memory runs out.
+TEST(ServiceEnd, IsNotBroughtByALogThatFails) {
+  FakeEngine engine;
+  Service service(engine.load(), {.on_end = [](const Job&) { throw std::bad_alloc(); }});
+  start(service);
+  for (const std::string prompt : {"a", "b"})
+    EXPECT_EQ(wait_for_end(*service.submit(order_of(prompt))), JobState::kDone) << prompt;
+}
+
+// Nobody is left who would make pictures.
+TEST(ServiceEnd, IsAFailureIfTheModelsCannotBeLookedAfter) {
+  FakeEngine engine;
+  auto backend = engine.backend();
+  backend.release = [] { throw std::bad_alloc(); };
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
+  start(service);
+  ASSERT_TRUE(service.release_models());
+  service.wait();
+  EXPECT_EQ(service.status().readiness, Readiness::kStopped);
+  EXPECT_THROW(std::rethrow_exception(service.failure()), std::bad_alloc);
+}
+
 TEST(ServiceEnd, IsAFailureIfARankIsLostJustBefore) {
   FakeEngine engine;
   auto backend = engine.backend();

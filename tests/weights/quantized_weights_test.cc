@@ -208,7 +208,7 @@ TEST_F(QuantizedWeights, CodesWithoutScalesAreRefused) {
   EXPECT_THAT(message_of<std::exception>([&] {
                 (w / "a").matrix("weight", {2, 2});
               }),
-              HasSubstr("has no tensor 'a.weight_scale'"));
+              HasSubstr("without a scale per row, 'a.weight_scale', which Braid cannot read"));
   EXPECT_THAT(message_of<std::exception>([&] {
                 const auto v = open({{"a.weight", at::zeros({2, 2}, at::kChar)},
                                      {"a.weight_scale", at::zeros({3, 1}, at::kFloat)}},

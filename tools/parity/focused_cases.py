@@ -67,6 +67,8 @@ def start(draw, size, has_mask, may_crop=True):
         options |= {"mask": draw.choice(MASKS), "mask_blur": draw.choice([0, 0, 0.4, 3, 11.5])}
         if may_crop and draw.random() < 0.3 and options["mask"] not in ("grey", "noise"):
             options["padding_crop"] = draw.choice([0, 1, 17, 90])
+            # The crop takes the shape of the size as it is asked for, before it is rounded down.
+            options["size"] = "x".join(str(side + draw.choice([0, 1])) for side in size)
     return options
 
 

@@ -268,6 +268,8 @@ PICTURES = [
          ask(steps=4, n=2, seed=9, init=(64, 64), mask=True)),
     Case("mask, blurred", DEV, ask(size="96x80", steps=4, init=(130, 77), mask=True, mask_blur=6.5)),
     Case("mask, crop", DEV, ask(size="64x96", steps=3, init=(131, 90), mask=True, padding_crop=9)),
+    Case("mask, crop in the shape of an odd size", DEV, ask(
+        size="79x48", steps=3, init=(97, 131), mask="dot", padding_crop=7, strength=0.6)),
     Case("mask, crop, blurred, bundled", None, ask(
         size="96x64", steps=3, init=(90, 150), mask=True, padding_crop=0, mask_blur=3, strength=1.0)),
     Case("klein, mask", KleinShape(seed=40), ask(size="112x80", steps=4, init=(112, 80), mask=True,

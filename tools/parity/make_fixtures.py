@@ -250,7 +250,7 @@ WITH_PICTURES = {
                            true_cfg=2.0, init=(40, 50), mask=True, strength=0.8),
     "zimage-stochastic": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=64, seed=33,
                                  num_images=2, true_cfg=2.0, init=(80, 64), strength=0.8),
-    "mask-crop": Request(PROMPTS[:1], width=48, height=80, steps=3, max_sequence_length=16, seed=27,
+    "mask-crop": Request(PROMPTS[:1], width=55, height=83, steps=3, max_sequence_length=16, seed=27,
                          init=(90, 61), mask=True, mask_blur=2.5, padding_crop=5, strength=0.7),
     "klein-mask": Request(PROMPTS[:1], width=80, height=64, steps=4, max_sequence_length=50, seed=28,
                           true_cfg=2.0, negative_prompt="blurry", num_images=2, init=(91, 70),

@@ -22,6 +22,7 @@ MEMORY = [(), (), ("--offload", "block"), ("--offload", "leaf", "--prefetch", 2)
 INSTRUCTIONS = [None, "avx2", "baseline"]
 CODINGS = [None, None, None, None, "gguf", "gguf", "gguf", "float8", "comfy float8", "old comfy float8",
            "plain float8", "comfy"]
+VISION_THETAS = [10000.0, 10000.0, 500.0]
 NOT_BESIDE = ("lokr", "loha")
 
 
@@ -71,7 +72,13 @@ def joy(draw, seed):
                     text_layers=draw.randint(3, 5), text_kv_heads=draw.choice([2, 4]),
                     vae_layers=draw.randint(1, 2), vision_depth=draw.randint(3, 5),
                     vision_positions=draw.choice([36, 64, 100]),
-                    deepstack=draw.choice([(0, 1, 2), (0, 2), (1,)]))
+                    deepstack=draw.choice([(0, 1, 2), (0, 2), (1,)]), configs=vision_rope(draw))
+
+
+def vision_rope(draw):
+    """Other fields of configs that have a vision tower."""
+    return {"vision": {"rope_parameters": {"rope_type": "axial",
+                                           "rope_theta": draw.choice(VISION_THETAS)}}}
 
 
 def flux3(draw, seed):
@@ -110,7 +117,8 @@ def qwen21(draw, seed):
         transformer=Qwen21TransformerShape(
             heads=draw.choice([2, 4]), axes=axes(draw, 3, draw.choice([8, 16, 32])),
             layers=draw.randint(1, 3), mlp_ratio=draw.randint(1, 4),
-            text_width=draw.choice([24, 48]), eps=draw.choice([1e-6, 1e-6, 1e-5])))
+            text_width=draw.choice([24, 48]), eps=draw.choice([1e-6, 1e-6, 1e-5])),
+        configs=vision_rope(draw))
 
 
 SPELLINGS = {  # as make_adapters.py names them
@@ -186,7 +194,10 @@ def draw_joy(seed):
         flags = ("--cfg-parallel", 2, *draw.choice([(), ("--ring", 2), ("--ulysses", 2), ("--tp", 2)]))
     words = [f"random {seed}", "joy plus" if shape.plus else "joy edit",
              f"{len(asked.references)} references", " ".join(str(flag) for flag in flags)]
-    return Case(", ".join(word for word in words if word), shape, asked, flags=flags)
+    coded = draw.choice([None, None, "gguf"])  # a tensor of five dims is in it
+    words += [coded] if coded else []
+    return Case(", ".join(word for word in words if word), shape, asked, flags=flags, coded=coded,
+                coding_seed=str(seed))
 
 
 def draw_guided(family, off, seed):
@@ -194,10 +205,12 @@ def draw_guided(family, off, seed):
     draw = random.Random(seed)
     shape, asked = family(draw, seed), request(draw, family, False)
     if family is flux3 and not shape.transformer.flow_map:
-        asked.true_cfg, asked.negative_prompt = draw.choice([(1.0, None), (3.5, None), (2.0, ACCENTS)])
+        asked.true_cfg, asked.negative_prompt = draw.choice(
+            [(1.0, None), (3.5, None), (2.0, ACCENTS), (0.5, ACCENTS), (0.0, None), (-1.0, None)])
     fields = {} if draw.random() < 0.6 else {"int8": "base"}
     flags = (*layout(draw, shape), *draw.choice(MEMORY))
-    if asked.true_cfg > off and draw.random() < 0.3:
+    is_on = asked.true_cfg != off if family is flux3 else asked.true_cfg > off
+    if is_on and draw.random() < 0.3:
         flags = ("--cfg-parallel", 2)
     words = [f"random {seed}", family.__name__, "int8" if fields else "", " ".join(str(f) for f in flags)]
     flags += ("--quantize", "int8") if fields else ()

@@ -109,6 +109,8 @@ def start(draw, size, has_mask, may_crop=True):
     options |= {"mask": draw.choice(MASKS), "mask_blur": draw.choice([0, 0, 2, 7.5])}
     if may_crop and draw.random() < 0.4 and options["mask"] not in ("grey", "noise"):
         options["padding_crop"] = draw.choice([0, 3, 32, 300])
+        # The crop takes the shape of the size as it is asked for, before it is rounded down.
+        options["size"] = "x".join(str(side + draw.choice([0, draw.randint(1, 15)])) for side in size)
     return options
 
 

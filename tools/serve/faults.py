@@ -157,7 +157,20 @@ def stops(braid):
 
 
 def few_descriptors(braid):
-    """64 descriptors: further clients wait, the server survives."""
+    """Resting clients hold all connections: new ones are answered, and a model can be loaded again."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    with Server(braid, preexec=limit).wait_until_ready() as server:
+        assert any("ulimit -n" in line for line in server.log), server.log
+        clients = [open_socket(server, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n") for _ in range(300)]
+        time.sleep(0.5)
+        slowest = max(readyz(server) for _ in range(10))
+        assert slowest < 5, slowest
+        assert server.ask("POST", "/sdapi/v1/unload-checkpoint", {})[0] == 200
+        time.sleep(1.5)
+        assert server.json("POST", "/v1/images/generations", TINY)["data"]
+        for client in clients:
+            client.close()
+        report("ulimit -n 256, 300 resting clients", slowest_readyz=milliseconds(slowest), model="loaded again")
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     with Server(braid, preexec=limit).wait_until_ready() as server:
         clients = [open_socket(server, "GET / HT") for _ in range(100)]

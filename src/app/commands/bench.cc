@@ -10,7 +10,6 @@
 #include "app/print/standard_output.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "comm/fate.h"
 
 namespace braid {
 namespace {
@@ -89,14 +88,11 @@ int count_failures(const std::vector<OrderedJson>& results) {
   return failures;
 }
 
-// All ranks of a launch refuse together: only the first one reports it.
 void require_one_launch(const BenchFlags& flags) {
   if (flags.configurations.size() == 1 || !is_launched()) return;
-  const std::string refusal =
+  throw InputError(
       "--sweep starts new ranks for each configuration, but a launcher has started these: launch "
-      "braid bench once per configuration";
-  if (is_first_rank()) throw InputError(refusal);
-  throw PeerRefused(refusal);
+      "braid bench once per configuration");
 }
 
 }  // namespace

@@ -43,13 +43,14 @@ void check_synthetic(const DenoiserFlags& f) {
             "with ", flag);
 }
 
-Deployment deployed_denoiser(const DenoiserFlags& f) {
+Deployment deployed_denoiser(const DenoiserFlags& f, const std::string& command) {
   if (!f.synthetic.empty()) check_synthetic(f);
   auto options = f.synthetic.empty() ? with_bundled(f.pipeline) : f.pipeline;
   return deploy({.pipeline = on_launched_ranks(std::move(options)),
                  .stated = f.stated,
                  .synthetic = f.synthetic,
                  .blocks = f.blocks,
+                 .command = command,
                  .say = say_choice,
                  .warn = warn_here});
 }
@@ -78,6 +79,7 @@ Deployment deployed(const GenerateFlags& flags, const Request& request, const Wa
   return deploy({.pipeline = std::move(options),
                  .stated = flags.stated,
                  .request = request,
+                 .command = "generate",
                  .say = say,
                  .warn = warn});
 }
@@ -94,14 +96,17 @@ Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model,
   return deploy({.pipeline = fitted(with_bundled(std::move(options))),
                  .stated = flags.stated,
                  .typical = typical,
+                 .command = "serve",
                  .say = say_choice,
                  .warn = warn});
 }
 
-Deployment deployed(const VerifyFlags& flags) { return deployed_denoiser(flags.denoiser); }
+Deployment deployed(const VerifyFlags& flags) {
+  return deployed_denoiser(flags.denoiser, "verify");
+}
 
 Deployment deployed(const BenchConfiguration& configuration) {
-  return deployed_denoiser(configuration.denoiser);
+  return deployed_denoiser(configuration.denoiser, "bench");
 }
 
 Deployment deployed(const InfoFlags& flags) {

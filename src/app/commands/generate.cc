@@ -6,6 +6,7 @@
 
 #include "app/commands/deployments.h"
 #include "app/commands/plan_here.h"
+#include "app/files/files_apart.h"
 #include "app/files/input_pictures.h"
 #include "app/files/latents_file.h"
 #include "app/files/output_files.h"
@@ -43,13 +44,17 @@ constexpr std::size_t kLongestShown = 8000;  // bytes of a prompt
 // One run of the command: what its callbacks share.
 class GenerateRun {
  public:
-  GenerateRun(const GenerateFlags& flags, Request request, PhaseLog::Clock::time_point began)
+  // The request has its prompts.
+  GenerateRun(const GenerateFlags& flags, Request request, InputPictures read,
+              PhaseLog::Clock::time_point began)
       : flags_(flags),
         request_(std::move(request)),
         began_(began),
         is_first_(is_first_rank()),
         display_(display_on_standard_error(!is_first_ || flags.verbosity == Verbosity::kQuiet)) {
     if (is_first_) files_.emplace(flags.output, int(request_.prompts.size()) * request_.num_images);
+    request_.pictures = std::move(read.pictures);
+    inputs_ = std::move(read.files);
     if (flags.is_seed_random) request_.seed = serve::random_seed();
   }
 
@@ -65,7 +70,7 @@ class GenerateRun {
   void take_shares(const Engine& engine);
   void tell_memory();
   void warn(const std::string& sentence);
-  void check_dump() const;
+  void check_written() const;
   void enhance();
   void deploy_for(const Request& drawn);
   void share_prompts(const Engine& engine);
@@ -104,9 +109,6 @@ void check_followed(const PicturesIn& in, const PicturesTaken& taken) {
 
 // Finds all errors that can be found before a large model is loaded.
 void GenerateRun::prepare() {
-  auto read = read_input_pictures(flags_.pictures);
-  request_.pictures = std::move(read.pictures);
-  inputs_ = std::move(read.files);
   read_latents_given();
   deploy_here();
   request_ = deployment_->tiled(std::move(request_));
@@ -119,7 +121,7 @@ void GenerateRun::prepare() {
     files_.emplace(flags_.output, int(request_.prompts.size()) * request_.num_images * frames,
                    limits.frames.kind == FrameKind::kLayer ? kDigitsOfLayers : kDigits);
   check_form();
-  check_dump();
+  check_written();
   tell_plans();
 }
 
@@ -209,22 +211,20 @@ void GenerateRun::warn(const std::string& field_named) {
   display_.say("warning: " + sentence);
 }
 
-// The file that a path names, through links and whether or not it is there.
-std::filesystem::path file_named(std::filesystem::path path) {
-  constexpr int kMostLinks = 40;  // Linux follows no more
-  std::error_code unknown;        // then it is a file of its own
-  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, unknown); ++i)
-    path = path.parent_path() / std::filesystem::read_symlink(path, unknown);
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
-}
-
-void GenerateRun::check_dump() const {
-  if (flags_.dump.empty()) return;
-  require_writable("--dump", flags_.dump);
-  const auto dump = file_named(flags_.dump);
-  for (int k = 0; k < files_->num_pictures(); ++k)
-    require(file_named(files_->of_picture(k)) != dump, "--dump and --output are the same file, ",
-            flags_.dump.string());
+// Nothing that is read may be replaced, by any of its names.
+void GenerateRun::check_written() const {
+  std::vector<NamedFile> written;
+  if (files_->is_standard_output())
+    require(!flags_.json, "--json and --output ", flags_.output.path.string(),
+            " both write to standard output: give a file for the picture");
+  else
+    for (int k = 0; k < files_->num_pictures(); ++k)
+      written.push_back({"--output", files_->of_picture(k)});
+  if (!flags_.dump.empty()) {
+    require_writable("--dump", flags_.dump);
+    written.push_back({"--dump", flags_.dump});
+  }
+  require_apart(written, files_read(flags_, deployment_->options));
 }
 
 Hooks GenerateRun::hooks() {
@@ -245,8 +245,10 @@ int GenerateRun::run() {
     if (flags_.json && is_first_) report(facts);
   } catch (const Cancelled&) {
     display_.clear();
-    display_.say("stopped");
-    return kSignalled + signals_.received();
+    if (signals_.received() == 0) let_first_rank_end();  // launchers send all ranks a signal
+    const bool is_mine = signals_.received() > 0;
+    display_.say(is_mine ? "stopped" : "stopped by another rank");
+    return is_mine ? kSignalled + signals_.received() : kFailed;
   }
   return kSuccess;
 }
@@ -284,10 +286,12 @@ void GenerateRun::deploy_for(const Request& drawn) {
   }
 }
 
-// All processes draw what the first one's enhancer wrote.
+// All processes draw what the first one's enhancer wrote. One that asks for none hears it too, and
+// keeps its own prompts: they are compared.
 void GenerateRun::share_prompts(const Engine& engine) {
   const Json said = {request_.prompts, request_.boxes};
   const auto heard = parse_json(engine.share(said.dump()), "the first rank's prompts");
+  if (flags_.enhancer.url.empty()) return;
   request_.prompts = heard.at(0).get<std::vector<std::string>>();
   request_.boxes = heard.at(1).get<std::string>();
 }
@@ -298,9 +302,9 @@ RunFacts GenerateRun::draw() {
   const Engine engine(*deployment_, hooks, Measure::kPeaks);
   display_.finish();
   if (deployment_->until_met) take_shares(engine);
-  if (flags_.is_seed_random) share_seed(engine);
+  share_seed(engine);
   if (is_launched()) share_tiling(engine);
-  if (!flags_.enhancer.url.empty() && is_launched()) share_prompts(engine);
+  if (is_launched()) share_prompts(engine);
   settings_ = engine.settle(request_, {});
   display_.expect_pictures(settings_.num_pictures());
   if (is_first_ && flags_.verbosity == Verbosity::kVerbose) tell_choices(engine.loaded().dtype);
@@ -315,9 +319,13 @@ RunFacts GenerateRun::draw() {
   return facts;
 }
 
-// Each process has drawn one: the first rank's counts.
+// Each process has drawn one: the first rank's counts. One that was given a seed keeps it: they are
+// compared.
 void GenerateRun::share_seed(const Engine& engine) {
-  if (is_launched()) request_.seed = std::stoull(engine.share(std::to_string(request_.seed)));
+  const auto mine = std::to_string(request_.seed);
+  const auto heard = is_launched() ? engine.share(mine) : mine;
+  if (!flags_.is_seed_random) return;
+  request_.seed = std::stoull(heard);
   if (is_first_) display_.say(text_of("seed ", request_.seed));
 }
 
@@ -337,6 +345,7 @@ void GenerateRun::save(const Picture& picture) {
   const auto text = with_original_prompt(
       text_of_picture(picture, settings_.prompt_of(drawn), settings_, options(), inputs_),
       original);
+  if (number == 0 && is_text_cut(files_->form(), text)) warn(kTextCut);
   const auto file =
       encoded(files_->form(), picture.width, picture.height, picture.rgb, text, picture.alpha);
   const auto path = [&] {
@@ -374,9 +383,11 @@ void GenerateRun::report(const RunFacts& facts) const {
 }  // namespace
 
 int generate(const GenerateFlags& flags, PhaseLog::Clock::time_point program_began) {
-  // Prompts are read before signals are blocked: Ctrl-C must end a wait for standard input at once.
+  // Prompts and pictures are read before signals are blocked: Ctrl-C must end a wait for standard
+  // input or a pipe at once.
   auto request = with_prompts(flags);
-  GenerateRun run(flags, std::move(request), program_began);
+  auto pictures = read_input_pictures(flags.pictures);
+  GenerateRun run(flags, std::move(request), std::move(pictures), program_began);
   run.prepare();
   return run.run();
 }

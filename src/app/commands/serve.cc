@@ -9,6 +9,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/serve_ranks.h"
 #include "app/commands/served_models.h"
+#include "app/files/lora_folder.h"
 #include "app/files/picture_text.h"
 #include "app/files/prompt_enhancer.h"
 #include "app/machine/launched.h"
@@ -16,6 +17,7 @@
 #include "app/print/failure.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "serve/http/descriptors.h"
 #include "serve/http/http_server.h"
 #include "serve/log.h"
 #include "serve/log_queue.h"
@@ -115,6 +117,8 @@ class ServeRun {
   void drain();
 
   const ServeFlags& flags_;
+  const int max_connections_ =
+      serve::room_for_connections(serve::HttpServerOptions().max_connections);
   std::shared_ptr<ServedEngines> engines_;
   StopSignals signals_;
   serve::LogQueue lines_{write_log_line};
@@ -160,6 +164,7 @@ serve::HttpServerOptions ServeRun::server_options() {
   return {.address = flags_.host,
           .port = flags_.port,
           .max_body_bytes = std::uint64_t(flags_.max_body),
+          .max_connections = max_connections_,
           .keep_alive = std::chrono::seconds(flags_.keep_alive),
           .log = log,
           .on_warning = [this](const std::string& sentence) {
@@ -206,6 +211,9 @@ int ServeRun::run() {
   const auto port = server_.port();
   log_("listening", {{"address", flags_.host}, {"port", port > 0 ? std::to_string(port) : ""}});
   for (const auto& sentence : flags_.unused) log_("warning", {{"message", sentence}});
+  if (const int most = serve::HttpServerOptions().max_connections; max_connections_ < most)
+    log_("warning", {{"message", text_of("the limit on open files (ulimit -n) leaves room for ",
+                                         max_connections_, " connections instead of ", most)}});
   for (const auto& model : engines_->models()) {
     if (const auto& pages = model.deployment.pages)
       log_("files", {{"model", model.name}, {"folder", pages->folder().string()}});
@@ -229,6 +237,7 @@ int ServeRun::run() {
 int serve_pictures(const ServeFlags& flags) {
   require(flags.lora_folder.empty() || is_folder(flags.lora_folder),
           "--lora-dir should be a folder, ", flags.lora_folder.string(), " is not one");
+  if (!flags.lora_folder.empty()) (void)loras_in(flags.lora_folder);  // throws if it is unreadable
   if (is_first_rank()) return ServeRun(flags).run();
   // Only the first rank receives stop signals, and tells the others when to stop.
   const StopSignals held(std::chrono::seconds(flags.drain) + kAfterDrain);

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/machine/launched.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "comm/fate.h"
 
 namespace braid {
 namespace {
@@ -122,14 +122,25 @@ Sampling sampling_of(const Json& json) {
   return s;
 }
 
-// A failure here caused by another rank is reported by that rank.
-void draw_along(const Engine& engine, const Request& request) {
+// The first rank calls generate(), whatever this one makes of its words.
+void draw_along(const Engine& engine, const std::string& said) {
+  std::optional<Request> request;
+  std::exception_ptr failure;
   try {
-    engine.generate(request, {});
-  } catch (const WorldLost&) {
-    throw;
-  } catch (const std::exception&) {
+    request = request_of_bytes(said);
+  } catch (...) {
+    failure = std::current_exception();
   }
+  if (!request) engine.fail_generate(failure);
+  engine.generate(*request, {});
+}
+
+// Returns false at the end.
+bool follow_once(const Engine& engine) {
+  const auto said = engine.share("");
+  if (said == kEnd) return false;
+  if (said != kNothing) draw_along(engine, said);
+  return true;
 }
 
 }  // namespace
@@ -170,7 +181,7 @@ std::string bytes_of_request(const Request& request) {
   return all.dump() + '\n' + pixels;
 }
 
-Request request_of_bytes(const std::string& bytes) {
+Request request_of_bytes(const std::string& bytes) try {
   const auto line = bytes.find('\n');
   const auto all = Json::parse(bytes.substr(0, line));
   std::size_t next = 0;
@@ -201,6 +212,9 @@ Request request_of_bytes(const std::string& bytes) {
           .output = Output(field().get<int>()),
           .pictures = put_together(field(), std::string_view(bytes).substr(line + 1)),
           .adapters = adapters_of(field())};
+} catch (const Json::exception& fault) {
+  throw Error(text_of("the first rank should announce a request in the form of braid serve, and ",
+                      "said something else: ", fault.what()));
 }
 
 void announce_request(const Engine& engine, const Request& request) {
@@ -209,11 +223,18 @@ void announce_request(const Engine& engine, const Request& request) {
 void announce_nothing(const Engine& engine) { engine.share(kNothing); }
 void announce_end(const Engine& engine) { engine.share(kEnd); }
 
+// All ranks leave a failed run together, and the first one tells its client. A lost world is told
+// by each rank, in the log of its own machine.
 void follow_first_rank(const Engine& engine) {
-  for (;;) {
-    const auto said = engine.share("");
-    if (said == kEnd) return;
-    if (said != kNothing) draw_along(engine, request_of_bytes(said));
+  for (bool goes_on = true; goes_on;) {
+    try {
+      goes_on = follow_once(engine);
+    } catch (...) {
+      const auto loss = engine.loss();
+      if (!loss) continue;
+      let_first_rank_end();
+      throw Error(*loss);
+    }
   }
 }
 

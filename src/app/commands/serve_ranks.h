@@ -19,7 +19,7 @@ void announce_nothing(const Engine& engine);
 void announce_end(const Engine& engine);
 
 // The other ranks call this: it makes the calls that the first one announces, until the end. Throws
-// if the first rank is lost.
+// Error with the cause if a rank is lost.
 void follow_first_rank(const Engine& engine);
 
 }  // namespace braid

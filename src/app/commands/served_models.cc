@@ -57,12 +57,11 @@ auto loaded_by(const Work& load) {
   }
 }
 
-// Engines also throw LibTorch's exceptions; clients get one sentence.
-void draw(ServedEngines& engines, std::size_t model, const Request& request, const Hooks& hooks) {
+// Rethrows for clients what is being handled: engines also throw LibTorch's exceptions, clients get
+// one sentence.
+[[noreturn]] void throw_for_clients() {
   try {
-    const auto& engine = *loaded_by([&] { return &engines.use(model, hooks); });
-    if (is_launched()) announce_request(engine, request);
-    engine.generate(request, hooks);
+    throw;
   } catch (const Cancelled&) {
     throw;
   } catch (const InputError&) {
@@ -76,12 +75,33 @@ void draw(ServedEngines& engines, std::size_t model, const Request& request, con
   }
 }
 
+std::optional<std::string> loss_of(const Engine* engine) {
+  return engine ? engine->loss() : std::nullopt;
+}
+
+// A lost rank ends a run as any of its failures, and all later ones: whether it is lost, the
+// exception does not say.
+void draw(ServedEngines& engines, std::size_t model, const Request& request, const Hooks& hooks) {
+  const Engine* engine = nullptr;
+  try {
+    engine = loaded_by([&] { return &engines.use(model, hooks); });
+    if (is_launched()) announce_request(*engine, request);
+    engine->generate(request, hooks);
+  } catch (...) {
+    if (const auto loss = loss_of(engine)) throw serve::BackendLost(*loss);
+    throw_for_clients();
+  }
+}
+
 void announce(ServedEngines& engines, void (*what)(const Engine&)) {
   if (!is_launched()) return;
+  const Engine* engine = nullptr;
   try {
-    what(engines.use(0, {}));
-  } catch (const std::exception& loss) {
-    throw serve::BackendLost(loss.what());
+    engine = &engines.use(0, {});
+    what(*engine);
+  } catch (...) {
+    const auto loss = loss_of(engine);
+    throw serve::BackendLost(loss ? *loss : current_failure().sentence);
   }
 }
 

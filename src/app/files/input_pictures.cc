@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "app/files/input_bytes.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
 
@@ -17,28 +17,38 @@ Otherwise of_control(const std::vector<Value>& values, std::size_t i, Otherwise 
   return values.size() == 1 ? values.front() : values[i];
 }
 
+// What sentences call it.
+std::string source_of(const std::filesystem::path& path) {
+  return path == "-" ? "standard input" : path.string();
+}
+
 }  // namespace
 
 InputPictures read_input_pictures(const PictureFlags& flags) {
   InputPictures in;
-  const auto read = [&](const char* role, const std::filesystem::path& path,
-                        Flatten& flatten = over_white) {
-    const auto bytes = read_file(path);
+  const auto decode = [&](const char* role, const std::filesystem::path& path,
+                          const std::string& bytes, Flatten& flatten) {
     in.files.push_back(
         {.role = role, .name = path.filename().string(), .sha256 = sha256_hex(bytes)});
-    return decode_picture(bytes, path.string(), flags.max_pixels, flatten);
+    return decode_picture(bytes, source_of(path), flags.max_pixels, flatten);
+  };
+  const auto read = [&](const char* role, const std::filesystem::path& path, Flatten& flatten) {
+    return decode(role, path, read_input(std::string("--") + role, path), flatten);
   };
   // Their black and white mean something: transparency is ignored, as Pillow's convert() does.
   const auto read_meaning = [&](const char* role, const std::filesystem::path& path) {
     return read(role, path, without_transparency);
   };
-  if (!flags.init.empty()) in.pictures.init = read("init", flags.init);
+  std::string init;  // read once: it may be a pipe
+  if (!flags.init.empty()) {
+    init = read_input("--init", flags.init);
+    in.pictures.init = decode("init", flags.init, init, over_white);
+  }
   if (!flags.mask.empty()) in.pictures.mask = read_meaning("mask", flags.mask);
   if (flags.mask_is_alpha) {
     require(!flags.init.empty(), "--mask alpha needs --init");
-    in.pictures.mask =
-        decode_transparency(read_file(flags.init), flags.init.string(), flags.max_pixels);
-    require(in.pictures.mask.has_value(), flags.init.string(),
+    in.pictures.mask = decode_transparency(init, source_of(flags.init), flags.max_pixels);
+    require(in.pictures.mask.has_value(), source_of(flags.init),
             " should have transparent pixels, it has none");
     in.files.push_back({.role = "mask", .name = "alpha", .sha256 = in.files.front().sha256});
   }

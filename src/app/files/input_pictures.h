@@ -15,7 +15,8 @@ struct InputPictures {
   std::vector<InputFile> files;
 };
 
-// Reads the files that the flags name. Throws InputError for files that are not pictures.
+// Reads the files that the flags name, as read_input() does, and so waits for pipes. Throws
+// InputError for files that are not pictures.
 InputPictures read_input_pictures(const PictureFlags& flags);
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "app/files/input_bytes.h"
 #include "base/error.h"
 #include "weights/files/checkpoint.h"
 #include "weights/sources/row_ranges.h"
@@ -21,6 +22,7 @@ const StoredTensor& find_latents(const Checkpoint& file) {
 }  // namespace
 
 Latents read_latents(const std::filesystem::path& path, std::optional<int> picture) {
+  require_no_address("--latents", path);
   const auto file = Checkpoint::open_file(path);
   const auto& stored = find_latents(file);
   require(at::isFloatingType(stored.dtype()), path.string(), ": tensor '", stored.entry.name,

@@ -1,15 +1,16 @@
 #include "app/files/output_files.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "app/print/standard_output.h"
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 
 namespace braid {
 namespace {
@@ -32,10 +33,16 @@ const char* extension_of(Format format) {
   return format == Format::kJpeg ? ".jpg" : format == Format::kWebp ? ".webp" : ".png";
 }
 
-bool is_other_format(const std::string& extension) {
-  constexpr std::array names = {".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif",
-                                ".jxl", ".jp2", ".ppm", ".svg",  ".psd",  ".exr",  ".jxr"};
-  return std::find(names.begin(), names.end(), ascii_lower_case(extension)) != names.end();
+// Whether an extension names a format: ".mp4", ".tiff", ".pgn". Other names have points, too:
+// "v1.5", "x.v2", "picture.final".
+bool is_format(const std::string& extension) {
+  const auto name = ascii_lower_case(extension);
+  if (name == ".safetensors") return true;
+  constexpr std::size_t kShortest = 3, kLongest = 5;  // with the point
+  if (name.size() < kShortest || name.size() > kLongest || !is_ascii_letter(name[1])) return false;
+  const bool is_version =
+      name[1] == 'v' && std::all_of(name.begin() + 2, name.end(), is_ascii_digit);
+  return !is_version && std::all_of(name.begin() + 1, name.end(), is_ascii_alphanumeric);
 }
 
 // Throws InputError unless the missing `folder` could be created now. Leaves nothing behind.
@@ -85,7 +92,7 @@ void check_standard_output(const OutputFlags& flags, int num_pictures) {
 OutputFiles::OutputFiles(const OutputFlags& flags, int num_pictures, std::size_t fewest_digits)
     : num_pictures_(num_pictures), fewest_digits_(fewest_digits) {
   const auto& output = flags.path;
-  is_standard_output_ = output == "-";
+  is_standard_output_ = leads_to_standard_output(output);
   std::error_code missing;
   is_folder_ = output.empty() || (!is_standard_output_ &&
                                   (!output.has_filename() || fs::is_directory(output, missing)));
@@ -105,8 +112,9 @@ OutputFiles::OutputFiles(const OutputFlags& flags, int num_pictures, std::size_t
 
 void OutputFiles::choose_form(const OutputFlags& flags) {
   const auto told = format_of(extension_);
-  require(!is_other_format(extension_), "--output should end in .png, .jpg or .webp, it is ",
-          flags.path.string());
+  require(told || flags.format || !is_format(extension_),
+          "--output should end in .png, .jpg or .webp, it is ", flags.path.string(),
+          ": another ending needs --format, which says what to write");
   require(!told || !flags.format || told == flags.format, "--format ",
           flags.format ? format_name(*flags.format) : "", " and --output ", flags.path.string(),
           " contradict each other");
@@ -128,20 +136,22 @@ void OutputFiles::choose_overwrite(const OutputFlags& flags) {
             " exists already; always replaces it, number gives the new picture another name");
 }
 
-// Usually all files can be created if one can; the last has the longest name.
+// Usually all files can be created if one can; the last has the longest name. Old ones may be
+// read-only.
 void OutputFiles::check_writable() const {
-  if (new_folder_.empty())
-    require_writable("--output", of_picture(num_pictures_ - 1));
-  else
-    require_makeable(new_folder_);
+  if (!new_folder_.empty()) return require_makeable(new_folder_);
+  for (int k = 0; k < num_pictures_; ++k)
+    if (k == num_pictures_ - 1 || is_taken(of_picture(k)))
+      require_writable("--output", of_picture(k));
 }
 
+// The number is a guess if the folder cannot be read, and write() corrects it.
 int OutputFiles::first_free_number() const {
   if (num_pictures_ == 1 && !is_taken(folder_ / (stem_ + extension_))) return 0;
   int last = num_pictures_ == 1 ? 0 : -1;
-  std::error_code missing;
+  std::error_code unreadable;
   const auto folder = folder_.empty() ? fs::path(".") : folder_;
-  for (const auto& entry : fs::directory_iterator(folder, missing))
+  for (const auto& entry : entries_in(folder, unreadable))
     last = std::max(last, number_in(entry.path().filename().string(), stem_, extension_));
   return last + 1;
 }
@@ -181,9 +191,21 @@ fs::path OutputFiles::write(int number, std::string_view bytes) {
   return of_picture(number);
 }
 
+bool leads_to_standard_output(const fs::path& path) {
+  if (path == "-") return true;
+  struct stat named {
+  }, out{};
+  const bool is_same = ::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
+                       named.st_dev == out.st_dev && named.st_ino == out.st_ino;
+  return is_same && (!S_ISCHR(out.st_mode) || ::isatty(STDOUT_FILENO));  // not /dev/null
+}
+
+bool is_picture_name(const fs::path& path) { return format_of(path.extension()).has_value(); }
+
 void require_writable(const std::string& flag, const fs::path& path) {
-  require(path != "-", flag, " - is no file: standard output is for what is printed; a file of ",
-          "this name is ./-");
+  require(!leads_to_standard_output(path), flag, " ", path.string(),
+          " is no file: standard output is for what is printed",
+          path == "-" ? "; a file of this name is ./-" : "");
   const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code unreachable;  // below a file, say: then it does not exist
   require(fs::exists(folder, unreachable), flag, " ", path.string(), ": there is no folder ",

@@ -14,9 +14,10 @@ class OutputFiles {
  public:
   // `flags.path` is a file; with several pictures NAME-000.png, NAME-001.png, ... for NAME.png. Or
   // it is a folder, existing or with a name that ends in "/", for braid.png or braid-000.png, ...
-  // Or it is "-", standard output. The extension tells the format unless it is asked for. Throws
-  // InputError unless the files can be created, and for files that exist and may not be replaced.
-  // Leaves nothing behind. Numbers have `fewest_digits` at least.
+  // Or it is standard output. The extension tells the format unless it is asked for; a name without
+  // one is a PNG's. Throws InputError for other formats' extensions, unless the files can be
+  // created, and for files that exist and may not be replaced. Leaves nothing behind. Numbers have
+  // `fewest_digits` at least.
   OutputFiles(const OutputFlags& flags, int num_pictures, std::size_t fewest_digits = 3);
 
   const FileForm& form() const { return form_; }
@@ -46,6 +47,13 @@ class OutputFiles {
   std::size_t fewest_digits_;
   int first_ = 0;  // the number of the first picture's file
 };
+
+// Whether "-" or another name of the file that standard output goes to: /dev/stdout, or a file that
+// the shell opened.
+bool leads_to_standard_output(const std::filesystem::path& path);
+
+// Whether its extension is one of the formats that Braid writes.
+bool is_picture_name(const std::filesystem::path& path);
 
 // Throws InputError beginning with `flag` unless a file could be created at `path` now. Leaves
 // nothing behind.

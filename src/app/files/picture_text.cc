@@ -67,8 +67,8 @@ void add_sampling(PngText& text, const Sampling& s) {
 // that is returned has the size of its reference, and only a request without a size draws that.
 void add_size(PngText& text, const Settings& settings) {
   if (!settings.returned)
-    text.emplace_back("size",
-                      std::to_string(settings.width) + "x" + std::to_string(settings.height));
+    text.emplace_back(
+        "size", text_of(settings.requested_size().width, "x", settings.requested_size().height));
   if (settings.layers() == 0 && settings.frames > 1)
     text.emplace_back("frames", std::to_string(settings.frames));
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "app/files/input_bytes.h"
 #include "app/print/readable.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -21,6 +22,7 @@ std::string read_text(const std::string& path) {
             " started has standard input: give --prompt-file a file that all can read");
     return read_stream(STDIN_FILENO, "the prompts in standard input", kMaxFile);
   }
+  require_no_address("--prompt-file", path);
   return read_stream(path, "the prompts in " + path, kMaxFile);
 }
 
@@ -52,6 +54,7 @@ void check_text(const std::string& name, const std::string& text) {
 }
 
 Request with_prompts(const GenerateFlags& flags) {
+  require_one_reader_of_standard_input(flags);
   auto request = flags.request;
   if (flags.prompt) check_text("the prompt", *flags.prompt);
   request.prompts = flags.prompt ? std::vector{*flags.prompt} : read_prompt_file(flags.prompt_file);
@@ -60,7 +63,7 @@ Request with_prompts(const GenerateFlags& flags) {
     request.prompts_2.assign(request.prompts.size(), *flags.prompt_2);
   }
   if (!flags.boxes.empty()) {
-    request.boxes = read_file(flags.boxes);
+    request.boxes = read_input("--boxes", flags.boxes);
     check_text(flags.boxes.string(), request.boxes);
     require(!request.boxes.empty(), flags.boxes.string(), " should hold boxes, it is empty");
   }

@@ -9,12 +9,14 @@ void add_degree(FlagReader& read, const std::string& name, const std::string& he
   read.text(name, "N", "Layout", help, into(degree, whole_from(1, kMostRanks)));
 }
 
-std::vector<int> shares_of_axis(const std::string& flag, const std::string& text) {
+std::vector<int> shares_of_axis(const std::string& flag, const std::string& axis,
+                                const std::string& text) {
+  const auto each = text_of("a share in ", flag, " ", axis, "=", text);
   std::vector<int> shares;
   for (const auto& part : split_at(text, ':'))
-    shares.push_back(int(whole_number(flag, part, 1, kMostShare)));
-  require(shares.size() > 1, flag, " should have a share for each of several ranks, as in 3:2, ",
-          "it has one: ", text);
+    shares.push_back(int(whole_number(each, part, 1, kMostShare)));
+  require(shares.size() > 1, flag, " should have a share for each of several ranks, as in ", axis,
+          "=3:2, it has one: ", axis, "=", text);
   return shares;
 }
 
@@ -31,7 +33,7 @@ AxisShares axis_shares(const std::string& flag, const std::string& text) {
     const auto axis = part.substr(0, equals);
     auto& of_axis = *choice(flag + "'s axis", axis, axes);
     require(of_axis.empty(), flag, " names ", axis, " twice");
-    of_axis = shares_of_axis(flag, part.substr(equals + 1));
+    of_axis = shares_of_axis(flag, axis, part.substr(equals + 1));
   }
   return shares;
 }

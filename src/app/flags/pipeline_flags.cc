@@ -122,8 +122,9 @@ void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<i
   read.text("--blocks", "N,N", "Model", "Blocks of each kind in a synthetic model. Default: all",
             [&](const std::string& name, const std::string& text) {
               blocks.clear();
+              const auto each = text_of("a number in ", name, " ", text);
               for (const auto& number : split_at_commas(text))
-                blocks.push_back(int(whole_number(name, number, 1, kMaxBlocks)));
+                blocks.push_back(int(whole_number(each, number, 1, kMaxBlocks)));
             });
   const auto kind = [&](const char* flag, std::size_t index, const char* help) {
     read.text(flag, "N", "Model", help,

@@ -1,6 +1,7 @@
 // What changes when a launcher starts the program as one of several ranks.
 #pragma once
 
+#include <exception>
 #include <string>
 
 namespace braid {
@@ -14,6 +15,10 @@ bool is_launched();
 
 // The prefix of a complaint: "" or "rank 2: ".
 std::string name_of_rank();
+
+// Tells the other ranks what ended this one, if it has not met them yet. Returns whether the first
+// rank tells people of the same.
+bool is_told_by_first_rank(const std::exception_ptr& failure);
 
 // Gives the first rank time to end first: launchers report the exit code of whichever ends first.
 void let_first_rank_end();

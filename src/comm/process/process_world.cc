@@ -93,6 +93,7 @@ ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fat
 }
 
 void ProcessWorld::run(const std::function<void(const Group& world)>& body, std::stop_token stop) {
+  if (fate_->is_lost()) throw_loss();
   fate_->begin(std::move(stop));
   std::exception_ptr mine;
   try {
@@ -169,6 +170,11 @@ void ProcessWorld::end_with(int culprit, const Ending& ending, const std::except
 void ProcessWorld::end_lost() {
   const auto [rank, cause] = fate_->loss();
   progress_->tell_loss(rank, cause);
+  throw_loss();
+}
+
+void ProcessWorld::throw_loss() const {
+  const auto [rank, cause] = fate_->loss();
   if (has_first_rank() && fate_->culprit() == 0) std::rethrow_exception(fate_->cause());
   const auto all = text_of("rank ", rank, " failed: ", message_of(cause));
   if (rank == 0 && group_.rank() == 1 && is_gone(cause)) throw Error(all);

@@ -24,7 +24,9 @@ class ProcessWorld : public World {
 
   int size() const override { return group_.size(); }
   void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;
+  std::optional<std::string> loss() const override { return fate_->loss_told_by(group_.rank()); }
   bool has_first_rank() const override { return group_.rank() == 0; }
+  bool has_all_ranks() const override { return group_.size() == 1; }
   int ranks_on_these_cores() const override { return ranks_on_these_cores_; }
   LinkUse link() const override { return link_use_; }
   void on_failed_run(std::function<void(int rank)> action) override {
@@ -38,6 +40,7 @@ class ProcessWorld : public World {
   std::vector<Ending> end_run(const std::exception_ptr& mine);
   [[noreturn]] void end_with(int culprit, const Ending& ending, const std::exception_ptr& mine);
   [[noreturn]] void end_lost();
+  [[noreturn]] void throw_loss() const;
   void wait_for_loss(std::chrono::milliseconds patience) const;
 
   std::shared_ptr<Fate> fate_;

@@ -1,5 +1,6 @@
 #include "comm/process/rendezvous.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -69,7 +70,7 @@ class Meeting {
   Meeting(const Launch& launch, std::chrono::milliseconds patience)
       : launch_(launch), end_(Clock::now() + patience) {
     check_address();
-    if (launch.rank > 0 || launch.has_server) wait_for_server();
+    launch.rank > 0 || launch.has_server ? wait_for_server() : check_own_place();
     open_store();
   }
 
@@ -97,6 +98,7 @@ class Meeting {
                         launch_advice(variable)));
   }
   void check_address() const;
+  void check_own_place() const;
   void wait_for_server() const;
   void open_store();
 
@@ -118,6 +120,27 @@ void Meeting::check_address() const {
          launch_.host_variable);
   } catch (const Error& error) {
     fail(text_of(error.what(), ", which ", launch_.host_variable, " names"), launch_.host_variable);
+  }
+}
+
+// Listens and connects for a moment where the store is to be: LibTorch would not say which of the
+// two failed, and print a log.
+void Meeting::check_own_place() const {
+  const auto listener = [&] {
+    try {
+      return listen_anywhere(launch_.port);
+    } catch (const Error& error) {
+      fail(text_of(error.what(), "; another program may have this port, and MASTER_PORT names ",
+                   "another one"),
+           launch_.size_variable);
+    }
+  }();
+  try {
+    (void)connect_to(launch_.host, launch_.port, left());
+  } catch (const Error& error) {
+    fail(text_of(launch_.host_variable, " should name the host of the first rank, which is this ",
+                 "one and hears nothing under that name: ", error.what()),
+         launch_.host_variable);
   }
 }
 
@@ -149,9 +172,8 @@ void Meeting::open_store() {
     });
   } catch (const TookTooLong&) {
     fail(
-        "something listens there, but does not answer like a first rank: MASTER_PORT may be that "
-        "of "
-        "another program",
+        "something listens there, but does not answer like a first rank: MASTER_PORT may be "
+        "that of another program",
         launch_.size_variable);
   } catch (const std::exception& e) {
     const std::string why = e.what();
@@ -217,10 +239,15 @@ class MetWire : public SocketWire {
   c10::intrusive_ptr<c10d::TCPStore> store_;
 };
 
+std::atomic<bool> have_met = false;
+
 }  // namespace
+
+bool have_met_over_sockets() { return have_met; }
 
 std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience,
                                         const WarnOfWait& warn) {
+  have_met = true;
   const Notice notice(std::min(kLongWait, patience / 2),
                       text_of("rank ", launch.rank, " waits at ", place_text(launch), " for the ",
                               launch.size, " ranks that ", launch.size_variable, " tells of",

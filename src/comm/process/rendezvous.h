@@ -19,6 +19,10 @@ using WarnOfWait = std::function<void(const std::string& sentence)>;
 std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience,
                                         const WarnOfWait& warn = {});
 
+// Whether this process has met the others of its launch so, or tried to. What ends it from then on,
+// they hear of.
+bool have_met_over_sockets();
+
 // A wire over MPI, from the module braid-mpi.so beside the program. Throws InputError saying what
 // to install if there is none.
 std::unique_ptr<Wire> meet_over_mpi(const Launch& launch);

@@ -54,12 +54,14 @@ Addresses look_up(const std::string& host, int port, int type) {
   return {found, &::freeaddrinfo};
 }
 
-// A socket for IPv6 and IPv4, or for IPv4 alone if the host has no IPv6.
-Socket bound_anywhere() {
+// A socket for IPv6 and IPv4, or for IPv4 alone if the host has no IPv6; with port 0 at a free one.
+Socket bound_anywhere(int port) {
   Socket both(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int off = 0;
+  const int off = 0, on = 1;
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;
+  any6.sin6_port = htons(std::uint16_t(port));
+  if (port > 0) ::setsockopt(both.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (both.is_open() &&
       ::setsockopt(both.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
       ::bind(both.get(), reinterpret_cast<const sockaddr*>(&any6), sizeof any6) == 0)
@@ -67,6 +69,8 @@ Socket bound_anywhere() {
   Socket four(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
+  any4.sin_port = htons(std::uint16_t(port));
+  if (port > 0) ::setsockopt(four.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   check(four.is_open() &&
             ::bind(four.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) == 0,
         "cannot bind a socket: ", socket_error());
@@ -95,8 +99,8 @@ Socket::~Socket() {
   if (number_ >= 0) ::close(number_);
 }
 
-Listener listen_anywhere() {
-  auto socket = bound_anywhere();
+Listener listen_anywhere(int at_port) {
+  auto socket = bound_anywhere(at_port);
   const bool listens = ::listen(socket.get(), SOMAXCONN) == 0;
   check(listens, "cannot listen: ", socket_error());
   const int port = port_of(own_address(socket));
@@ -125,7 +129,9 @@ Socket connect_to(const std::string& host, int port, std::chrono::milliseconds p
       return socket;
     }
   }
-  throw Error(text_of("cannot connect to ", host, " port ", port, ": ", socket_error()));
+  const bool took_too_long = errno == EINPROGRESS || errno == ETIMEDOUT;
+  throw Error(text_of("cannot connect to ", host, " port ", port, ": ",
+                      took_too_long ? "it does not answer" : socket_error()));
 }
 
 void send_all(const Socket& socket, const void* data, std::size_t size) {

@@ -32,8 +32,8 @@ struct Listener {
   int port;
 };
 
-// Listens at every address of this host, at a free port. Throws Error.
-Listener listen_anywhere();
+// Listens at every address of this host, at a free port unless one is given. Throws Error.
+Listener listen_anywhere(int at_port = 0);
 
 // The next connection; closed if none came in time.
 Socket accept_next(const Listener& listener, std::chrono::milliseconds patience);

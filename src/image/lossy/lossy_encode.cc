@@ -15,8 +15,7 @@
 namespace braid {
 namespace {
 
-constexpr int kFullColour = 90;                    // the quality
-constexpr std::size_t kMostExif = 0xffff - 2 - 6;  // less a segment's size and the EXIF name
+constexpr int kFullColour = 90;  // the quality
 
 void check_sides(int width, int height, int largest, const char* format) {
   require(width >= 1 && height >= 1 && width <= largest && height <= largest, "the sides of a ",
@@ -122,7 +121,7 @@ std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb
   check_jpeg_sides(width, height);
   check_bytes(width, height, rgb);
   JpegWriter writer;
-  const bool has_exif = !exif.empty() && exif.size() <= kMostExif;
+  const bool has_exif = !exif.empty() && exif.size() <= kMostJpegExif;
   const auto marked = has_exif ? std::string("Exif\0\0", 6).append(exif) : std::string();
   check(write_jpeg(writer, width, height, rgb.data(), quality, marked), "a JPEG of ", width, "x",
         height, " pixels could not be made: out of memory");

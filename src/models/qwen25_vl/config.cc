@@ -35,6 +35,7 @@ WindowVisionConfig read_tower(const JsonObject& json) {
   c.window = json.integer_or("window_size", c.window, 1, 1 << 16);
   c.out = json.integer_or("out_hidden_size", c.out, 1, kMaxTowerWidth);
   c.whole = json.integers_or("fullatt_block_indexes", c.whole, 0, 10'000);
+  c.theta = read_axial_theta(json);
   const auto activation = json.string_or("hidden_act", "silu");
   require(activation == "silu" || activation == "swish", json.source(),
           ": 'hidden_act' should be silu, it is ", activation);

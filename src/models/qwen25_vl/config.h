@@ -15,10 +15,12 @@ struct WindowVisionConfig {
   std::int64_t patch = 14, frames = 2, merge = 2;  // PatchForm's
   std::int64_t window = 112;  // pixels along each side, within which patches attend
   std::int64_t out = 3584;    // token width
+  double theta = 10000;       // of the rotary embedding
   std::vector<std::int64_t> whole = {7, 15, 23, 31};  // blocks that attend to the whole picture
 
   std::int64_t head_width() const { return hidden / num_heads; }
   PatchForm form() const { return {.patch = patch, .frames = frames, .merge = merge}; }
+  AxialRope rope() const { return {.head_width = head_width(), .merge = merge, .theta = theta}; }
   std::int64_t tokens_per_window() const { return window / form().pixels_per_token(); }  // a side
 };
 

@@ -100,7 +100,7 @@ Tensor WindowVisionTower::operator()(const Tensor& picture_3HW) const {
   const auto device = picture_3HW.device();
   const auto order = at::tensor(windows.order, at::kLong).to(device);
   const auto of_token = c.merge * c.merge;
-  auto rope = vision_rope(grid, c.head_width(), c.merge, device);
+  auto rope = vision_rope(grid, c.rope(), device);
   rope = {.cos = reordered(rope.cos, order, of_token), .sin = reordered(rope.sin, order, of_token)};
   const auto patches = flat_patches(picture_3HW, c.form()).to(patch_weight_.scalar_type());
   auto x = at::linear(reordered(patches, order, of_token), patch_weight_.flatten(1)).unsqueeze(0);

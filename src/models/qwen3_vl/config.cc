@@ -39,6 +39,7 @@ VisionConfig read_vision_config(const JsonObject& json) {
   c.deepstack = json.integers_or("deepstack_visual_indexes", c.deepstack, 0, 10'000);
   require(std::is_sorted(c.deepstack.begin(), c.deepstack.end(), std::less_equal<>()),
           json.source(), ": 'deepstack_visual_indexes' should rise");
+  c.theta = read_axial_theta(json);
   const auto activation = json.string_or("hidden_act", "gelu_pytorch_tanh");
   require(activation == "gelu_pytorch_tanh", json.source(),
           ": 'hidden_act' should be gelu_pytorch_tanh, it is ", activation);

@@ -14,10 +14,12 @@ struct VisionConfig {
   std::int64_t patch = 16, frames = 2, merge = 2;     // PatchForm's
   std::int64_t grid = 48;                             // stored positions along each side
   std::int64_t out = 4096;                            // token width
+  double theta = 10000;                               // of the rotary embedding
   std::vector<std::int64_t> deepstack = {8, 16, 24};  // blocks whose tokens are also passed on
 
   std::int64_t head_width() const { return hidden / num_heads; }
   PatchForm form() const { return {.patch = patch, .frames = frames, .merge = merge}; }
+  AxialRope rope() const { return {.head_width = head_width(), .merge = merge, .theta = theta}; }
   std::int64_t pixels_per_token() const { return form().pixels_per_token(); }  // along each side
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "base/json.h"
 #include "ops/ops.h"
 
 namespace braid {
@@ -30,8 +31,16 @@ Tensor in_patch_order(const Tensor& grid, std::int64_t merge);
 // channels, frames, rows and columns.
 Tensor flat_patches(const Tensor& picture_3HW, const PatchForm& form);
 
+struct AxialRope {
+  std::int64_t head_width, merge;
+  double theta;
+};
+
 // Half of a head's angles encode the row, half the column. float32.
-HalfSplitRope vision_rope(VisionGrid grid, std::int64_t head_width, std::int64_t merge,
-                          at::Device device);
+HalfSplitRope vision_rope(VisionGrid grid, const AxialRope& form, at::Device device);
+
+// The base of these angles' wavelengths as a `vision_config` states it, 10000 by default. Throws
+// InputError naming the field, also if the config asks for another kind of rotary embedding.
+double read_axial_theta(const JsonObject& vision);
 
 }  // namespace braid

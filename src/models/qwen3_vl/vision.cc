@@ -106,7 +106,7 @@ Tensor VisionTower::embedded(const Tensor& picture_3HW) const {
 VisionTokens VisionTower::operator()(const Tensor& picture_3HW) const {
   const VisionGrid grid{.rows = picture_3HW.size(1) / config_.patch,
                         .columns = picture_3HW.size(2) / config_.patch};
-  const auto rope = vision_rope(grid, config_.head_width(), config_.merge, picture_3HW.device());
+  const auto rope = vision_rope(grid, config_.rope(), picture_3HW.device());
   auto x = embedded(picture_3HW);
   x = x + resampled(positions_PC_, config_.grid, grid, config_.merge).to(x.scalar_type());
   VisionTokens tokens{.tokens_MC = {}, .added_MC = std::vector<Tensor>(config_.deepstack.size())};

@@ -100,9 +100,11 @@ class Conversion {
   bool stays_as_stored(const Part& part) const;
   LoadOptions load_options(const Part& part) const;
   Names written_names(const Part& part) const;
-  void keep_stored_dtype(const Part& part, at::ScalarType dtype,
-                         std::vector<SurveyedTensor>& asked) const;
-  std::vector<SurveyedTensor> asked_of(const Part& part, LoadOptions load);
+  at::ScalarType written_dtype(const Part& part, at::ScalarType dtype, const SurveyedTensor& tensor,
+                               const StoredTensor& stored) const;
+  std::vector<WrittenTensor> written_as(const Part& part, at::ScalarType dtype,
+                                        std::vector<SurveyedTensor> asked) const;
+  std::vector<WrittenTensor> asked_of(const Part& part, LoadOptions load);
   std::shared_ptr<const ShardJob> rest_of(const Part& part, const ShardJob& job) const;
   bool is_cut(const Part& part) const { return cut_.contains(part.folder); }
   void check_single_file() const;
@@ -154,32 +156,46 @@ std::optional<at::ScalarType> plain_dtype(const StoredTensor& stored) {
   return is_plain ? std::optional(stored.dtype()) : std::nullopt;
 }
 
-// Unless another dtype is asked for, all numbers stay as they are stored. Otherwise those that
-// models compute with in float32 do, if they are stored in `dtype`: else the few numbers beside
-// codes of 8 bits would be float32, and the model's dtype with them.
-void Conversion::keep_stored_dtype(const Part& part, at::ScalarType dtype,
-                                   std::vector<SurveyedTensor>& asked) const {
+// Unless another dtype is asked for, all numbers stay as they are stored, and what codes stand for
+// may be larger than any number of float16. Otherwise those that models compute with in float32
+// stay, if they are stored in `dtype`: else the few numbers beside codes of 8 bits would be
+// float32, and the model's dtype with them.
+at::ScalarType Conversion::written_dtype(const Part& part, at::ScalarType dtype,
+                                         const SurveyedTensor& tensor,
+                                         const StoredTensor& stored) const {
+  const auto own = plain_dtype(stored);
+  const bool is_beside_codes =
+      own == dtype && !tensor.is_matrix() && tensor.plan.changes.is_empty();
+  if (own && (stays_as_stored(part) || is_beside_codes)) return *own;
+  return stays_as_stored(part) && tensor.dtype == at::kHalf ? at::kBFloat16 : tensor.dtype;
+}
+
+// Tensors that a layer joins may be stored in unlike dtypes, and are written apart again.
+std::vector<WrittenTensor> Conversion::written_as(const Part& part, at::ScalarType dtype,
+                                                  std::vector<SurveyedTensor> asked) const {
+  std::vector<WrittenTensor> written;
   for (auto& tensor : asked) {
-    const auto stored = stored_by(tensor.plan);
-    if (stored.empty() || tensor.plan.form != Quantize::kNone) continue;
-    const auto own = plain_dtype(stored.front());
-    const bool is_beside_codes =
-        own == dtype && !tensor.is_matrix() && tensor.plan.changes.is_empty();
-    if (own && (stays_as_stored(part) || is_beside_codes)) tensor.dtype = *own;
+    WrittenTensor one{std::move(tensor)};
+    if (!one.plan.is_drawn() && one.plan.form == Quantize::kNone)
+      for (const auto& stored : one.plan.stored().tensors)
+        one.dtypes.push_back(written_dtype(part, dtype, one, *stored));
+    for (std::size_t i = 0; i < one.dtypes.size(); ++i)
+      one.dtype = i == 0 ? one.dtypes[i] : c10::promoteTypes(one.dtype, one.dtypes[i]);
+    written.push_back(std::move(one));
   }
+  return written;
 }
 
 // Everything that is to be written of the part, under our names. A file may lack what the network
 // does not run: then the part is a cut one.
-std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
+std::vector<WrittenTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
   const auto survey = [&](const Warn& warn) {
     auto adapted = adapted_;
     adapted.warn = warn;
     std::vector<SurveyedTensor> asked;
     part.make(
         Weights(source_of_part(*family_, part, &files_, adapted).tensors, load).surveyed(asked));
-    keep_stored_dtype(part, load.dtype, asked);
-    return asked;
+    return written_as(part, load.dtype, std::move(asked));
   };
   auto used = survey(adapted_.warn);
   if (part.role != Part::Role::kText) return used;
@@ -214,20 +230,20 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
   for (const auto& asked : job.asked)
     for (const auto& stored : stored_by(asked.plan)) used.insert(stored.entry.name);
   auto rest = job;
-  rest.asked.clear();
+  std::vector<SurveyedTensor> unused;
   for (const auto& [name, stored] : checkpoint.tensors()) {
     const bool is_floating = stored.is_readable() && at::isFloatingType(stored.dtype());
     if (used.contains(stored.entry.name) || !is_floating) continue;
     const auto dot = name.rfind('.');
-    rest.asked.push_back({{.layer = dot == name.npos ? "" : name.substr(0, dot),
-                           .name = dot == name.npos ? name : name.substr(dot + 1),
-                           .shape = stored.entry.shape,
-                           .dtype = load.dtype,
-                           .kind = TensorRequest::Kind::kNumbers},
-                          {.from = StoredRows{{std::make_shared<const StoredTensor>(stored)}}}});
+    unused.push_back({{.layer = dot == name.npos ? "" : name.substr(0, dot),
+                       .name = dot == name.npos ? name : name.substr(dot + 1),
+                       .shape = stored.entry.shape,
+                       .dtype = load.dtype,
+                       .kind = TensorRequest::Kind::kNumbers},
+                      {.from = StoredRows{{std::make_shared<const StoredTensor>(stored)}}}});
   }
-  keep_stored_dtype(part, load.dtype, rest.asked);
-  if (rest.asked.empty()) return {};
+  if (unused.empty()) return {};
+  rest.asked = written_as(part, load.dtype, std::move(unused));
   rest.source = Weights(stored_tensors(checkpoint, {}), {.dtype = load.dtype});
   rest.names = {};
   rest.shardings = {};

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "base/error.h"
@@ -18,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Splits the tensors into shards.
-std::vector<std::vector<SurveyedTensor>> shared_out(const ShardJob& job) {
-  std::vector<std::vector<SurveyedTensor>> shards(1);
+std::vector<std::vector<WrittenTensor>> shared_out(const ShardJob& job) {
+  std::vector<std::vector<WrittenTensor>> shards(1);
   std::int64_t bytes = 0;
   for (const auto& asked : job.asked) {
     if (bytes > 0 && bytes + bytes_of(asked, Quantize::kNone) > job.shard_bytes) {
@@ -39,20 +40,39 @@ std::string shard_name(const ShardJob& job, std::size_t index, std::size_t count
   return job.stem + numbers + ".safetensors";
 }
 
-Matrix load(const ShardJob& job, const SurveyedTensor& asked) {
+Matrix load(const ShardJob& job, const WrittenTensor& asked) {
   const auto layer = (job.source / asked.layer).as(asked.dtype);
   if (asked.is_matrix()) return layer.matrix(asked.name, asked.shape);
   return {.values_NC = layer.tensor(asked.name, asked.shape)};
 }
 
+// The narrowest dtype that holds these rows, which several stored tensors may have a part of.
+at::ScalarType dtype_of(const WrittenTensor& asked, const Share& rows) {
+  std::optional<at::ScalarType> dtype;
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < asked.dtypes.size(); ++i) {
+    const auto& shape = asked.plan.stored().tensors[i]->entry.shape;
+    const auto end = begin + (shape.empty() ? 1 : shape[0]);
+    if (begin < rows.begin + rows.count && rows.begin < end)
+      dtype = dtype ? c10::promoteTypes(*dtype, asked.dtypes[i]) : asked.dtypes[i];
+    begin = end;
+  }
+  return dtype.value_or(asked.dtype);
+}
+
 std::map<std::string, Tensor> tensors_of(const ShardJob& job,
-                                         const std::vector<SurveyedTensor>& shard) {
+                                         const std::vector<WrittenTensor>& shard) {
   std::map<std::string, Tensor> tensors;
   for (const auto& asked : shard) {
     const auto loaded = load(job, asked);
+    std::int64_t row = 0;
     for (auto& [name, tensor] : spelled(asked, loaded, job.names, job.shardings)) {
       const bool is_float8 = loaded.form == Quantize::kFloat8 && tensor.scalar_type() == at::kByte;
-      const auto dense = tensor.contiguous();
+      const auto rows = tensor.dim() == 0 ? 1 : tensor.size(0);
+      const auto numbers =
+          asked.dtypes.empty() ? tensor : tensor.to(dtype_of(asked, {.begin = row, .count = rows}));
+      row += rows;
+      const auto dense = numbers.contiguous();
       tensors.emplace(name, is_float8 ? dense.view(at::kFloat8_e4m3fn) : dense);
     }
   }
@@ -88,7 +108,7 @@ void check_written(const fs::path& path, const std::map<std::string, Tensor>& te
 
 constexpr const char* kNote = ".note";
 
-std::string sources_of(const std::vector<SurveyedTensor>& shard) {
+std::string sources_of(const std::vector<WrittenTensor>& shard) {
   std::string sources;
   for (const auto& asked : shard) sources += identity_of(stored_by(asked.plan)) + "\n";
   return digest(std::as_bytes(std::span(sources)));
@@ -96,13 +116,12 @@ std::string sources_of(const std::vector<SurveyedTensor>& shard) {
 
 // The note beside a shard: digests of its sources, of the recipe and of the file.
 std::string note_of(const ShardJob& job, const fs::path& shard,
-                    const std::vector<SurveyedTensor>& asked) {
+                    const std::vector<WrittenTensor>& asked) {
   return "of " + sources_of(asked) + " by " + digest(std::as_bytes(std::span(job.recipe))) + ": " +
          digest(MappedFile(shard).bytes()) + "\n";
 }
 
-bool is_there(const ShardJob& job, const fs::path& shard,
-              const std::vector<SurveyedTensor>& asked) {
+bool is_there(const ShardJob& job, const fs::path& shard, const std::vector<WrittenTensor>& asked) {
   const auto note = shard.string() + kNote;
   return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(job, shard, asked);
 }
@@ -130,7 +149,7 @@ void check_numbers(const ShardJob& job, const std::map<std::string, Tensor>& ten
 }
 
 void write_shard(const ShardJob& job, const fs::path& path,
-                 const std::vector<SurveyedTensor>& asked) {
+                 const std::vector<WrittenTensor>& asked) {
   const auto tensors = tensors_of(job, asked);
   check_numbers(job, tensors);
   write_file(path, write_safetensors(tensors));

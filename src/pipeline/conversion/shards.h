@@ -9,10 +9,16 @@
 
 namespace braid {
 
+// A tensor to write. Its numbers are read in `dtype`, which holds them all, and those of each
+// tensor that it is stored as are written in one of `dtypes`.
+struct WrittenTensor : SurveyedTensor {
+  std::vector<at::ScalarType> dtypes = {};  // none: all are written in `dtype`
+};
+
 // `rest`: tensors from another source, with names of their own, for further shards of the same
 // checkpoint.
 struct ShardJob {
-  std::vector<SurveyedTensor> asked;
+  std::vector<WrittenTensor> asked;
   Weights source;
   Names names;                   // of the tensors in the shards
   ShardingTable shardings = {};  // for layers split on the way out

@@ -303,6 +303,7 @@ Deployment deploy(const DeployOptions& given, const Host& where) {
                .places = {},
                .devices = {},
                .dtype = model.stored,
+               .command = asked.command,
                .stated = asked.stated.value_or(stated_in(asked.pipeline.memory))};
   settle_layout(d, asked, host);
   d.devices = devices_by_rank(d.options, d.degrees(), host);

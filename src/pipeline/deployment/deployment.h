@@ -31,6 +31,8 @@ struct DeployOptions {
   // A model known by name (list_of_named_models()): random weights of its shapes, instead of files.
   std::string synthetic = {};
   std::vector<int> blocks = {};  // for it, one count per kind; 0: all
+  // What the ranks do: processes of a launch compare it before anything else.
+  std::string command = {};
   // Whether the parts beside a single file's transformer must have weights, too.
   WeightsNeeded needed = WeightsNeeded::kAll;
   // Both are called on the first rank of a launch. `say` hears which files were chosen where
@@ -51,6 +53,7 @@ struct Deployment {
   std::vector<at::Device> devices;  // by rank
   at::ScalarType dtype;             // to compute in, on the first rank's device
 
+  std::string command = {};  // DeployOptions::command
   StatedMemory stated;
   const Preset* preset = nullptr;                 // that was applied
   Budget budget = {};                             // that memory keeps to, if any

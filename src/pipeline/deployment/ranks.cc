@@ -3,6 +3,7 @@
 #include "ops/attention_kernel.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/deployment/rank_speeds.h"
+#include "pipeline/deployment/same_run.h"
 #include "pipeline/devices/rank_threads.h"
 
 namespace braid {
@@ -35,6 +36,11 @@ std::unique_ptr<World> make_world(Deployment& deployment,
     if (!requested.devices[rank].is_cpu() && (!launch || launch->rank == int(rank)))
       (void)ops::attention_kernel_on(requested.devices[rank]);
   auto world = make_world(requested, launch);
+  if (launch)
+    world->run([&](const Group& group) {
+      check_same_command(group, deployment);
+      check_same_model(group, deployment);
+    });
   if (deployment.until_met) settle_shares_of(*world, deployment);
   return world;
 }

@@ -11,7 +11,7 @@
 namespace braid {
 
 // The world of a deployment's layout, checked. `warn` hears of a long wait for processes to start.
-// Processes that have met settle the shares that wait for it.
+// Processes that have met compare what they are to run, and settle the shares that wait for it.
 std::unique_ptr<World> make_world(Deployment& deployment,
                                   const std::function<void(const std::string&)>& warn = {});
 

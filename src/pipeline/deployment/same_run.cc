@@ -57,24 +57,25 @@ class Facts {
   std::string lines_;
 };
 
-[[noreturn]] void refuse(std::size_t rank, const std::string& got, const std::string& want) {
+[[noreturn]] void refuse(const std::string& wish, std::size_t rank, const std::string& got,
+                         const std::string& want) {
   const auto name = got.substr(0, got.find('\t'));
   const auto value_of = [](const std::string& line) { return line.substr(line.find('\t') + 1); };
   const auto difference =
       value_of(got).starts_with(kCoded)
           ? text_of("differs from rank 0 in the ", name)
           : text_of("has ", name, " ", value_of(got), " and rank 0 has ", value_of(want));
-  throw InputError(
-      text_of("the ranks should draw the same picture, but rank ", rank, " ", difference));
+  throw InputError(text_of("the ranks should ", wish, ", but rank ", rank, " ", difference));
 }
 
-void check_same(const Group& world, const Facts& mine) {
+void check_same(const Group& world, const Facts& mine,
+                const std::string& wish = "draw the same picture") {
   world.await();  // ranks read files for unequal times
   const auto all = all_gather_texts(world, mine.lines());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     std::istringstream first(all.front()), other(all[rank]);
     for (std::string want, got; std::getline(first, want) && std::getline(other, got);)
-      if (want != got) refuse(rank, got, want);
+      if (want != got) refuse(wish, rank, got, want);
   }
 }
 
@@ -230,7 +231,7 @@ void add_request(const Request& request, const Settings& s, Facts& facts) {
                cfg_norm_cap, cfg_normalize, cfg_until, width, height, frames, layers, steps,
                sampling, guidance, max_sequence_length, seed, num_images, batch_size, vae_tiling,
                latents, output, pictures, adapters] = request;
-  facts.add("size", s.width, "x", s.height);
+  facts.add("size", s.requested_size().width, "x", s.requested_size().height);
   facts.add("frames", s.frames);
   facts.add("pictures", s.num_pictures(), " in batches of ", batch_size);
   facts.add("seed", seed);
@@ -245,12 +246,20 @@ void add_request(const Request& request, const Settings& s, Facts& facts) {
 
 }  // namespace
 
-void check_same_model(const Group& world, const Deployment& d) {
+void check_same_command(const Group& world, const Deployment& d) {
   if (!are_processes(world, d)) return;
   Facts facts;
   facts.add("Braid", version());
+  facts.add("the command", d.command);
+  check_same(world, facts, "run the same command");
+}
+
+void check_same_model(const Group& world, const Deployment& d) {
+  if (!are_processes(world, d)) return;
+  Facts facts;
   facts.add("the family", d.family->description().family);
   facts.add("the layout", layout_name(d.degrees()));
+  facts.add_coded("way of choosing shares", d.until_met ? "by measured speed" : "as asked");
   facts.add("dtype", c10::getDtypeNames(d.dtype).first);
   add_options(d.options, facts);
   if (d.files) {

@@ -8,6 +8,10 @@
 
 namespace braid {
 
+// Compares which command the ranks run, as soon as they have met: those of another one would not
+// make the same calls. Collective, and as below.
+void check_same_command(const Group& world, const Deployment& deployment);
+
 // Compares how the model runs, and samples of its weights. Collective; does nothing for ranks that
 // are threads. Throws InputError naming the first difference.
 void check_same_model(const Group& world, const Deployment& deployment);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/loaded_libraries.h"
+#include "comm/texts.h"
 #include "ops/attention_kernel.h"
 #include "pipeline/deployment/link_speed.h"
 #include "pipeline/deployment/ranks.h"
@@ -89,7 +90,6 @@ void Engine::load_rank(const Group& world, const Hooks& hooks) {
   const auto device = deployment_.devices[rank];
   const c10::DeviceGuard on(device);
   const UseThreads threads(threads_);
-  check_same_model(world, deployment_);
   const auto link =
       link_between_ranks(world, deployment_, world_->ranks_on_these_cores(), this_host());
   if (rank == 0) link_speed_ = link;
@@ -118,13 +118,9 @@ Settings Engine::settle(const Request& request, const Hooks& hooks) const {
 
 std::string Engine::share(const std::string& text) const {
   std::string shared;
-  const auto bytes_of_text = [](const std::string& t) {
-    return at::tensor(
-        at::ArrayRef<std::uint8_t>(reinterpret_cast<const std::uint8_t*>(t.data()), t.size()));
-  };
   const auto tell = [&](const Group& world) {
     world.await();
-    const auto bytes = world.broadcast(bytes_of_text(text), 0);
+    const auto bytes = world.broadcast(tensor_of_text(text), 0);
     if (world.rank() > 0 && world_->has_first_rank()) return;  // the first rank's thread fills it
     const auto* const data = reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>());
     shared.assign(data, std::size_t(bytes.numel()));
@@ -136,27 +132,46 @@ std::string Engine::share(const std::string& text) const {
 Request Engine::complete(const Request& request, const Hooks& hooks) const {
   const auto settings = settle(request, hooks);
   check_initial_latents(request, settings, model().family());
-  (void)prepare_pictures(request.pictures, settings.size(),
-                         model().family().description().limits.pictures, hooks.warning);
+  (void)prepare_pictures(request.pictures, settings, model().family().description().limits.pictures,
+                         hooks.warning);
   return deployment_.tiled(completed(request, settings));
 }
 
 ModelInfo Engine::info() const { return info_of(model().family().description()); }
 
+// What a process makes of a request by itself, before its ranks run.
+struct Engine::Prepared {
+  Settings settings;
+  BroughtAlong brought;
+  std::vector<AppliedAdapter> adapters;
+  std::vector<std::string> warnings;
+};
+
+Engine::Prepared Engine::prepared(const Request& request) const {
+  std::vector<std::string> warnings;
+  const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
+  auto settings = settle(request, {.warning = keep});
+  check_initial_latents(request, settings, model().family());
+  auto pictures = prepare_pictures(request.pictures, settings,
+                                   model().family().description().limits.pictures, keep);
+  if (const auto slow = link_warning(request)) keep(*slow);
+  auto adapters = request.adapters ? shelf_.open(*request.adapters) : deployment_.files->adapters;
+  return {.settings = std::move(settings),
+          .brought = {.latents = request.latents, .pictures = std::move(pictures)},
+          .adapters = std::move(adapters),
+          .warnings = std::move(warnings)};
+}
+
+void Engine::fail_generate(const std::exception_ptr& failure) const {
+  const auto turn = turns_.take({});
+  world_->fail_run(failure);
+}
+
 Generated Engine::generate(const Request& request, const Hooks& hooks,
                            const RunOptions& options) const {
   const auto turn = turns_.take(hooks.stop);
-  std::vector<std::string> warnings;
-  const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
-  const auto settings = settle(request, {.warning = keep});
-  check_initial_latents(request, settings, model().family());
-  const BroughtAlong brought{
-      .latents = request.latents,
-      .pictures = prepare_pictures(request.pictures, settings.size(),
-                                   model().family().description().limits.pictures, keep)};
-  if (const auto slow = link_warning(request)) keep(*slow);
-  const auto adapters =
-      request.adapters ? shelf_.open(*request.adapters) : deployment_.files->adapters;
+  const auto mine = made_before_run(*world_, [&] { return prepared(request); });
+  const auto& settings = mine.settings;
   Generated generated;
   const auto draw = [&](const Group& world) {
     const auto device = deployment_.devices[std::size_t(world.rank())];
@@ -166,19 +181,19 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
     require(!is_first || hooks.preview_interval >= 0,
             "preview_interval should be at least 0 seconds, it is ", hooks.preview_interval);
     auto& model = *models_[std::size_t(world.rank())];
-    check_same_request(world, deployment_, request, settings, adapters);
-    model.adapt(adapters, is_first ? hooks.warning : Warn());
+    check_same_request(world, deployment_, request, settings, mine.adapters);
+    model.adapt(mine.adapters, is_first ? hooks.warning : Warn());
     // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
-    for (const auto& warning : warnings)
+    for (const auto& warning : mine.warnings)
       if (is_first && hooks.warning) hooks.warning(warning);
-    auto mine = generate_pictures(
-        model, settings, brought, is_first ? hooks : Hooks{},
+    auto made = generate_pictures(
+        model, settings, mine.brought, is_first ? hooks : Hooks{},
         {.run = options, .peaks = meter_.get(), .step_ends = bool(hooks.step_end)});
     if (meter_) {
       meter_->finish();
-      mine.facts.peaks = meter_->measured(world, device);
+      made.facts.peaks = meter_->measured(world, device);
     }
-    if (is_first) generated = std::move(mine);
+    if (is_first) generated = std::move(made);
   };
   world_->run(draw, hooks.stop);
   generated.facts.load = loaded_;

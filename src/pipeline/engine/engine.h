@@ -26,6 +26,12 @@ class Engine {
   Generated generate(const Request& request, const Hooks& hooks,
                      const RunOptions& options = {}) const;
 
+  // Takes part in a generate() of the other processes and ends it with `failure`, for a rank that
+  // has no request to call it with. Throws as it does.
+  [[noreturn]] void fail_generate(const std::exception_ptr& failure) const;
+  // Why no further call can succeed, for people; nothing while the ranks work.
+  std::optional<std::string> loss() const { return world_->loss(); }
+
   // Collective where ranks are processes: all ranks get the first rank's text. The others wait for
   // it without a deadline.
   std::string share(const std::string& text) const;
@@ -40,6 +46,9 @@ class Engine {
   bool is_here() const { return turns_.is_here(); }  // false in a child of fork()
 
  private:
+  struct Prepared;
+
+  Prepared prepared(const Request& request) const;
   void load_rank(const Group& world, const Hooks& hooks);
   // Told with the first request, which says what a step has to do.
   std::optional<std::string> link_warning(const Request& request) const;

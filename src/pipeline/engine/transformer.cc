@@ -250,7 +250,8 @@ class Transformer::State {
     const auto turn = turns_.take(hooks.stop);
     const auto& family = *deployment_.family;
     const c10::InferenceMode guard;
-    const auto tensors = tensors_of_input(evaluation, deployment_);
+    const auto tensors =
+        made_before_run(*world_, [&] { return tensors_of_input(evaluation, deployment_); });
     Latents velocity;
     on_ranks(hooks, [&](const Group& group, std::size_t rank) {
       const auto mine = velocity_on(tensors, family, rank);

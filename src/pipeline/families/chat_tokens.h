@@ -13,6 +13,8 @@ namespace braid {
 struct ChatTokens {
   std::vector<std::string> tokens;         // each is a single token
   std::vector<std::string> template_says;  // strings in the source of a matching template
+  // Whether a matching template writes nothing that does not depend on the messages.
+  bool template_is_of_messages = false;
 };
 
 // Turns as Qwen's tokenizers mark them; with pictures in them; and where a folder's template, which
@@ -22,7 +24,9 @@ inline const ChatTokens kTurnsWithPictures{
     .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
     .template_says = {}};
 inline const ChatTokens kTurnsOfTemplate{
-    .tokens = kTurns.tokens, .template_says = {"<|im_start|>", "<|im_end|>", "assistant"}};
+    .tokens = kTurns.tokens,
+    .template_says = {"<|im_start|>", "<|im_end|>", "assistant"},
+    .template_is_of_messages = true};
 
 // Throws InputError naming the folder and the first token missing from its tokenizer.
 void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat,
@@ -37,8 +41,13 @@ void check_pads_on_the_right(const Tokenizer& tokenizer, const std::filesystem::
 void check_begins_with(const Tokenizer& tokenizer, const std::string& first,
                        const std::filesystem::path& folder);
 
+// Throws InputError if the prompt marks the place of a video: processors of pictures and videos
+// refuse a mark for which they are given none.
+void check_no_video(const std::string& prompt);
+
 // Chats are spelled as in the published templates. Warns of a folder whose own template, in
-// chat_template.jinja or tokenizer_config.json, lacks `template_says`.
+// chat_template.jinja, chat_template.json or tokenizer_config.json, lacks `template_says` or writes
+// more than it should. Other differences are not seen.
 void warn_of_other_template(const std::filesystem::path& folder, const ChatTokens& chat,
                             const Warn& warn);
 

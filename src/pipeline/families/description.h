@@ -118,6 +118,7 @@ struct RequestLimits {
       laid_out = {};
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
   GuidedFrom guided_from = GuidedFrom::kNegative;
+  GuidedScales guided_scales = GuidedScales::kAboveNeutral;
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels, where lengths are kept
   KeptLengths kept_lengths = KeptLengths::kUsually;
   float guided_way_from = 0;         // TrueGuidance::way_from

@@ -25,6 +25,7 @@ class PictureProcessor {
                    PictureFilters filters = PictureFilters::kTorch);
 
   // The nearest multiples of a token's pixels, within the range of areas at the same aspect ratio.
+  // Throws InputError unless that is at most 200.
   PictureSize size_seen(PictureSize size) const;
 
   // A picture from -1 to 1, resized if it has to be, and normalised: [3 H W] in float32.

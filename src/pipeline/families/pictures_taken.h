@@ -26,7 +26,10 @@ struct PicturesTaken {
   // the first reference or, with kReferenceAlone, the reference if there is no other. The mask is
   // resized to latents by nearest pixel, with kReference bilinearly.
   enum class InitAs { kSample, kReference, kReferenceAlone } init_as = InitAs::kSample;
-  std::int64_t most_init_pixels = 0;                // larger are scaled down first; 0: no limit
+  std::int64_t most_init_pixels = 0;  // larger are scaled down first; 0: no limit
+  // With PicturesIn::padding_crop, whose aspect ratio the region takes: that of the size asked for,
+  // before it is rounded, or that of the size that is drawn.
+  enum class CropShape { kAsked, kDrawn } crop_shape = CropShape::kDrawn;
   double strength = 0.6, strength_with_mask = 0.6;  // unless the request sets it
   // Channels beside those of the latents: none, the control picture's latents, or the initial
   // picture's latents with the drawn region removed, then the mask. The last two are then required.

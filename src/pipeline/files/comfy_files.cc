@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "weights/files/folder_files.h"
 
 namespace braid {
@@ -19,7 +20,7 @@ void add_weights(const fs::path& folder, std::set<fs::path>& seen, std::vector<f
   std::error_code unreadable;
   const auto real = fs::canonical(folder, unreadable);
   if (unreadable || !seen.insert(real).second) return;
-  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+  for (const auto& entry : entries_in(folder, unreadable)) {
     if (entry.is_directory(unreadable)) add_weights(entry.path(), seen, found);
     if (entry.is_regular_file(unreadable) && is_weights_name(entry.path()))
       found.push_back(entry.path());

@@ -7,6 +7,7 @@
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "base/hub_cache.h"
 #include "pipeline/families/family.h"
 #include "pipeline/families/known_names.h"
@@ -244,8 +245,10 @@ PublishedChoice choice_of(const Candidate& chosen, const char* why,
 
 std::vector<fs::path> published_directories(const fs::path& published) {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(published))
+  std::error_code unreadable;
+  for (const auto& entry : entries_in(published, unreadable))
     if (is_model_directory(entry.path())) found.push_back(entry.path());
+  check(!unreadable, "cannot read the folder \"", published.string(), "\": ", unreadable.message());
   std::sort(found.begin(), found.end());
   return found;
 }

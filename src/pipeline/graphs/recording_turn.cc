@@ -20,11 +20,12 @@ Recorders& recorders() {
 
 }  // namespace
 
-RecordingTurn::RecordingTurn(const void* pipeline) {
+RecordingTurn::RecordingTurn(const void* pipeline, const std::function<void()>& prepare) {
   auto& now = recorders();
   std::unique_lock lock(now.mutex);
   now.changed.wait(lock, [&] { return now.ranks == 0 || now.pipeline == pipeline; });
   now.pipeline = pipeline;
+  if (now.ranks == 0) prepare();
   ++now.ranks;
 }
 

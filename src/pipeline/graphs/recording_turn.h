@@ -1,6 +1,8 @@
 // Pipelines of one process take turns at recording.
 #pragma once
 
+#include <functional>
+
 namespace braid {
 
 // The turn of a pipeline. LibTorch records once at a time in a process: who empties its allocator
@@ -11,7 +13,10 @@ namespace braid {
 class RecordingTurn {
  public:
   // Waits until no other pipeline of this process has a turn; ranks of one name the same pipeline.
-  explicit RecordingTurn(const void* pipeline);
+  // The rank that comes when nobody records calls `prepare`, and the others wait for that: it may
+  // do what would spoil a recording.
+  explicit RecordingTurn(
+      const void* pipeline, const std::function<void()>& prepare = [] {});
   ~RecordingTurn();
   RecordingTurn(const RecordingTurn&) = delete;
   RecordingTurn& operator=(const RecordingTurn&) = delete;

@@ -58,7 +58,8 @@ void copy_to(const DenoiserInput& to, const DenoiserInput& from) {
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i].x.copy_(sources[i].x);
 }
 
-// Memory cached by the allocator cannot become the graph's.
+// Memory cached by the allocator cannot become the graph's. Frees that of all GPUs of this process,
+// so one rank does it for all that record together.
 void free_what_is_cached(at::Device device) {
   if (device.is_cpu()) return;
   wait_for(device);
@@ -91,12 +92,20 @@ bool StepGraph::may_use(const std::vector<DenoiserInput>& inputs) const {
                       [](const DenoiserInput& in) { return bool(in.watch); });
 }
 
+// Ranks with others must all do the same, and only the first one's thread may change.
+bool StepGraph::may_record_here() const {
+  return evaluated_on_ == std::this_thread::get_id() ||
+         options_.on_failure == StepGraphOptions::OnFailure::kThrow;
+}
+
 std::vector<Tensor> StepGraph::operator()(const std::vector<DenoiserInput>& inputs) {
   if (!may_use(inputs)) return inner_(inputs);
-  if (!have_same_shapes(inputs, inputs_) || epoch_ != options_.epoch()) {
+  const bool are_new = !have_same_shapes(inputs, inputs_) || epoch_ != options_.epoch();
+  if (are_new || (!graph_ && !may_record_here())) {
     forget();
     auto velocities = inner_(inputs);  // may throw halfway
     inputs_ = inputs;
+    evaluated_on_ = std::this_thread::get_id();
     return velocities;
   }
   if (!graph_) record();
@@ -114,8 +123,8 @@ void StepGraph::forget() {
 void StepGraph::record() {
   for (auto& in : inputs_) in = copy_of(in);
   if (!stream_) stream_ = options_.stream(options_.device);
-  const RecordingTurn turn(options_.pipeline ? options_.pipeline : this);
-  free_what_is_cached(options_.device);
+  const RecordingTurn turn(options_.pipeline ? options_.pipeline : this,
+                           [&] { free_what_is_cached(options_.device); });
   auto graph = options_.make(options_.device);
   const c10::StreamGuard on(*stream_);
   // A recording must end on the stream on which it began.

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "braid/memory.h"
 #include "braid/numbers.h"
@@ -48,6 +49,8 @@ struct StepGraphOptions {
 //
 // `inner` must not wait for the device and must do the same for the same shapes. Communication
 // between ranks is recorded too, so all ranks must record; they do, as they see the same shapes.
+// Libraries create some of their state, such as cuBLAS's handles, per thread: a rank without others
+// records only on the thread that has evaluated.
 class StepGraph {
  public:
   StepGraph(StepGraphOptions options, PredictAll inner);
@@ -61,6 +64,7 @@ class StepGraph {
 
  private:
   bool may_use(const std::vector<DenoiserInput>& inputs) const;
+  bool may_record_here() const;
   void record();
   std::vector<Tensor> replay(const std::vector<DenoiserInput>& inputs);
 
@@ -68,6 +72,7 @@ class StepGraph {
   PredictAll inner_;
   std::optional<c10::Stream> stream_;  // evaluations are recorded on it
   std::vector<DenoiserInput> inputs_;  // of the latest shapes; once recorded, what the graph reads
+  std::thread::id evaluated_on_;       // which thread evaluated those eagerly
   std::vector<Tensor> velocities_;     // what the graph writes
   std::unique_ptr<DeviceGraph> graph_;
   std::uint64_t epoch_ = 0;  // of inputs and graph

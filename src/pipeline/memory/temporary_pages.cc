@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/folder_entries.h"
 
 namespace braid {
 namespace {
@@ -43,7 +44,7 @@ int locked(const fs::path& folder) {
 
 void remove_abandoned(const fs::path& all) {
   std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(all, failed)) {
+  for (const auto& entry : entries_in(all, failed)) {
     if (!entry.path().filename().string().starts_with(kStem)) continue;
     const int lock = locked(entry.path());
     if (lock < 0) continue;

@@ -54,9 +54,10 @@ Picture PutBack::operator()(Picture drawn) const {
   return drawn;
 }
 
-PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
+PreparedPictures prepare_pictures(const PicturesIn& in, const Settings& settings,
                                   const PicturesTaken& taken, const Warn& warn) {
   PreparedPictures out;
+  const auto size = settings.size(), shape = settings.crop_shape;
   std::optional<Region> region;
   const auto resize = [&](const char* name, const Pixels& picture) {
     auto fitted = resized(picture, size.width, size.height, Resampling::kLanczos);
@@ -68,7 +69,7 @@ PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
   };
   if (in.mask) {
     auto mask = blurred(*in.mask, float(in.mask_blur));
-    if (in.padding_crop) region = region_to_draw(mask, size.width, size.height, *in.padding_crop);
+    if (in.padding_crop) region = region_to_draw(mask, shape.width, shape.height, *in.padding_crop);
     out.mask_11HW = binary_11HW(fit("mask", mask));
     if (region)
       out.put_back = PutBack{.region = *region, .picture = *in.init, .mask = std::move(mask)};

@@ -29,7 +29,7 @@ struct PreparedPictures {
 };
 
 // Resizes as diffusers' VaeImageProcessor does; `warn` reports each resized picture.
-PreparedPictures prepare_pictures(const PicturesIn& pictures, PictureSize size,
+PreparedPictures prepare_pictures(const PicturesIn& pictures, const Settings& settings,
                                   const PicturesTaken& taken, const Warn& warn);
 
 }  // namespace braid

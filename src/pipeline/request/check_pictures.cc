@@ -113,8 +113,10 @@ void check_controls_of_nets(const std::vector<ControlPicture>& controls,
     const auto& c = controls[i];
     const auto net = net_of_control(i, modes.size());
     checked_number("scale of a ControlNet", c.scale);
-    require(c.from >= 0 && c.from < c.to && c.to <= 1, "the part of the steps in which a control ",
-            "picture is followed should lie between 0 and 1, it is from ", c.from, " to ", c.to);
+    require(
+        c.from >= 0 && c.from <= c.to && c.to <= 1, "the part of the steps in which a control ",
+        "picture is followed should lie between 0 and 1 and end no earlier than it begins, it is ",
+        "from ", c.from, " to ", c.to);
     check_mode(c, net, modes[net]);
   }
 }

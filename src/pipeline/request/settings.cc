@@ -76,12 +76,15 @@ std::optional<double> true_scale(const Request& r, const RequestLimits& limits) 
   const bool is_beside = limits.guidance == GuidanceKind::kEmbeddedOrTrue && r.negative_prompt;
   if (!is_own && !is_beside) return {};
   const auto scale = is_own ? guidance_of(r, limits) : r.true_cfg;
-  return is_on(limits.guided_from, scale) ? std::optional(scale) : std::nullopt;
+  // Guidance beside a model's own runs above 1.
+  const auto scales = is_own ? limits.guided_scales : GuidedScales::kAboveNeutral;
+  return is_on(limits.guided_from, scales, scale) ? std::optional(scale) : std::nullopt;
 }
 
 // Warns of or refuses a negative prompt without effect, and scales that mean nothing to the model.
 void check_guidance(const Request& r, const RequestLimits& limits, const Warn& warn) {
   const bool runs = true_scale(r, limits).has_value();
+  const bool is_above = limits.guided_scales == GuidedScales::kAboveNeutral;
   require(r.negative_prompt || !r.negative_prompt_2,
           "a second negative prompt needs a negative prompt");
   switch (limits.guidance) {
@@ -103,8 +106,8 @@ void check_guidance(const Request& r, const RequestLimits& limits, const Warn& w
       return;
     case GuidanceKind::kTrue:
       if (r.negative_prompt && !runs)
-        warn(text_of("the negative prompt is not used: that takes a guidance scale above ",
-                     limits.guided_from == GuidedFrom::kNegative ? 1 : 0));
+        warn(text_of("the negative prompt is not used: that takes a guidance scale ",
+                     is_above ? "above " : "other than ", neutral_scale(limits.guided_from)));
       break;
   }
   require(r.true_cfg == 1, "this model has no true guidance beside its own: ",
@@ -212,9 +215,13 @@ void settle_steps(const Request& r, const RequestLimits& limits, const Warn& war
 }
 
 // How much noise is added to the picture, and where it is redrawn. The steps are settled.
-void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings& s) {
+void start_from(const Request& r, const RequestLimits& limits, Settings& s) {
+  const auto& pictures = r.pictures;
+  const auto& taken = limits.pictures;
   s.mask_blur = pictures.mask_blur;
   s.padding_crop = pictures.padding_crop;
+  const bool is_as_asked = taken.crop_shape == PicturesTaken::CropShape::kAsked;
+  s.crop_shape = is_as_asked ? asked_size(r, limits) : s.size();
   s.strength = strength_of(pictures, taken);
   if (s.strength) s.first_step = first_step_of(s.num_steps, *s.strength);
 }
@@ -323,7 +330,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.first_frame = limits.frames.unreturned();
   s.returned = region_returned(r, limits.pictures);
   settle_steps(r, limits, warn, s);
-  if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
+  if (r.pictures.init) start_from(r, limits, s);
   s.followed = followed_pictures(r.pictures, limits.pictures);
   if (may_cache_references(limits)) s.reference_cache = r.pictures.reference_cache;
   s.reference_scales = r.pictures.reference_scales;
@@ -345,8 +352,8 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
 Request completed(const Request& request, const Settings& s) {
   auto all = request;
   if (!s.returned) {  // which a size would prevent
-    all.width = s.width;
-    all.height = s.height;
+    all.width = s.requested_size().width;
+    all.height = s.requested_size().height;
     all.pictures.resolution.reset();
   }
   if (s.layers() > 0) all.layers = s.layers();

@@ -39,12 +39,15 @@ struct Settings {
   std::optional<bool> cfg_normalize = {};  // as asked; unset where it is not used
   double mask_blur = 0;
   std::optional<int> padding_crop = {};
+  PictureSize crop_shape = {};  // with padding_crop: the region takes its aspect ratio
   ReferenceCache reference_cache = ReferenceCache::kAuto;
   std::vector<double> reference_scales = {};  // of references appended to the prompt
 
   bool starts_from_noise_alone() const { return !strength && followed.empty(); }
   int steps_taken() const { return num_steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height, .frames = frames}; }
+  // What a request says to draw the same: a region has the shape that was asked for.
+  PictureSize requested_size() const { return padding_crop ? crop_shape : size(); }
   int returned_frames() const { return frames - first_frame; }
   int layers() const { return first_frame > 0 ? returned_frames() : 0; }  // 0: draws none
   int num_pictures() const { return int(prompts.size()) * num_images; }

@@ -12,12 +12,22 @@ using at::Tensor;
 
 // The branch to which the difference of both is added.
 enum class GuidedFrom {
-  kNegative,  // negative + scale * (positive - negative), on above 1
-  kPositive,  // positive + scale * (positive - negative), on above 0
+  kNegative,  // negative + scale * (positive - negative)
+  kPositive,  // positive + scale * (positive - negative)
 };
 
-inline bool is_on(GuidedFrom from, double scale) {
-  return scale > (from == GuidedFrom::kNegative ? 1 : 0);
+// The scales at which a pipeline evaluates both branches.
+enum class GuidedScales {
+  kAboveNeutral,
+  kAllButNeutral,  // a smaller scale moves the sum towards the negative branch
+};
+
+// The scale at which the sum is the positive branch.
+inline double neutral_scale(GuidedFrom from) { return from == GuidedFrom::kNegative ? 1 : 0; }
+
+inline bool is_on(GuidedFrom from, GuidedScales scales, double scale) {
+  const auto neutral = neutral_scale(from);
+  return scales == GuidedScales::kAboveNeutral ? scale > neutral : scale != neutral;
 }
 
 struct TrueGuidance {

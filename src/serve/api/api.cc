@@ -78,8 +78,18 @@ Answer Api::handle(const HttpRequest& request) const {
   return finish(request, [&] { return dispatch(request); });
 }
 
+// The folder may be there again soon: its disk was unreachable, or too many files were open.
 Answer Api::finish(const HttpRequest& request, const std::function<Answer()>& rest) const {
-  return answer_to(rest, [&](const ApiError& error) { count(request, error); });
+  const auto work = [&]() -> Answer {
+    try {
+      return rest();
+    } catch (const LorasUnreadable& failure) {
+      context_.service.warn(failure.what());
+      throw busy_for(5, "the server cannot read its folder of LoRAs: its log says why",
+                     "loras_unreadable");
+    }
+  };
+  return answer_to(work, [&](const ApiError& error) { count(request, error); });
 }
 
 Answer answer_of_end(const Job& ended, const std::function<HttpResponse(const Job&)>& write) {

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "serve/api/take_order.h"
 #include "serve/api_error.h"
+#include "serve/body/loras.h"
 
 namespace braid::serve {
 namespace {
@@ -43,14 +44,6 @@ Json files_json(const std::vector<InputFile>& files) {
   auto json = Json::array();
   for (const auto& file : files)
     json.push_back({{"role", file.role}, {"name", file.name}, {"sha256", file.sha256}});
-  return json;
-}
-
-// Names only: paths are the server's business.
-Json loras_json(const std::vector<Adapter>& adapters) {
-  auto json = Json::array();
-  for (const auto& [file, scale] : adapters)
-    json.push_back({{"name", file.stem().string()}, {"scale", scale}});
   return json;
 }
 

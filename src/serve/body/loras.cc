@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "base/hub_cache.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
@@ -35,6 +36,26 @@ double scale_of(std::string_view text) {
     refuse("prompt", "a LoRA in the prompt should be <lora:NAME:SCALE>, its scale is '" +
                          std::string(text.substr(0, 100)) + "'");
   return *scale;
+}
+
+using LoraFiles = std::map<std::string, std::filesystem::path>;
+
+LoraFiles files_of(const Backend& backend) {
+  if (!backend.loras) return {};
+  try {
+    return backend.loras();
+  } catch (const std::exception& failure) {
+    throw LorasUnreadable(failure.what());
+  }
+}
+
+// Nothing if it cannot be told: then none is known to be gone.
+std::optional<LoraFiles> files_if_known(const Backend& backend) {
+  try {
+    return files_of(backend);
+  } catch (const LorasUnreadable&) {
+    return {};
+  }
 }
 
 // As the engine says it of a file that is gone: such a sentence looks for it elsewhere, too.
@@ -86,20 +107,21 @@ std::vector<NamedLora> take_loras(std::string& prompt) {
 
 std::vector<std::string> lora_names(const Backend& backend) {
   std::vector<std::string> names;
-  if (backend.loras)
-    for (const auto& [name, file] : backend.loras()) names.push_back(name);
+  for (const auto& [name, file] : files_of(backend)) names.push_back(name);
   return names;
 }
 
-SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
-                                const Backend& backend) {
-  SentenceOfLoras told{.text = without_quoted_begin(std::move(sentence))};
+namespace {
+
+SentenceOfLoras with_names(const std::string& sentence, const Request& request,
+                           const Backend& backend) {
+  SentenceOfLoras told{.text = without_quoted_begin(sentence)};
   auto adapters = request.adapters.value_or(backend.adapters);
   if (told.text.empty() || adapters.empty()) return told;
   const auto length = [](const Adapter& one) { return one.file.native().size(); };
   std::ranges::stable_sort(adapters, std::greater(), length);  // one path may end as another
-  const auto known =
-      backend.loras ? backend.loras() : std::map<std::string, std::filesystem::path>();
+  const auto listed = files_if_known(backend);
+  const auto known = listed.value_or(LoraFiles());
   for (const auto& [file, scale] : adapters) {
     const auto path = file.string();
     const auto it = std::ranges::find(known, file, [](const auto& one) { return one.second; });
@@ -108,8 +130,11 @@ SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
         request.adapters &&
         (is_known || !std::ranges::count(backend.adapters, file, &Adapter::file));
     const auto name = is_known ? it->first : file.stem().string();
-    if (is_requests && !is_known && says_that_it_is_not_there(told.text, path))
+    if (listed && is_requests && !is_known && says_that_it_is_not_there(told.text, path))
       return {.text = "this server has no LoRA '" + name + "'", .names_one = true, .is_gone = true};
+    if (const auto advice = not_in_hub(file); !advice.empty())  // for who runs the server
+      if (const auto at = told.text.find(advice); at != told.text.npos)
+        told.text.erase(at, advice.size());
     const auto words = "the LoRA '" + name + "'";
     for (auto at = told.text.find(path); at != told.text.npos && !path.empty();
          at = told.text.find(path, at + words.size())) {
@@ -120,10 +145,28 @@ SentenceOfLoras with_lora_names(std::string sentence, const Request& request,
   return told;
 }
 
+}  // namespace
+
+// The thread that makes the pictures calls this behind a failure: another one must not end it.
+SentenceOfLoras with_lora_names(const std::string& sentence, const Request& request,
+                                const Backend& backend) {
+  try {
+    return with_names(sentence, request, backend);
+  } catch (const std::exception& failure) {
+    return {.text = text_of("something failed, and so did telling what: ", failure.what())};
+  }
+}
+
+Json loras_json(const std::vector<Adapter>& adapters) {
+  auto json = Json::array();
+  for (const auto& [file, scale] : adapters)
+    json.push_back({{"name", file.stem().string()}, {"scale", scale}});
+  return json;
+}
+
 void apply_loras(const std::vector<NamedLora>& loras, const Backend& backend, Request& request) {
   if (loras.empty()) return;
-  const auto known =
-      backend.loras ? backend.loras() : std::map<std::string, std::filesystem::path>();
+  const auto known = files_of(backend);
   request.adapters = backend.adapters;
   for (const auto& [name, scale] : loras) {
     const auto file = known.find(name);

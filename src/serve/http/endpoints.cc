@@ -1,10 +1,13 @@
 #include "serve/http/endpoints.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
@@ -46,6 +49,34 @@ Endpoint UnixSocketFile::endpoint_of(const std::string& address) {
   return net::local::stream_protocol::endpoint(path);
 }
 
+UnixSocketClaim::UnixSocketClaim(const std::string& address) : path_(path_in(address) + ".lock") {
+  while (!take(address)) {
+  }
+}
+
+// False if the holder before has just removed the file. File systems without locks grant
+// everything.
+bool UnixSocketClaim::take(const std::string& address) {
+  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+  const int failure = errno;
+  check(fd_ >= 0, "cannot listen on ", address, ": cannot open ", path_, ": ",
+        std::strerror(failure));
+  const bool is_taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  struct stat open {
+  }, named{};
+  const bool is_at_path = ::fstat(fd_, &open) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
+                          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+  if (is_at_path && !is_taken) return true;
+  ::close(fd_);
+  check(!is_taken, "cannot listen on ", address, ": another server is about to listen there");
+  return false;
+}
+
+UnixSocketClaim::~UnixSocketClaim() {
+  (void)::unlink(path_.c_str());
+  ::close(fd_);
+}
+
 void UnixSocketFile::make_room(const std::string& address) {
   const auto path = path_in(address);
   struct stat status {};
@@ -55,6 +86,8 @@ void UnixSocketFile::make_room(const std::string& address) {
   net::io_context io;
   net::local::stream_protocol::socket probe(io);
   boost::system::error_code error;
+  probe.open(net::local::stream_protocol());
+  probe.non_blocking(true);  // where a server accepts nobody, connect() would wait for it
   probe.connect(net::local::stream_protocol::endpoint(path), error);
   check(error == net::error::connection_refused, "cannot listen on ", address, ": ",
         error ? error.message() : "another server listens there");

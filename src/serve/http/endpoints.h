@@ -21,6 +21,24 @@ constexpr const char* kUnix = "unix:";
 std::string address_text(const Endpoint& endpoint);
 int port_of(const Endpoint& endpoint);
 
+// Keeps other servers from looking at a Unix socket's path while one takes its place: until that
+// one listens, the others would find nobody there and remove its file. A lock on PATH.lock, which
+// the end removes.
+class UnixSocketClaim {
+ public:
+  // Throws Error if another server holds it, or the lock's file cannot be made.
+  explicit UnixSocketClaim(const std::string& address);
+  UnixSocketClaim(const UnixSocketClaim&) = delete;
+  UnixSocketClaim& operator=(const UnixSocketClaim&) = delete;
+  ~UnixSocketClaim();
+
+ private:
+  bool take(const std::string& address);
+
+  std::string path_;
+  int fd_ = -1;
+};
+
 // The file of a Unix socket that is listened on, for the user and its group. Removed at the end.
 class UnixSocketFile {
  public:
@@ -32,7 +50,7 @@ class UnixSocketFile {
   // Throws InputError for a path that is empty or too long.
   static Endpoint endpoint_of(const std::string& address);
   // Removes what a server has left that was killed. Throws InputError if the file is something
-  // else, and Error if a server listens there.
+  // else, and Error if a server listens there. Call under a claim.
   static void make_room(const std::string& address);
 
  private:

@@ -1,5 +1,7 @@
 #include "serve/http/http_server.h"
 
+#include <poll.h>
+
 #include "base/error.h"
 #include "serve/api/address.h"
 #include "serve/api_error.h"
@@ -9,7 +11,7 @@
 namespace braid::serve {
 namespace {
 
-constexpr auto kAfterAcceptFailed = std::chrono::milliseconds(100);  // no descriptor is free, say
+constexpr auto kAfterAcceptFailed = std::chrono::milliseconds(100);
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 Endpoint endpoint_of(const HttpServerOptions& options) {
@@ -48,17 +50,23 @@ class HttpServer::Listener {
  private:
   void listen(const Endpoint& endpoint);
   void accept();
+  void accept_later(error_code error);
+  bool has_client_waiting();
   bool close_one_between_requests();
   void close();
   void end_when_quiet();
+  void warn(const std::string& sentence) {
+    if (shared_.options.on_warning) shared_.options.on_warning(sentence);
+  }
 
   Shared shared_;  // outlives connections, which the context holds
   net::io_context io_{1};
-  std::optional<UnixSocketFile> socket_file_;
   net::basic_socket_acceptor<net::generic::stream_protocol> acceptor_{io_};
+  std::optional<UnixSocketFile> socket_file_;  // removed while its server still listens
   net::steady_timer retry_{io_}, last_{io_};
   Clock::time_point stopping_until_;
   int port_ = 0;
+  bool has_told_of_descriptors_ = false;
   Aside aside_;  // what was not begun ends with it, before the context
 };
 
@@ -70,7 +78,8 @@ void HttpServer::Listener::listen(const Endpoint& endpoint) {
   const auto go_on = [&] {
     check(!error, "cannot listen on ", address, port, ": ", error.message());
   };
-  if (is_unix) UnixSocketFile::make_room(address);
+  std::optional<UnixSocketClaim> claim;
+  if (is_unix) claim.emplace(address), UnixSocketFile::make_room(address);
   acceptor_.open(endpoint.protocol(), error), go_on();
   if (!is_unix) acceptor_.set_option(net::socket_base::reuse_address(true), error), go_on();
   // :: is for IPv4, too, whatever the system's default is.
@@ -89,8 +98,7 @@ void HttpServer::Listener::run() {
       io_.run();
       return;
     } catch (const std::exception& failure) {
-      if (shared_.options.on_warning)
-        shared_.options.on_warning(text_of("a connection was closed: ", failure.what()));
+      warn(text_of("a connection was closed: ", failure.what()));
     }
   }
 }
@@ -98,13 +106,7 @@ void HttpServer::Listener::run() {
 void HttpServer::Listener::accept() {
   acceptor_.async_accept([this](error_code error, Socket socket) {
     if (shared_.is_stopping) return;
-    if (error) {
-      retry_.expires_after(kAfterAcceptFailed);
-      retry_.async_wait([this](error_code stopped) {
-        if (!stopped && !shared_.is_stopping) accept();
-      });
-      return;
-    }
+    if (error) return accept_later(error);
     accept();
     (void)socket.set_option(tcp::no_delay(true), error);
     const bool is_full =
@@ -115,6 +117,30 @@ void HttpServer::Listener::accept() {
     else
       connection->start();
   });
+}
+
+// Where no descriptor is free, the connection that has waited longest gives its own, as where there
+// are too many connections. Accepting then fails also while no client waits.
+void HttpServer::Listener::accept_later(error_code error) {
+  const bool lacks_descriptors = error == net::error::no_descriptors ||
+                                 error == boost::system::errc::too_many_files_open_in_system;
+  if (lacks_descriptors && !has_client_waiting())
+    return acceptor_.async_wait(net::socket_base::wait_read, [this](error_code stopped) {
+      if (!stopped && !shared_.is_stopping) accept();
+    });
+  if (lacks_descriptors && !std::exchange(has_told_of_descriptors_, true))
+    warn(text_of("cannot accept connections: ", error.message(),
+                 "; those that rest are closed for new ones"));
+  const bool has_closed_one = lacks_descriptors && close_one_between_requests();
+  retry_.expires_after(has_closed_one ? std::chrono::milliseconds(0) : kAfterAcceptFailed);
+  retry_.async_wait([this](error_code stopped) {
+    if (!stopped && !shared_.is_stopping) accept();
+  });
+}
+
+bool HttpServer::Listener::has_client_waiting() {
+  pollfd listening{.fd = acceptor_.native_handle(), .events = POLLIN, .revents = 0};
+  return ::poll(&listening, 1, 0) > 0;
 }
 
 // The connection that has waited longest for a request. False if none does.
@@ -130,9 +156,9 @@ bool HttpServer::Listener::close_one_between_requests() {
 void HttpServer::Listener::close() {
   if (shared_.is_stopping) return;
   shared_.is_stopping = true;
+  socket_file_.reset();  // behind the end of listening it might be another server's
   error_code ignored;
   (void)acceptor_.close(ignored);
-  socket_file_.reset();
   retry_.cancel();
   for (auto* const connection : shared_.connections) connection->close_if_idle();
   for (auto* const connection : shared_.connections) connection->stop_waiting();

@@ -18,7 +18,7 @@ struct HttpServerOptions {
   std::string address = "127.0.0.1";  // or "unix:/path/of/a/socket"
   int port = 8188;                    // 0: any free one; not of a Unix socket
   std::uint64_t max_body_bytes = std::uint64_t(32) << 20;
-  int max_connections = 2048;
+  int max_connections = 2048;  // as far as room_for_connections() allows
   // Time limits for a whole head, for a whole body, and for writing an answer, plus a second for
   // each 64 KiB.
   std::chrono::milliseconds head_time{15'000}, body_time{60'000}, write_time{30'000};

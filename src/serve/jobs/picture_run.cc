@@ -64,6 +64,7 @@ std::string PictureRun::file_of(const Backend& backend, const Picture& picture) 
   const auto& order = job_.order();
   const auto text =
       with_original_prompt(backend.text(picture, request_, order.files), order.original_prompt);
+  if (is_text_cut(order.form, text)) job_.warn(kTextCut);
   return encoded(order.form, picture.width, picture.height, picture.rgb, text, picture.alpha);
 }
 

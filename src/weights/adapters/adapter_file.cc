@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "base/hub_cache.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/gguf_header.h"
@@ -64,7 +65,7 @@ std::string why_no_adapter(const std::filesystem::path& file, std::size_t tensor
 std::string adapters_below(const std::filesystem::path& folder) {
   std::set<std::string> names;
   std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable))
+  for (const auto& entry : entries_in(folder, unreadable))
     for (const auto* const usual : kUsualNames)
       if (is_there(entry.path() / usual)) names.insert(entry.path().filename().string());
   if (names.empty()) return "";

@@ -9,6 +9,7 @@
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 
 namespace braid {
 namespace {
@@ -23,7 +24,7 @@ bool is_apple_double(const fs::path& path) { return path.filename().string().sta
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(folder, unreadable))
+  for (const auto& entry : entries_in(folder, unreadable))
     if (!entry.is_directory(unreadable) && !is_apple_double(entry.path()))
       names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());

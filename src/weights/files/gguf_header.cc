@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -13,12 +14,17 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr std::uint64_t kDefaultAlignment = 32, kMaxAlignment = 1u << 20;
-constexpr std::uint32_t kMaxDims = 4;  // ggml's limit
+constexpr std::uint32_t kMaxDims = 8;  // ggml has 4, the gguf package writes any number
 constexpr int kMaxNesting = 4;         // arrays within arrays
 
 // The byte sizes of value types, by type number; 0 for strings and arrays.
-constexpr std::uint32_t kUint16Value = 2, kUint32Value = 4, kStringValue = 8, kArrayValue = 9;
+constexpr std::uint32_t kUint16Value = 2, kUint32Value = 4, kInt32Value = 5, kStringValue = 8,
+                        kArrayValue = 9;
 constexpr std::array<std::uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+// ComfyUI-GGUF's key of the shape that a tensor is meant to have, outermost dim first, where it is
+// stored in another one.
+constexpr std::string_view kShapeKey = "comfy.gguf.orig_shape.";
 
 struct GgufType {
   std::uint32_t number;
@@ -33,25 +39,17 @@ constexpr std::array<GgufType, 20> kGgufTypes = {
      {25, ElementType::kInt16},   {26, ElementType::kInt32},   {27, ElementType::kInt64},
      {28, ElementType::kFloat64}, {30, ElementType::kBfloat16}}};
 
-// Types that files have and Braid cannot read, for its words.
+// Types that files have and Braid cannot read, for its words; ggml removed some of them.
 struct OtherGgufType {
   std::uint32_t number;
   const char* name;
 };
-constexpr std::array<OtherGgufType, 14> kOtherGgufTypes = {{{9, "Q8_1"},
-                                                            {15, "Q8_K"},
-                                                            {16, "IQ2_XXS"},
-                                                            {17, "IQ2_XS"},
-                                                            {18, "IQ3_XXS"},
-                                                            {19, "IQ1_S"},
-                                                            {21, "IQ3_S"},
-                                                            {22, "IQ2_S"},
-                                                            {29, "IQ1_M"},
-                                                            {34, "TQ1_0"},
-                                                            {35, "TQ2_0"},
-                                                            {39, "MXFP4"},
-                                                            {40, "NVFP4"},
-                                                            {41, "Q1_0"}}};
+constexpr std::array<OtherGgufType, 22> kOtherGgufTypes = {
+    {{4, "Q4_2"},    {5, "Q4_3"},        {9, "Q8_1"},        {15, "Q8_K"},       {16, "IQ2_XXS"},
+     {17, "IQ2_XS"}, {18, "IQ3_XXS"},    {19, "IQ1_S"},      {21, "IQ3_S"},      {22, "IQ2_S"},
+     {29, "IQ1_M"},  {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"},   {34, "TQ1_0"},
+     {35, "TQ2_0"},  {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}, {39, "MXFP4"},
+     {40, "NVFP4"},  {41, "Q1_0"}}};
 
 // Reads a file sequentially and never past its end.
 class GgufReader {
@@ -162,20 +160,52 @@ void check_not_split(GgufReader& in, const std::string& source) {
           " parts of a GGUF file: Braid reads whole files, llama-gguf-split joins them");
 }
 
-// Returns the alignment of the tensors.
-std::uint64_t read_values(GgufReader& in, std::uint64_t count, const std::string& source) {
+std::vector<std::int64_t> read_shape(GgufReader& in, std::uint32_t type, const std::string& key,
+                                     const std::string& source) {
+  const bool is_array = type == kArrayValue;
+  require(is_array && in.number<std::uint32_t>("an array") == kInt32Value, source, ": '", key,
+          "' should be an array of 32-bit numbers");
+  const auto dims = in.number<std::uint64_t>("an array");
+  require(dims <= kMaxDims, source, ": '", key, "' claims ", dims, " dims, at most ", kMaxDims,
+          " are allowed");
+  std::vector<std::int64_t> shape;
+  for (std::uint64_t dim = 0; dim < dims; ++dim) {
+    shape.push_back(in.number<std::int32_t>("an extent"));
+    require(shape.back() >= 0, source, ": '", key, "' claims an extent of ", shape.back());
+  }
+  return shape;
+}
+
+// What a file's values say of its tensors.
+struct TensorFacts {
   std::uint64_t alignment = kDefaultAlignment;
+  std::map<std::string, std::vector<std::int64_t>> shapes = {};  // of those stored in another
+};
+
+TensorFacts read_values(GgufReader& in, std::uint64_t count, const std::string& source) {
+  TensorFacts facts;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto key = in.string("a key");
     const auto type = in.number<std::uint32_t>("a value's type");
     if (key == "general.alignment")
-      alignment = read_alignment(in, type, source);
+      facts.alignment = read_alignment(in, type, source);
+    else if (key.starts_with(kShapeKey))
+      facts.shapes[key.substr(kShapeKey.size())] = read_shape(in, type, key, source);
     else if (key == "split.count" && type == kUint16Value)
       check_not_split(in, source);
     else
       in.skip_value(type, key);
   }
-  return alignment;
+  return facts;
+}
+
+// Gives the entry's bytes another shape, whose rows should be whole blocks of codes, too.
+void reshape(TensorEntry& entry, const std::vector<std::int64_t>& shape,
+             const std::string& source) {
+  const auto where = text_of(source, ": tensor '", entry.name, "' in its original shape");
+  const auto bytes = bytes_of(shape, entry.type, where);
+  require(bytes == entry.size, where, " takes ", bytes, " bytes, as it is stored ", entry.size);
+  entry.shape = shape;
 }
 
 void check_gguf_version(GgufReader& in, const std::string& source) {
@@ -205,7 +235,8 @@ std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
           " tensors, more than its ", file.size(), " bytes can describe");
   require(values <= in.left() / kLeastPerValue, source, " claims ", values,
           " values, more than its ", file.size(), " bytes can hold");
-  const auto alignment = read_values(in, values, source);
+  const auto facts = read_values(in, values, source);
+  const auto alignment = facts.alignment;
 
   std::vector<TensorEntry> entries;
   std::set<std::string> names;
@@ -213,8 +244,11 @@ std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
     entries.push_back(read_entry(in, source));
     require(names.insert(entries.back().name).second, source, ": tensor '", entries.back().name,
             "' appears twice");
+    const auto meant = facts.shapes.find(entries.back().name);
+    if (meant != facts.shapes.end()) reshape(entries.back(), meant->second, source);
   }
   const auto data = (in.at() + alignment - 1) / alignment * alignment;
+  auto end = std::min<std::uint64_t>(data, file.size());
   for (auto& entry : entries) {
     const auto size = file.size() - std::min<std::uint64_t>(data, file.size());
     require(entry.begin % alignment == 0, source, ": tensor '", entry.name, "' begins at byte ",
@@ -223,10 +257,11 @@ std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
             entry.name, "' takes ", entry.size, " bytes from byte ", entry.begin,
             " of the data on, but the file has ", size, " bytes of it: it is truncated or wrong");
     entry.begin += data;
+    end = std::max(end, entry.begin + entry.size);
   }
   check_coverage(entries,
                  {.begin = std::min<std::uint64_t>(data, file.size()),
-                  .end = file.size(),
+                  .end = end,  // ggml and the gguf package let more bytes follow
                   .padding_to = alignment},
                  source);
   return entries;

@@ -11,10 +11,11 @@ namespace braid {
 
 bool begins_as_gguf(std::span<const std::byte> file);
 
-// Parses the whole file's bytes, skipping its metadata. Shapes have the outermost dim first. The
-// result is verified: every entry lies inside the file, has the size of its shape and type and
-// overlaps no other, and names are unique. Throws InputError that begins with `source`; allocates
-// in proportion to the header's true size.
+// Parses the whole file's bytes, skipping most metadata. Shapes have the outermost dim first, and
+// are those that ComfyUI-GGUF notes for tensors stored in another shape. The result is verified:
+// every entry lies inside the file, has the size of its shape and type and overlaps no other, and
+// names are unique. Throws InputError that begins with `source`; allocates in proportion to the
+// header's true size.
 std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
                                            const std::string& source);
 

@@ -14,12 +14,21 @@ constexpr const char* kScale = "_scale";  // behind the name of what it scales
 constexpr std::int64_t kFloat4Neighbours = 16, kMxNeighbours = 32;  // numbers that share a scale
 constexpr std::int64_t kLeastUsualRun = 8;
 
+std::int64_t squares(std::int64_t extent) {
+  return extent / kSquareSide + (extent % kSquareSide > 0);
+}
+
 bool are_of_squares(const StoredTensor& scale, const StoredTensor& weight) {
   const auto& of = weight.entry.shape;
-  const auto squares = [](std::int64_t extent) {
-    return extent / kSquareSide + (extent % kSquareSide > 0);
-  };
   return of.size() == 2 && scale.entry.shape == std::vector{squares(of[0]), squares(of[1])};
+}
+
+std::string shapes_of_scales(const std::vector<std::int64_t>& of) {
+  const auto rows = of.empty() ? 1 : of[0];
+  if (of.size() != 2) return text_of("[] (one for all) or [", rows, "] (one per row)");
+  return text_of("[] (one for all), [", rows, "] or [", rows, ", 1] (one per row), [", rows,
+                 ", N] (N per row) or [", squares(of[0]), ", ", squares(of[1]),
+                 "] (one per square of ", kSquareSide, " x ", kSquareSide, ")");
 }
 
 bool is_usual_run(std::int64_t neighbours) {
@@ -63,9 +72,8 @@ std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTen
   } else {
     const bool has_runs = of.size() == 2 && shape.size() == 2 && shape[0] == rows && shape[1] > 0 &&
                           shape[1] <= columns;
-    require(has_runs, where, " has ", count, " numbers, the ", rows, " rows of ", columns,
-            " should have one for all, one per row, several per row or one per square of ",
-            kSquareSide, " x ", kSquareSide);
+    require(has_runs, where, " should have the shape ", shapes_of_scales(of), ", it has ",
+            at::IntArrayRef(shape));
     require(neighbours_per_scale(columns, shape[1]) > 0, where, " has ", shape[1],
             " numbers for each row of ", columns, ": how many neighbours share one should be ",
             "certain, a power of two from ", kLeastUsualRun, " on");

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hexadecimal.h"
 #include "weights/paging/checksum.h"
+#include "weights/paging/page_bytes.h"
 
 namespace braid {
 namespace {
@@ -60,6 +61,17 @@ Header header_of(std::span<const std::byte> contents, PageId id) {
   return header;
 }
 
+// Files that are older than this one may be damaged.
+constexpr const char* kMark = "damaged";
+
+// A folder that cannot be written keeps its pages, too.
+void mark_damaged(const std::filesystem::path& folder) {
+  try {
+    write_file(folder / kMark, "A page of this folder was damaged. Older pages are verified.\n");
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 std::string PageId::text() const { return hex_digits(high) + hex_digits(low); }
@@ -70,7 +82,7 @@ PageId id_of(std::string_view recipe) {
 }
 
 PageFile::PageFile(const std::filesystem::path& path, PageId id, std::int64_t size, DiskReads reads)
-    : path_(path), id_(id), reads_(reads) {
+    : path_(path), id_(id), reads_(reads), size_(size) {
   const FileReader reader(path, reads);
   Header header{};
   const bool is_read = reader.read(0, std::as_writable_bytes(std::span(&header, 1)));
@@ -83,22 +95,47 @@ PageFile::PageFile(const std::filesystem::path& path, PageId id, std::int64_t si
   checksums_.assign(header.checksums, header.checksums + num_parts(size, part_bytes_));
 }
 
-void PageFile::refuse(const std::string& fact) const {
+struct PageFile::Damaged {
+  std::string fact;
+};
+
+void PageFile::remove() const {
   std::error_code gone;
   std::filesystem::remove(path_, gone);
-  throw Error(text_of("the page ", path_, " ", fact,
-                      "; it was removed, and is rebuilt when the model is loaded again"));
 }
 
 void PageFile::read_part(const FileReader& reader, std::size_t part,
                          std::span<std::byte> into) const {
   const auto offset = kHeader + std::int64_t(part) * part_bytes_;
-  if (!reader.read(offset, into)) refuse("cannot be read, or was cut short");
+  if (!reader.read(offset, into)) throw Damaged{"cannot be read, or was cut short"};
   if (checksum(into) != checksums_[part])
-    refuse("is damaged: its contents do not match their checksum");
+    throw Damaged{"is damaged: its contents do not match their checksum"};
 }
 
 void PageFile::read(std::span<std::byte> into) const {
+  try {
+    read_parts(into);
+  } catch (const Damaged& damaged) {
+    remove();
+    mark_damaged(path_.parent_path());
+    throw Error(text_of("the page ", path_, " ", damaged.fact,
+                        "; it was removed, and is rebuilt when the model is loaded again, as are "
+                        "any others that are damaged"));
+  }
+}
+
+bool PageFile::is_sound_or_removed() const {
+  const auto contents = aligned_bytes(size_);
+  try {
+    read_parts(span_of(contents));
+    return true;
+  } catch (const Damaged&) {
+    remove();
+    return false;
+  }
+}
+
+void PageFile::read_parts(std::span<std::byte> into) const {
   const FileReader reader(path_, reads_);
   std::atomic<std::size_t> next = 0;
   std::vector<std::exception_ptr> failures(kReaders);
@@ -138,10 +175,23 @@ std::shared_ptr<const PageFile> PageFolder::find(PageId id, std::int64_t size) c
   if (std::filesystem::status(path_of(id), missing).type() == std::filesystem::file_type::not_found)
     return nullptr;
   try {
-    return std::make_shared<const PageFile>(path_of(id), id, size, reads_);
+    auto file = std::make_shared<const PageFile>(path_of(id), id, size, reads_);
+    if (!is_suspect(path_of(id))) return file;
+    if (!file->is_sound_or_removed()) return nullptr;
+    std::filesystem::last_write_time(path_of(id), std::filesystem::file_time_type::clock::now(),
+                                     missing);
+    return file;
   } catch (const InputError&) {
     return nullptr;  // incomplete
   }
+}
+
+bool PageFolder::is_suspect(const std::filesystem::path& page) const {
+  std::error_code missing;
+  const auto marked = std::filesystem::last_write_time(folder_ / kMark, missing);
+  if (missing) return false;
+  const auto written = std::filesystem::last_write_time(page, missing);
+  return !missing && written <= marked;
 }
 
 std::shared_ptr<const PageFile> PageFolder::put(std::span<std::byte> page, PageId id) const {

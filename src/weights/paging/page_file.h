@@ -36,19 +36,26 @@ class PageFile {
   PageFile(const std::filesystem::path& path, PageId id, std::int64_t size,
            DiskReads reads = DiskReads::kAuto);
 
-  // Reads all contents, `into.size()` bytes. Throws Error on a checksum mismatch and removes the
-  // file, so that the next start rebuilds it.
+  // Reads all contents, `into.size()` bytes. Throws Error on a checksum mismatch, removes the file,
+  // so that the next start rebuilds it, and marks its folder: what damaged one page may have
+  // damaged others.
   void read(std::span<std::byte> into) const;
+
+  // Reads all contents to compare their checksums. Removes a damaged file.
+  bool is_sound_or_removed() const;
 
   const PageId& id() const { return id_; }
 
  private:
+  struct Damaged;
   void read_part(const FileReader& reader, std::size_t part, std::span<std::byte> into) const;
-  void refuse(const std::string& fact) const;
+  void read_parts(std::span<std::byte> into) const;
+  void remove() const;
 
   std::filesystem::path path_;
   PageId id_;
   DiskReads reads_;
+  std::int64_t size_;
   std::int64_t part_bytes_ = 0;
   std::vector<std::uint64_t> checksums_;  // of the parts
 };
@@ -58,8 +65,9 @@ class PageFolder {
   // Creates the folder if it does not exist.
   explicit PageFolder(std::filesystem::path folder, DiskReads reads = DiskReads::kAuto);
 
-  // The file with this id if it exists and its header is complete, otherwise nullptr. Throws Error
-  // naming the file if it exists but cannot be read.
+  // The file with this id if it exists and its header is complete, otherwise nullptr. Verifies the
+  // contents of files that were there when a damaged one was found, once: one failing run mends
+  // all. Throws Error naming the file if it exists but cannot be read.
   std::shared_ptr<const PageFile> find(PageId id, std::int64_t size) const;
 
   // Writes a new file. `page` has kHeader bytes of room before the contents, which are overwritten.
@@ -68,6 +76,7 @@ class PageFolder {
 
  private:
   std::filesystem::path path_of(PageId id) const;
+  bool is_suspect(const std::filesystem::path& page) const;
 
   std::filesystem::path folder_;
   DiskReads reads_;

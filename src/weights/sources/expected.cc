@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/files/other_codings.h"
 
 namespace braid {
 
@@ -16,10 +17,13 @@ std::string list_of(const std::vector<std::string>& names) {
 
 void check_floating(const std::vector<std::shared_ptr<const StoredTensor>>& parts,
                     const std::string& source) {
-  for (const auto& part : parts)
+  for (const auto& part : parts) {
+    const bool may_be_codes = part->entry.name.ends_with(".weight");
     require(at::isFloatingType(part->dtype()), source, ": tensor '", part->entry.name,
             "' should hold floating-point numbers, its dtype is ",
-            element_type_name(part->entry.type));
+            element_type_name(part->entry.type),
+            may_be_codes ? text_of(": Braid cannot read codes of that dtype, ", kFilesToTake) : "");
+  }
 }
 
 bool holds_codes(const StoredTensor& stored) {

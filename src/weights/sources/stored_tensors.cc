@@ -5,6 +5,7 @@
 #include "weights/codes/int8.h"
 #include "weights/codes/packed.h"
 #include "weights/codes/rotation.h"
+#include "weights/files/other_codings.h"
 #include "weights/files/scaled_weights.h"
 #include "weights/sources/expected.h"
 #include "weights/sources/source.h"
@@ -57,8 +58,19 @@ bool stays_rotated(const TensorRequest& request, const StoredRows& from) {
 }
 
 // The version of torchao's codes that has such scales.
-Quantize form_of_scales(const StoredTensor& scales) {
-  return scales.dtype() == at::kFloat ? Quantize::kInt8 : Quantize::kInt8V1;
+Quantize form_of_scales(const StoredRows& scales) {
+  return dtype_of_scales(scales) == at::kFloat ? Quantize::kInt8 : Quantize::kInt8V1;
+}
+
+// The tensor whose codes one of this name scales or describes; empty for other names.
+std::string described_by(const std::string& name) {
+  for (const std::string_view ending :
+       {"_scale", "_scale_2", "_scale_inv", ".scale_weight", ".comfy_quant"})
+    if (name.ends_with(ending)) {
+      const auto of = name.substr(0, name.size() - ending.size());
+      return ending.starts_with('.') ? of + ".weight" : of;
+    }
+  return {};
 }
 
 class StoredTensors : public TensorSource {
@@ -93,10 +105,12 @@ class StoredTensors : public TensorSource {
   std::int64_t leave(MayBeUnused may_be_unused);
   bool may_be_ignored(const std::string& name) const;
   void check_all_used() const;
+  const StoredTensor* numbers_described_by(const std::string& tensor) const;
   void refuse_if_absent(const std::string& tensor) const;
 
   StoredTensor stored_as(const std::string& tensor, at::IntArrayRef shape,
                          const RowOrder& order) const;
+  void check_has_scales(const std::string& codes) const;
   void join_scales(const std::string& tensor, StoredTensor& stored);
 
   const Checkpoint checkpoint_;
@@ -117,7 +131,7 @@ std::optional<TensorPlan> StoredTensors::find(const TensorRequest& request) {
   if (has_codes) {
     plan.take = TensorPlan::Take::kCodes;
     plan.scales = take_scales(request);
-    plan.form = form_of_codes(form_of_scales(*plan.scales.tensors.front()), request.quantize);
+    plan.form = form_of_codes(form_of_scales(plan.scales), request.quantize);
   } else if (request.is_matrix() && stays_rotated(request, from)) {
     plan.take = TensorPlan::Take::kStored;
     plan.form = form_of_rotated(request.quantize);
@@ -146,6 +160,7 @@ StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape, C
   for (const auto& tensor : origin->tensors) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
     stored.push_back(stored_as(tensor, shape, origin->order));
+    if (holds_codes(stored.back())) check_has_scales(tensor);
   }
   // only matrices stay codes, and not if some of the tensors they are joined with are none
   if (codes == Codes::kDecoded || !std::all_of(stored.begin(), stored.end(), holds_codes))
@@ -154,6 +169,14 @@ StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape, C
   for (auto& one : stored)
     rows.tensors.push_back(std::make_shared<const StoredTensor>(std::move(one)));
   return rows;
+}
+
+void StoredTensors::check_has_scales(const std::string& codes) const {
+  const auto scales = codes + "_scale";
+  if (checkpoint_.find(scales) || !codes.ends_with("weight")) return;
+  refuse_if_absent(scales);
+  throw InputError(text_of(name(), ": tensor '", codes, "' is stored as I8 codes without a scale ",
+                           "per row, '", scales, "', which Braid cannot read: ", kFilesToTake));
 }
 
 void StoredTensors::join_scales(const std::string& tensor, StoredTensor& stored) {
@@ -184,7 +207,7 @@ StoredTensor StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef
 // The separate scales of codes.
 StoredRows StoredTensors::take_scales(const TensorRequest& request) {
   const std::vector<std::int64_t> shape = {request.shape.front(), 1};
-  auto scales = take(request.path() + "_scale", shape, Codes::kKept);
+  auto scales = take(request.path() + "_scale", shape, Codes::kDecoded);
   check_floating(scales.tensors, name());
   check_shape(scales.tensors, shape, name());
   return scales;
@@ -214,6 +237,17 @@ void StoredTensors::refuse_if_absent(const std::string& tensor) const {
   throw InputError(text_of(name(), ": tensor '", tensor, "' is not in ", it->second));
 }
 
+// The tensor that this one should scale or describe, if it needs no decoding. ComfyUI rounds such
+// numbers to float8 before it scales them, which no writer can have meant: they are refused.
+const StoredTensor* StoredTensors::numbers_described_by(const std::string& tensor) const {
+  const auto described = described_by(tensor);
+  const auto* const stored = described.empty() ? nullptr : checkpoint_.find(described);
+  const bool are_numbers = stored && stored->is_readable() && !stored->is_quantized() &&
+                           at::isFloatingType(stored->dtype()) &&
+                           c10::elementSize(stored->dtype()) > 1;
+  return are_numbers ? stored : nullptr;
+}
+
 void StoredTensors::check_all_used() const {
   for (const auto& [tensor, shard] : checkpoint_.absent())
     if (!used_.contains(tensor)) refuse_if_absent(tensor);
@@ -221,6 +255,12 @@ void StoredTensors::check_all_used() const {
   for (const auto& [name, stored] : checkpoint_.tensors())
     if (!used_.contains(name)) unknown.push_back(name);
   if (unknown.empty()) return;
+  if (std::ranges::all_of(unknown, [&](const auto& one) { return numbers_described_by(one); })) {
+    const auto& first = unknown.front();
+    throw InputError(text_of(name(), ": tensor '", first, "' should be the scale of codes in '",
+                             described_by(first), "', which holds ",
+                             element_type_name(numbers_described_by(first)->entry.type)));
+  }
   const auto count = unknown.size();
   unknown.resize(std::min<std::size_t>(count, 3));
   throw InputError(text_of(name(), " holds ", count, count == 1 ? " tensor" : " tensors",

@@ -133,12 +133,18 @@ std::vector<KeptTensor> kept_tensors(Quantize form, at::ScalarType dtype) {
            .own_columns = 1}};
 }
 
+at::ScalarType dtype_of_scales(const StoredRows& scales) {
+  auto dtype = scales.tensors.front()->dtype();
+  for (const auto& stored : scales.tensors) dtype = c10::promoteTypes(dtype, stored->dtype());
+  return dtype;
+}
+
 std::vector<KeptTensor> kept_tensors(const TensorPlan& plan) {
   switch (plan.take) {
     case Take::kNumbers:
       break;
     case Take::kCodes:
-      return kept_tensors(plan.form, plan.scales.tensors.front()->dtype());
+      return kept_tensors(plan.form, dtype_of_scales(plan.scales));
     case Take::kStored:
       return packed_of(plan) ? kept_packed(*packed_of(plan), plan.dtype) : kept_blocks(plan);
   }

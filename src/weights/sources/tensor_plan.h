@@ -47,6 +47,8 @@ struct KeptTensor {
 // What a plan keeps, and what is kept of a matrix of `dtype` that is quantized.
 std::vector<KeptTensor> kept_tensors(const TensorPlan& plan);
 std::vector<KeptTensor> kept_tensors(Quantize form, at::ScalarType dtype);
+// The dtype that holds the scales of codes, of which each tensor may have its own.
+at::ScalarType dtype_of_scales(const StoredRows& scales);
 
 // The columns of a matrix that these never divide.
 std::int64_t group_of(const std::vector<KeptTensor>& kept);

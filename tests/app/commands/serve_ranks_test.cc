@@ -1,7 +1,10 @@
 // What the first rank sends to the others: every field of a request.
 #include "app/commands/serve_ranks.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "message_of.h"
 
 namespace braid::serve_ranks_test {
 
@@ -112,6 +115,13 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
   EXPECT_EQ(told.adapters->front().file, "a b.safetensors");
   EXPECT_EQ(told.adapters->front().scale, -0.3);
   EXPECT_FALSE(request_of_bytes(bytes_of_request({.prompts = {"a"}})).adapters.has_value());
+}
+
+// Another command's ranks share a number first.
+TEST(ServeRanks, SayWhatTheyExpectedToHear) {
+  for (const auto* const words : {"42", "", "[[1]]", "{}"})
+    EXPECT_THAT(message_of<Error>([&] { (void)request_of_bytes(words); }),
+                testing::HasSubstr("should announce a request in the form of braid serve"));
 }
 
 }  // namespace braid::serve_ranks_test

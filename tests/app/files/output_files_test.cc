@@ -14,6 +14,7 @@
 
 namespace braid::output_files_test {
 
+namespace fs = std::filesystem;
 using testing::HasSubstr;
 using Format = FileForm::Format;
 
@@ -37,11 +38,32 @@ TEST(OutputFiles, TakeTheirFormatFromTheExtensionOrTheFlag) {
   EXPECT_EQ(format({.path = "x.v2", .format = Format::kWebp}), Format::kWebp);
   EXPECT_EQ(OutputFiles({.path = "/tmp", .format = Format::kJpeg}, 1).of_picture(0).extension(),
             ".jpg");
-  EXPECT_THAT(message_of([&] { format({.path = "x.gif"}); }), HasSubstr(".png, .jpg or .webp"));
   EXPECT_THAT(message_of([&] { format({.path = "x.png", .format = Format::kJpeg}); }),
               HasSubstr("--format jpeg and --output x.png contradict each other"));
   EXPECT_THAT(message_of([&] { format({.path = "x.png", .quality = 80}); }),
               HasSubstr("--quality"));
+}
+
+TEST(OutputFiles, RefuseEndingsOfOtherFormats) {
+  const auto refusal = [](const OutputFlags& flags) {
+    return message_of([&] { OutputFiles(flags, 1); });
+  };
+  for (const auto* const ending :
+       {"gif", "mp4", "webm", "TGA", "pdf", "ico", "json", "txt", "tiff", "safetensors", "pgn"})
+    EXPECT_EQ(refusal({.path = text_of("x.", ending)}),
+              text_of("--output should end in .png, .jpg or .webp, it is x.", ending,
+                      ": another ending needs --format, which says what to write"));
+  EXPECT_EQ(refusal({.path = "x.mp4", .format = Format::kPng}), "");
+  for (const auto* const name : {"x", "v1.5", "x.v2", "x.V12", "picture.final", "a.b", ".hidden",
+                                 "x.2024-05-01", "Mr. Fox", "x.", "7.1 pm"})
+    EXPECT_EQ(refusal({.path = name}), "") << name;
+}
+
+TEST(OutputFiles, AreRefusedWhereOneOfSeveralCannotBe) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a-000.png");
+  EXPECT_THAT(message_of([&] { OutputFiles({.path = folder / "a.png"}, 2); }),
+              HasSubstr("a-000.png should be a file, it is a folder"));
 }
 
 TEST(OutputFiles, ReplaceANamedFileAndKeepThoseOfAFolder) {

@@ -209,6 +209,8 @@ TEST(Flags, AreNoneOfSeveralWords) {
   for (const char* const command : {"bench", "verify"})
     EXPECT_THAT(refusal_of({command, "--blocks", "1,1", "--single", "2"}),
                 HasSubstr("leave --double and --single out"));
+  EXPECT_THAT(refusal_of({"bench", "--blocks", "19,x"}),
+              HasSubstr("a number in --blocks 19,x should be a whole number"));
   EXPECT_THAT(refusal_of({"serve", "model"}), HasSubstr("braid serve takes flags alone"));
 }
 

@@ -76,8 +76,11 @@ TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
   expect_refused({"--devices", "cpu,cpu,cpu", "--tp", "2", "-m", demo}, "= 2, but there are 3");
   expect_refused({"--devices", "cpu,tpu", "--tp", "2", "-m", "missing"}, "it is 'tpu'");
   expect_refused({"--layout", "auto", "--shares", "auto", "-m", demo}, "leave out --shares");
-  expect_refused({"--tp", "2", "--shares", "tp=auto", "-m", demo}, "--shares should be");
-  expect_refused({"--tp", "2", "--shares", "tp=3", "-m", demo}, "it has one: 3");
+  expect_refused({"--tp", "2", "--shares", "tp=auto", "-m", demo},
+                 "a share in --shares tp=auto should be");
+  expect_refused({"--tp", "2", "--shares", "ring=1:1,tp=1:0", "-m", demo},
+                 "a share in --shares tp=1:0 should be a whole number from 1 to 1000, it is '0'");
+  expect_refused({"--tp", "2", "--shares", "tp=3", "-m", demo}, "it has one: tp=3");
   expect_refused({"--cfg-parallel", "2", "-m", demo}, "give a negative prompt");
   expect_refused({"--cfg-parallel", "3", "--negative-prompt", "b", "--true-cfg", "2"},
                  "there are 2");

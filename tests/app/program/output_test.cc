@@ -122,6 +122,68 @@ TEST_F(Output, MayBeADevice) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+// As `docker run -v $PWD/a.png:/a.png` makes one.
+TEST_F(Output, MayBeAMountPoint) {
+  write("outer.png", "old");
+  const auto file = write("a.png", "below");
+  if (::mount((folder_ / "outer.png").c_str(), file.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    GTEST_SKIP() << "needs root";
+  const auto finished = braid(with({"-o", "a.png"}));
+  EXPECT_EQ(::umount(file.c_str()), 0);
+  EXPECT_EQ(finished.out, "a.png\n") << finished.err;
+  EXPECT_THAT(read_file(folder_ / "outer.png"), testing::StartsWith("\x89PNG"));
+  EXPECT_EQ(read_file(file), "below");
+}
+
+// What is printed would follow the picture into the same file.
+TEST_F(Output, ByAnotherNameOfStandardOutputIsThePictureAlone) {
+  if (!fs::exists("/proc/self/fd")) GTEST_SKIP() << "the system has no /proc";
+  const auto piped = braid(with({"-o", "-"})).out;
+  EXPECT_EQ(braid(with({"-o", "/dev/stdout"})).out, piped);
+  const auto log = write("log", "old\n");
+  for (const auto* const name : {"/dev/stdout", "/proc/self/fd/1", "log"}) {
+    write("log", "old\n");
+    const auto finished = run_in_shell("exec \"$0\" \"$@\" >> log", with({"-o", name}), folder_);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(read_file(log), "old\n" + piped) << name;
+  }
+  const auto other = run_in_shell("exec \"$0\" \"$@\" 5>> log", with({"-o", "/dev/fd/5"}), folder_);
+  EXPECT_EQ(other.out, "/dev/fd/5\n");
+  EXPECT_EQ(read_file(log), "old\n" + piped + piped);
+  expect_refusal(braid(with({"-o", "/dev/stdout", "-n", "2"})), 2, "--output - is one picture");
+  expect_refusal(braid(with({"-o", "/dev/stdout", "--json"})), 2, "both write to standard output");
+  expect_refusal(braid(with({"--dump", "/dev/stdout"})), 2, "--dump /dev/stdout is no file");
+}
+
+TEST_F(Output, IsNothingThatIsRead) {
+  const auto picture = read_file(fs::path(BRAID_SOURCE_DIR) / "tests/data/pictures/clear.png");
+  write("a", picture);
+  write("b", picture);
+  write("prompts", "a\n");
+  const auto kept = [&](std::vector<std::string> arguments, const std::string& words) {
+    arguments.insert(arguments.begin(), {"generate", "--size", "32x32", "--steps", "1"});
+    expect_bad_input(std::move(arguments), words);
+    EXPECT_EQ(read_file(folder_ / "a"), picture);
+  };
+  kept({"a", "--init", "a", "--dump", "a"}, "which --init reads");
+  kept({"a", "--init", "b", "--mask", "a", "-o", "./a"}, "which --mask reads");
+  kept({"--prompt-file", "prompts", "-o", "prompts"}, "which --prompt-file reads");
+  EXPECT_EQ(read_file(folder_ / "prompts"), "a\n");
+  EXPECT_EQ(draw({"a", "--init", "a", "-o", "a"}).out, "a\n");
+  EXPECT_NE(read_file(folder_ / "a"), picture);
+}
+
+// The file has no room for all of its text.
+TEST_F(Output, OfALongPromptSaysThatAJpegHasCutIt) {
+  write("prompts", std::string(80'000, 'a') + "\n");
+  const auto made = [&](const std::string& name) {
+    return draw({"--prompt-file", "prompts", "-o", name, "--seed", "5"});
+  };
+  EXPECT_THAT(made("a.jpg").err, HasSubstr("warning: JPEG has room for 64 KiB"));
+  EXPECT_THAT(made("a.png").err, testing::Not(HasSubstr("64 KiB")));
+  EXPECT_EQ(nlohmann::json::parse(braid({"info", "--json", "a.jpg"}).out).at("seed"), "5");
+}
+
 TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
   write("file", "x");
   expect_unwritable("file/a.png", "file is not a folder");

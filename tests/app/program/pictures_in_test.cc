@@ -1,4 +1,6 @@
 // `braid generate` from pictures: what it reports of them, and what it refuses.
+#include <csignal>
+
 #include "base/file.h"
 #include "base/sha256.h"
 #include "has_match.h"
@@ -219,6 +221,46 @@ TEST_F(PicturesIn, AreRefusedWhereNoControlNetFitsThem) {
   expect_refused(
       {"-m", model.string(), "--control", photo, "--controlnet", net, "--control-mode", "1"},
       "ControlNet 1 follows one kind of pictures: its mode is 0, not 1");
+}
+
+TEST_F(PicturesIn, MayComeThroughPipes) {
+  const auto photo = read_file(std::filesystem::path(BRAID_SOURCE_DIR) /
+                               "tests/data/pictures/clear.png");  // 17 x 9 pixels
+  write("photo.in", photo);
+  const std::vector<std::string> settings = {"--size", "32x32", "--steps", "2", "-o", "-"};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"generate", "a"});
+    arguments.insert(arguments.end(), settings.begin(), settings.end());
+    return arguments;
+  };
+  const auto pixels = [](const Finished& finished) {
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return decode_png(finished.out, "it").rgb;
+  };
+  const auto wanted = pixels(braid(with({"--init", "photo.in"})));
+  const auto input =
+      Subprocess({.arguments = with({"--init", "-"}), .folder = folder_, .input = photo}).finish();
+  EXPECT_EQ(pixels(input), wanted);
+  EXPECT_THAT(read_png_text(input.out, "it"), Contains(Pair("init_sha256", sha256_hex(photo))));
+  const auto piped = [&](std::vector<std::string> arguments) {
+    return run_in_shell("cat photo.in | \"$0\" \"$@\"", with(std::move(arguments)), folder_);
+  };
+  EXPECT_EQ(pixels(piped({"--init", "/dev/stdin"})), wanted);
+  EXPECT_EQ(pixels(piped({"--init", "/dev/stdin", "--mask", "alpha"})),
+            pixels(braid(with({"--init", "photo.in", "--mask", "alpha"}))));
+  expect_refused({"--init", "-", "--mask", "-"}, "--init and --mask both read standard input");
+  expect_refused({"--init", "https://host/a.png"}, "is an address: download it first");
+  expect_refused({"--latents", "https://host/a"}, "is an address: download it first");
+}
+
+TEST_F(PicturesIn, ThatDoNotComeAreWaitedForNoLongerThanWanted) {
+  Subprocess running({.arguments = {"generate", "a", "--init", "-"},
+                      .folder = folder_,
+                      .input = "\x89PNG",
+                      .keep_input_open = true});
+  running.wait_until_input_is_read();
+  running.send(SIGINT);
+  EXPECT_EQ(running.finish().exit_code, -SIGINT);
 }
 
 TEST_F(PicturesIn, AreRefusedWhereTheyAreNone) {

@@ -210,7 +210,7 @@ TEST_F(Plan, RefusesSharesOfNoLayout) {
   refused("tp=1:2,ring=1:2", "--shares ring=1:2,tp=1:2 suits no layout of 2 devices");
   refused("auto", "plan lists shares by the speed of data sheets without it");
   refused("cfg=1:2", "--shares's axis should be one of dp, pp, ring, ulysses, tp");
-  refused("tp=0:1", "--shares should be a whole number from 1 to 1000");
+  refused("tp=0:1", "a share in --shares tp=0:1 should be a whole number from 1 to 1000");
 }
 
 TEST_F(Plan, PrintsOneJsonObject) {

@@ -4,75 +4,16 @@
 
 #include <chrono>
 #include <csignal>
-#include <map>
-#include <memory>
 
 #include "base/file.h"
 #include "image/png.h"
-#include "workplace.h"
+#include "processes.h"
 
 namespace braid::processes_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
-using Arguments = std::vector<std::string>;
-
-const std::string kDemoModel = BRAID_SOURCE_DIR "/models/demo";
-
-class Processes : public Workplace {
- protected:
-  using Running = std::vector<std::unique_ptr<Subprocess>>;
-
-  // Starts a process for a rank, told of the others by variables, as torchrun does.
-  std::unique_ptr<Subprocess> start_rank(int rank, int size, int port, const Arguments& arguments,
-                                         const Arguments& more_environment = {}) const {
-    Arguments environment = {
-        "RANK=" + std::to_string(rank),        "LOCAL_RANK=" + std::to_string(rank),
-        "WORLD_SIZE=" + std::to_string(size),  "MASTER_ADDR=127.0.0.1",
-        "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1"};
-    environment.insert(environment.end(), more_environment.begin(), more_environment.end());
-    return std::make_unique<Subprocess>(Invocation{
-        .arguments = arguments, .environment = std::move(environment), .folder = folder_});
-  }
-  Running start(int size, const Arguments& arguments) const {
-    const auto port = free_port();
-    Running ranks;
-    for (int rank = 0; rank < size; ++rank)
-      ranks.push_back(start_rank(rank, size, port, arguments));
-    return ranks;
-  }
-  std::vector<Finished> finish(const Running& ranks) const {
-    std::vector<Finished> all;
-    for (const auto& rank : ranks) all.push_back(rank->finish());
-    return all;
-  }
-  Finished mpirun(int size, const Arguments& arguments) const {
-    Subprocess running(
-        {.arguments = arguments,
-         .launcher = {BRAID_MPIEXEC, "-n", std::to_string(size)},
-         // more ranks than cores; also as root
-         .environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                         "OMPI_MCA_rmaps_base_oversubscribe=1",
-                         "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
-                         "OMPI_MCA_mpi_yield_when_idle=1", "OMP_NUM_THREADS=1"},
-         .folder = folder_});
-    return running.finish();
-  }
-  static Arguments picture(const std::string& name, const Arguments& layout = {}) {
-    Arguments all = {"generate", "a blue square", "-m",      kDemoModel,
-                     "--size",   "112x80",        "--steps", "3",
-                     "--dtype",  "float32",       "-o",      name};
-    all.insert(all.end(), layout.begin(), layout.end());
-    return all;
-  }
-  static Arguments endless(const Arguments& layout) {
-    auto all = picture("never.png", layout);
-    all.insert(all.end(), {"--steps", "10000"});
-    return all;
-  }
-  std::string contents(const std::string& name) const { return read_file(folder_ / name, 1 << 24); }
-};
 
 TEST_F(Processes, MakeThePictureThatThreadsMake) {
   const Arguments layout = {"--ulysses", "2", "--tp", "2"};
@@ -201,44 +142,6 @@ TEST_F(Processes, DivideByTheSpeedsThatEachHasMeasured) {
               decode_png(contents("threads.png"), "threads.png"), "shares");
 }
 
-TEST_F(Processes, ComplainOnceAboutWhatAllFind) {
-  auto arguments = picture("x.png", {"--tp", "2"});
-  arguments[3] = "/no/such/model";
-  const auto ranks = finish(start(2, arguments));
-  EXPECT_EQ(ranks[0].exit_code, 2);
-  EXPECT_EQ(ranks[0].err, "braid: there is no model at /no/such/model\n");
-  EXPECT_EQ(ranks[1].exit_code, 2);
-  EXPECT_EQ(ranks[1].err, "");
-}
-
-// Each has a command line and files of its own, and a picture of two of them is nobody's.
-TEST_F(Processes, RefuseToDrawDifferentPictures) {
-  std::filesystem::copy(kDemoModel, folder_ / "trained", std::filesystem::copy_options::recursive);
-  const auto weights = folder_ / "trained/transformer/diffusion_pytorch_model.safetensors";
-  auto bytes = read_file(weights, std::size_t(1) << 30);
-  for (std::size_t i = bytes.size() / 2; i < bytes.size(); ++i) bytes[i] ^= 1;
-  write_file(weights, bytes);
-  const std::map<std::string, Arguments> by_fact = {
-      {"has guidance 7 and rank 0 has 3.5", {"--guidance", "7"}},
-      {"differs from rank 0 in the prompts", {"--prompt-2", "a red square"}},
-      {"has dtype bfloat16", {"--dtype", "bfloat16"}},
-      {"differs from rank 0 in the weights of the transformer", {"-m", "trained"}}};
-  for (const auto& [fact, given] : by_fact) {
-    const auto port = free_port();
-    const auto usual = picture("x.png", {"--tp", "2", "--seed", "7", "--guidance", "3.5"});
-    auto other = usual;
-    other.insert(other.end(), given.begin(), given.end());
-    Running ranks;
-    ranks.push_back(start_rank(0, 2, port, usual));
-    ranks.push_back(start_rank(1, 2, port, other));
-    const auto ended = finish(ranks);
-    EXPECT_EQ(ended[0].exit_code, 2) << fact;
-    EXPECT_EQ(ended[1].exit_code, 2) << fact;
-    EXPECT_THAT(ended[0].err, HasSubstr("should draw the same picture, but rank 1 " + fact));
-    EXPECT_FALSE(std::filesystem::exists(folder_ / "x.png")) << fact;
-  }
-}
-
 // The complaint itself asks which rank this is.
 TEST_F(Processes, AreToldOfVariablesThatNoLauncherWrites) {
   for (const auto& wrong :
@@ -294,6 +197,16 @@ TEST_F(Processes, StopTogether) {
   for (const auto& rank : ranks) rank->send(SIGINT);
   for (const auto& rank : finish(ranks)) EXPECT_EQ(rank.exit_code, 130) << rank.err;
   EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Processes, StopWithOneThatIsStopped) {
+  const auto ranks = start(2, endless({"--tp", "2"}));
+  ASSERT_TRUE(ranks[0]->wait_for("denoise  10,000 steps"));
+  ranks[1]->send(SIGTERM);
+  const auto ended = finish(ranks);
+  EXPECT_EQ(ended[0].exit_code, 1);
+  EXPECT_THAT(ended[0].err, HasSubstr("stopped by another rank"));
+  EXPECT_EQ(ended[1].exit_code, 128 + SIGTERM);
 }
 
 TEST_F(Processes, ShareNoStandardInput) {

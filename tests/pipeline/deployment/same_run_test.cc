@@ -65,6 +65,17 @@ TEST(SameRun, IsOneOfTheSameOptionsAndRequest) {
   EXPECT_EQ(refusal_of_requests(usual_request(), usual_request()), "");
 }
 
+// Other commands make other calls: nothing else can be compared before.
+TEST(SameRun, IsOneOfTheSameCommand) {
+  auto one = as_process(usual_options()), other = one;
+  one.command = "generate", other.command = "serve";
+  EXPECT_THAT(refusal_of([&](const Group& world, bool is_second) {
+                check_same_command(world, is_second ? other : one);
+              }),
+              HasSubstr("the ranks should run the same command, but rank 1 has the command serve "
+                        "and rank 0 has generate"));
+}
+
 TEST(SameRun, ComparesOptionsThatChangeThePicture) {
   const std::map<std::string, std::function<void(PipelineOptions&)>> changes = {
       {"form of weights", [](auto& o) { o.memory.quantize = Quantize::kInt8; }},

@@ -254,6 +254,33 @@ TEST_F(Flux2Files, AreToldOfWhereTheirChatIsAnother) {
   EXPECT_THAT(warnings.front(), HasSubstr("does not say <|im_start|>"));
 }
 
+// The reference follows what Braid would leave out. Published templates write only within their
+// conditions and loops.
+TEST_F(Flux2Files, AreToldOfChatsThatBeginWithMore) {
+  const auto klein = copy_of("klein");
+  const auto file = klein / "tokenizer/chat_template.jinja";
+  const auto own = read_file(file);
+  const auto warnings_with = [&](const std::string& text) {
+    std::vector<std::string> warnings;
+    fs::remove(file);
+    write_file(file, text);
+    EXPECT_EQ(refusal(klein, &warnings), "accepted");
+    return warnings;
+  };
+  for (const std::string more :
+       {"{{- '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}", "Hello",
+        "{%- if tools %}{{ '{% endif %}' }}{%- endif %}{{ '!' }}",
+        "{%- set x = 1 %}{%- set y %}z{% endset %}{{ y }}"})
+    EXPECT_THAT(warnings_with(more + own),
+                testing::ElementsAre(HasSubstr("writes text before or behind all messages")))
+        << more;
+  EXPECT_EQ(warnings_with(own + "{{ 'more' }}").size(), 1u);
+  for (const std::string no_more :
+       {"{# Hello #}", "{%- set a = '}} %}' %}\n", "{%- macro f(x) %}{{ x }}{%- endmacro %}",
+        "{%- if tools %}{{- '{\"a\": \\'}}\\'}' }}{%- elif a %}b{%- else %}{%- endif %}"})
+    EXPECT_TRUE(warnings_with(no_more + own).empty()) << no_more;
+}
+
 std::int64_t parameters(const std::string& name, const std::string& folder) {
   const auto job = surveyed(named_job(name));
   std::int64_t sum = 0;

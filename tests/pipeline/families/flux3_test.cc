@@ -37,6 +37,24 @@ TEST(Flux3Family, IsGuidedAgainstAnEmptyPrompt) {
             1e-3);
 }
 
+// Off only at 1: at 0 the sum is the negative branch alone, at one half it is the mean.
+TEST(Flux3Family, IsGuidedBelowOneToo) {
+  auto request = kFlux3.plain;
+  request.steps = 1;
+  const auto latents = [&](std::optional<std::string> negative, double scale) {
+    request.negative_prompt = std::move(negative);
+    request.guidance = scale;
+    return kFlux3.drawn(kFlux3.with(), request)["latents_final"];
+  };
+  const auto positive = latents({}, 1), none = latents("blurry, two stars", 0);
+  const auto half = latents("blurry, two stars", 0.5);
+  request.prompts = {"blurry, two stars"};
+  const auto negative = latents({}, 1);
+  EXPECT_GT(relative_error(positive, negative), 1e-3);
+  EXPECT_LT(relative_error(none, negative), 1e-5);
+  EXPECT_LT(relative_error(half, (positive + negative) / 2), 1e-5);
+}
+
 // The prompts have one length, but other pads.
 TEST(Flux3Family, LetsThePadsOfAPromptBeSeen) {
   auto request = kFlux3.plain;

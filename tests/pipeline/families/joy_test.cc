@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "joy_model.h"
+#include "message_of.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/families/joy/sizes.h"
 #include "pipeline/files/found_files.h"
@@ -287,6 +288,14 @@ TEST_F(JoyFiles, NeedATokenizerWithPlacesForPictures) {
 TEST(JoyPrompts, ThatMarkMorePlacesThanThereArePicturesAreRefused) {
   const Request request{.prompts = {"look at <|image_pad|>"}, .steps = 1};
   EXPECT_THROW(joy_drawn(joy_with(), request), InputError);
+}
+
+// Without a picture the reference does not ask its processor, which refuses such a prompt.
+TEST(JoyPrompts, ThatMarkAVideoAreRefusedBesideAPicture) {
+  Request request{.prompts = {"look at <|video_pad|>"}, .steps = 1};
+  request.pictures.references = {joy_reference(0)};
+  EXPECT_THAT(message_of([&] { joy_drawn(joy_with(), request); }),
+              HasSubstr("marks the place of a video, <|video_pad|>"));
 }
 
 }  // namespace braid::joy_test

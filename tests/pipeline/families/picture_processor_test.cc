@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "message_of.h"
 #include "temporary_folder.h"
 
 namespace braid::picture_processor_test {
@@ -43,6 +44,18 @@ TEST_F(JoyProcessor, ShowsPicturesInTransformersSizes) {
   }
   const auto usual = with(Json::object()).size_seen({1024, 1024});  // the class's own range
   EXPECT_EQ(usual.width, 992);
+}
+
+// As smart_resize of transformers does.
+TEST_F(JoyProcessor, RefusesPicturesOfMoreThanTwoHundredToOne) {
+  const auto process = with(Json::object());
+  EXPECT_GT(process.size_seen({3, 600}).height, 0);
+  EXPECT_EQ(message_of([&] {
+              (void)process.size_seen({3, 601});
+            }),
+            "the text encoder looks at pictures whose longer side is at most 200 times the "
+            "shorter, one has 3x601");
+  EXPECT_NE(message_of([&] { (void)process.size_seen({2001, 10}); }), "");
 }
 
 // Sums over what Qwen2VLImageProcessor and Qwen2VLImageProcessorPil 5.23.0 make of the same

@@ -202,6 +202,21 @@ TEST(Qwen21Family, RefusesLengthsThatTheChatExceeds) {
               HasSubstr("at least 24 to hold the chat around a prompt and a picture, it is 17"));
 }
 
+// The template beside the tokenizer, which is in the processor's folder.
+TEST(Qwen21Family, WarnsOfAnotherChatTemplate) {
+  const TemporaryFolder scratch;
+  const auto changed = scratch / "model";
+  std::filesystem::copy(kQwen21.folder, changed, std::filesystem::copy_options::recursive);
+  std::vector<std::string> warnings;
+  const Hooks hooks{.warning = [&](const std::string& w) { warnings.push_back(w); }};
+  (void)Engine(kQwen21.from(changed), hooks);
+  EXPECT_THAT(warnings, testing::IsEmpty());
+  const auto file = changed / "processor/chat_template.jinja";
+  write_file(file, "one two three four" + read_file(file));
+  (void)Engine(kQwen21.from(changed), hooks);
+  EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("processor writes text before or behind")));
+}
+
 TEST(Qwen21Family, RefusesRequestsThatItCannotDraw) {
   auto request = kQwen21.plain;
   request.true_cfg = 4;
@@ -217,6 +232,9 @@ TEST(Qwen21Family, RefusesRequestsThatItCannotDraw) {
   request.prompts = {"a <|image_pad|>"};
   EXPECT_THAT(message_of([&] { kQwen21.drawn(kQwen21.with(), request); }),
               HasSubstr("marks the places of 1 pictures"));
+  request.prompts = {"a <|video_pad|>"};
+  EXPECT_THAT(message_of([&] { kQwen21.drawn(kQwen21.with(), request); }),
+              HasSubstr("the prompt marks the place of a video, <|video_pad|>"));
 }
 
 }  // namespace braid::qwen21_test

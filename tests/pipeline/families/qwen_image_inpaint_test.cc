@@ -200,7 +200,7 @@ TEST(QwenImageFilled, IsRefusedWithoutItsPictures) {
               HasSubstr("its mode is 0, not 1"));
   EXPECT_THAT(
       refusal_of_pictures({.init = picture, .mask = mask, .controls = {{.from = 1, .to = 0}}}),
-      HasSubstr("should lie between 0 and 1, it is from 1 to 0"));
+      HasSubstr("end no earlier than it begins, it is from 1 to 0"));
   EXPECT_EQ(refusal_of_pictures({}), "");
 }
 

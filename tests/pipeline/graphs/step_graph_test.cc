@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "pipeline/graphs/graph_pool.h"
+#include "pipeline/graphs/recording_turn.h"
 
 namespace braid::step_graph_test {
 
@@ -294,6 +295,21 @@ TEST_F(StepGraphTest, RanksOfAPipelineRecordTogether) {
       });
   }
   EXPECT_EQ(counts.most, kRanks);
+}
+
+// Emptying LibTorch's caches spoils a recording of another rank.
+TEST(RecordingTurn, IsPreparedOnlyWhileNobodyRecords) {
+  const int pipeline = 0;
+  int preparations = 0;
+  const auto prepare = [&] { ++preparations; };
+  for (const int want : {1, 2}) {
+    const RecordingTurn first(&pipeline, prepare);
+    std::jthread([&] { const RecordingTurn second(&pipeline, prepare); }).join();
+    EXPECT_EQ(preparations, want);
+  }
+  EXPECT_THROW(RecordingTurn(&pipeline, [] { throw Error("no such GPU"); }), Error);
+  const RecordingTurn after(&pipeline, prepare);
+  EXPECT_EQ(preparations, 3) << "a preparation that failed leaves no turn behind";
 }
 
 // Counts like LibTorch's allocator.

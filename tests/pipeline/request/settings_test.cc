@@ -52,6 +52,26 @@ TEST(Settle, RoundsSizesDownWithAWarning) {
   EXPECT_THAT(warnings, ElementsAre("the width 100 is rounded down to 96, a multiple of 16"));
 }
 
+// diffusers' pipelines of FLUX.1 and Qwen-Image cut before they round, klein's rounds first.
+TEST(Settle, KeepsTheShapeOfACropAsItIsAskedForOrAsItIsDrawn) {
+  const Pixels white{.width = 90, .height = 61, .rgb = std::vector<std::uint8_t>(90 * 61 * 3, 255)};
+  const Request request{.prompts = {"a"},
+                        .width = 79,
+                        .height = 48,
+                        .pictures = {.init = white, .mask = white, .padding_crop = 7}};
+  using Taken = PicturesTaken;
+  for (const auto& [kept, width] :
+       {std::pair(Taken::CropShape::kAsked, 79), {Taken::CropShape::kDrawn, 64}}) {
+    auto limits = kLimits;
+    limits.pictures = {.init = Taken::Init::kMaybe, .crop_shape = kept};
+    const auto s = settled(request, nullptr, limits);
+    EXPECT_EQ(s.width, 64);
+    EXPECT_EQ(s.crop_shape.width, width);
+    const auto again = settled(completed(request, s), nullptr, limits);
+    EXPECT_EQ(again.crop_shape.width, width) << "drawn again as it says";
+  }
+}
+
 TEST(Settle, NumbersPicturesPromptByPrompt) {
   const auto s = settled({.prompts = {"a", "b"}, .prompts_2 = {"c", "d"}, .num_images = 3});
   EXPECT_EQ(s.num_pictures(), 6);
@@ -92,6 +112,26 @@ TEST(Settle, GuidanceFromThePositivePromptRunsAboveZero) {
   const auto s = settled({.prompts = {"a"}, .cfg_until = 0.5}, nullptr, limits);
   EXPECT_EQ(s.true_guidance.from, GuidedFrom::kPositive);
   EXPECT_EQ(s.true_guidance.until, 0.5);
+}
+
+// The rule of FLUX.3's guider, diffusers' ClassifierFreeGuidance.
+TEST(Settle, GuidanceMayRunAtEveryScaleButOne) {
+  auto limits = limits_of(GuidanceKind::kTrue);
+  limits.guided_scales = GuidedScales::kAllButNeutral;
+  for (const double scale : {-1.0, 0.0, 0.5, 1.0000001, 3.5}) {
+    const Request request{.prompts = {"a"}, .negative_prompt = "b", .guidance = scale};
+    std::vector<std::string> warnings;
+    const auto s = settled(request, &warnings, limits);
+    EXPECT_EQ(num_branches(request, limits), 2) << scale;
+    ASSERT_TRUE(s.negative) << scale;
+    EXPECT_EQ(s.negative->text, "b");
+    EXPECT_EQ(s.true_guidance.scale, scale);
+    EXPECT_TRUE(warnings.empty()) << scale;
+  }
+  EXPECT_EQ(num_branches({.guidance = 1}, limits), 1);
+  std::vector<std::string> warnings;
+  settled({.prompts = {"a"}, .negative_prompt = "b", .guidance = 1}, &warnings, limits);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("takes a guidance scale other than 1")));
 }
 
 TEST(Settle, RefusesANegativePromptWhereThereIsNone) {

@@ -154,7 +154,14 @@ class Scales : public testing::Test {
 
 TEST_F(Scales, ThatFitNoWeightAreRefused) {
   EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.weight_scale", at::ones({3})}}),
-              HasSubstr("'a.weight_scale' has 3 numbers, the 4 rows of 32"));
+              HasSubstr("the scale 'a.weight_scale' should have the shape [] (one for all), [4] or "
+                        "[4, 1] (one per row), [4, N] (N per row) or [1, 1] (one per square of "
+                        "128 x 128), it has [3]"));
+  EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.weight_scale", at::ones({1, 4})}}),
+              HasSubstr("it has [1, 4]"));
+  EXPECT_THAT(refusal({{"a.bias", codes_[0]}, {"a.bias_scale", at::ones({3})}}),
+              HasSubstr("'a.bias_scale' should have the shape [] (one for all) or [32] (one per "
+                        "row), it has [3]"));
   EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.weight_scale", at::ones({4, 5})}}),
               HasSubstr("'a.weight_scale'"));
   EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.weight_scale", at::ones({4}, at::kLong)}}),

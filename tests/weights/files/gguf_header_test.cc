@@ -121,6 +121,44 @@ TEST(GgufHeader, TensorsAreAlignedAsTheFileSays) {
               HasSubstr("32-bit number"));
 }
 
+// The gguf package writes as many dims as an array has, more than ggml's 4.
+TEST(GgufHeader, TensorsOfFiveDimsAreRead) {
+  EXPECT_EQ(parse(one({.extents = {2, 2, 1, 1, 1}}))[0].shape,
+            (std::vector<std::int64_t>{1, 1, 1, 2, 2}));
+}
+
+// `shape` is of the int32 type unless told otherwise.
+std::string one_shaped(const Described& t, const std::vector<std::uint64_t>& shape,
+                       std::uint64_t type = 5) {
+  auto bytes = header(1, 1);
+  bytes.text("comfy.gguf.orig_shape.t").u32(9).u32(type).u64(shape.size());
+  for (const auto extent : shape) bytes.u32(extent);
+  describe(bytes, t);
+  return bytes.aligned().raw(std::string(4096, 'x')).str();
+}
+
+// ComfyUI-GGUF notes the original shape of tensors that it stores in another.
+TEST(GgufHeader, ShapesMayBeNotedBesideTensors) {
+  using Shape = std::vector<std::int64_t>;
+  EXPECT_EQ(parse(one_shaped({.extents = {24}}, {4, 3, 1, 1, 2}))[0].shape, (Shape{4, 3, 1, 1, 2}));
+  const auto coded = parse(one_shaped({.extents = {128, 3}, .type = kQ8_0}, {6, 64}))[0];
+  EXPECT_EQ(coded.shape, (Shape{6, 64}));
+  EXPECT_EQ(coded.size, 12u * 34);
+  EXPECT_EQ(parse(one_shaped({.name = "u", .extents = {24}}, {5}))[0].shape, Shape{24});
+  EXPECT_THAT(refusal(one_shaped({.extents = {24}}, {5, 5})),
+              HasSubstr("tensor 't' in its original shape takes 100 bytes, as it is stored 96"));
+  EXPECT_THAT(refusal(one_shaped({.extents = {96}, .type = kQ8_0}, {2, 48})),
+              HasSubstr("do not make up blocks of 32"));
+  EXPECT_THAT(refusal(one_shaped({.extents = {24}}, {24}, 6)),
+              HasSubstr("orig_shape.t' should be an array of 32-bit numbers"));
+  EXPECT_THAT(refusal(one_shaped({.extents = {1}}, {1u << 31})), HasSubstr("an extent of -"));
+  EXPECT_THAT(refusal(one_shaped({.extents = {1}}, std::vector<std::uint64_t>(9, 1))),
+              HasSubstr("claims 9 dims, at most 8"));
+  auto text = header(0, 1);
+  EXPECT_THAT(refusal(text.text("comfy.gguf.orig_shape.t").u32(8).text("8").str()),
+              HasSubstr("should be an array"));
+}
+
 TEST(GgufHeader, RefusesPartsOfFiles) {
   const auto split = [](std::uint64_t parts) {
     auto bytes = header(0, 1);
@@ -170,15 +208,24 @@ TEST(GgufHeader, RefusesEntriesThatDoNotAddUp) {
   EXPECT_THAT(refusal(one({.extents = {33}, .type = kQ8_0})),
               HasSubstr("do not make up blocks of 32"));
   EXPECT_THAT(refusal(one({.type = 17})), HasSubstr("GGUF type 17 (IQ2_XS), which"));
+  EXPECT_THAT(refusal(one({.type = 4})), HasSubstr("GGUF type 4 (Q4_2), which"));
+  EXPECT_THAT(refusal(one({.type = 33})), HasSubstr("GGUF type 33 (Q4_0_8_8), which"));
+  EXPECT_THAT(refusal(one({.type = 38})), HasSubstr("GGUF type 38 (IQ4_NL_8_8), which"));
   EXPECT_THAT(refusal(one({.type = 4'000'000'000})), HasSubstr("GGUF type 4000000000"));
-  EXPECT_THAT(refusal(one({.extents = {1, 1, 1, 1, 1}})), HasSubstr("5 dims"));
+  EXPECT_THAT(refusal(one({.extents = std::vector<std::uint64_t>(9, 1)})), HasSubstr("9 dims"));
   EXPECT_THAT(refusal(one({.extents = {~0ull}})), HasSubstr("extent"));
   EXPECT_THAT(refusal(one({.extents = {1ull << 40, 1ull << 40}})), HasSubstr("64 bits"));
-  EXPECT_THAT(refusal(one({}, 80)), HasSubstr("belong to no tensor"));
   EXPECT_THAT(refusal(two({}, {}, 64)), HasSubstr("appears twice"));
   EXPECT_THAT(refusal(two({}, {.name = "u"}, 16)), HasSubstr("overlap"));
   EXPECT_THAT(refusal(two({}, {.name = "u", .offset = 64}, 80)), HasSubstr("belong to no tensor"));
   EXPECT_EQ(refusal(two({}, {.name = "u", .offset = 32}, 48)), "accepted");
+}
+
+// The gguf package reads such files, too: only where tensors begin is written in them.
+TEST(GgufHeader, BytesMayFollowTheLastTensor) {
+  for (const std::size_t bytes : {16u, 17u, 80u, 1000u})
+    EXPECT_EQ(parse(one({}, bytes)).size(), 1u);
+  EXPECT_EQ(parse(header(0, 0).aligned().raw(std::string(100, 'x')).str()).size(), 0u);
 }
 
 TEST(GgufHeader, RefusesAFileThatIsCutShortAnywhere) {

@@ -134,6 +134,20 @@ TEST_F(DiskPages, ServeTheNextLoadWhichNeitherQuantizesNorWrites) {
   expect_same(again, resident(int8()));
 }
 
+// The run that finds one damaged page ends; the next one mends all.
+TEST_F(DiskPages, AreAllMendedByTheLoadAfterAFailure) {
+  load(int8());
+  for (const auto& [path, time] : files()) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5000);
+    file.write("damage", 6);
+  }
+  const auto damaged = load(int8());
+  const Page first(damaged.pages, 0);
+  EXPECT_THROW(const auto in_use = first.use(), Error);
+  expect_same(load(int8()), resident(int8()));
+}
+
 // A change invisible in the file's time and size.
 TEST_F(DiskPages, SeeAChangedBitOfTheCheckpoint) {
   load(int8());

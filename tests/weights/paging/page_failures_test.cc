@@ -42,15 +42,16 @@ void step(Pages& pages, const std::vector<int>& groups) {
   }
 }
 
-std::vector<fs::path> files_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
-  return files;
+std::vector<fs::path> pages_in(const fs::path& folder) {
+  std::vector<fs::path> pages;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".page") pages.push_back(entry.path());
+  return pages;
 }
 
 // The file that holds group `number`, by a byte of its contents.
 fs::path file_of_group(const fs::path& folder, int number) {
-  for (const auto& path : files_in(folder))
+  for (const auto& path : pages_in(folder))
     if (read_file(path).back() == char(number)) return path;
   return {};
 }
@@ -97,10 +98,10 @@ TEST_F(FailingPages, AreRebuiltByTheNextLoad) {
     flip_last_byte(file_of_group(folder_.path(), 2));
     EXPECT_NE(failure_of(*pages, {0, 1, 2, 3, 0, 1, 2, 3}), "");
   }
-  EXPECT_EQ(files_in(folder_.path()).size(), 3u);
+  EXPECT_EQ(pages_in(folder_.path()).size(), 3u);
   const auto pages = this->pages({.prefetch = 1});
   const auto views = add_groups(*pages, 4);
-  EXPECT_EQ(files_in(folder_.path()).size(), 4u);
+  EXPECT_EQ(pages_in(folder_.path()).size(), 4u);
   for (const int group : {0, 1, 2, 3, 2}) {
     pages->enter(group);
     EXPECT_TRUE(views[std::size_t(group)].eq(group).all().item<bool>()) << group;
@@ -151,7 +152,7 @@ TEST_F(FailingPages, LoadedAlikeAreOneFile) {
     pages->add_group("odd");
     const auto some = pages->add(at::full({7}, 1.5f)), more = pages->add(at::full({3, 5}, 2.5f));
     pages->finish();
-    EXPECT_EQ(files_in(folder_.path()).size(), 1u);
+    EXPECT_EQ(pages_in(folder_.path()).size(), 1u);
     pages->enter(0);
     EXPECT_TRUE(some.eq(1.5).all().item<bool>());
     EXPECT_TRUE(more.eq(2.5).all().item<bool>());

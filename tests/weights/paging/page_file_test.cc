@@ -42,16 +42,20 @@ class PageFileTest : public testing::Test {
     return bytes;
   }
   fs::path only_file() const {
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
-    return fs::directory_iterator(folder_.path())->path();
+    std::vector<fs::path> pages;
+    for (const auto& entry : fs::directory_iterator(folder_.path()))
+      if (entry.path().filename() != "damaged") pages.push_back(entry.path());
+    EXPECT_EQ(pages.size(), 1u);
+    return pages.front();
   }
   static std::string read(const PageFile& file, std::size_t size) {
     std::string contents(size, '\0');
     file.read(std::as_writable_bytes(std::span(contents)));
     return contents;
   }
-  void flip(std::uint64_t offset) const {
-    std::fstream file(only_file(), std::ios::in | std::ios::out | std::ios::binary);
+  void flip(std::uint64_t offset) const { flip(only_file(), offset); }
+  static void flip(const fs::path& path, std::uint64_t offset) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(std::streamoff(offset));
     const char byte = char(file.get() ^ 4);
     file.seekp(std::streamoff(offset));
@@ -132,6 +136,26 @@ TEST_P(WaysToRead, RefuseAFlippedBit) {
                 HasSubstr("is damaged"));
     EXPECT_EQ(pages_.find(id_of("x"), kSize), nullptr) << "it is made anew";
   }
+}
+
+// What damaged one has often damaged more, and each would end a run of its own.
+TEST_P(WaysToRead, VerifyOlderPagesOnceOneWasDamaged) {
+  auto bytes = page(kSize);
+  const auto path_of = [&](const char* name) { return folder_ / (id_of(name).text() + ".page"); };
+  const auto sound = pages_.put(bytes, id_of("sound"));
+  const auto first = pages_.put(bytes, id_of("first"));
+  (void)pages_.put(bytes, id_of("second"));
+  for (const auto* const name : {"first", "second"})
+    flip(path_of(name), PageFile::kHeader + kSize / 2);
+  EXPECT_NE(pages_.find(id_of("second"), kSize), nullptr) << "nothing is known yet";
+  EXPECT_ANY_THROW(read_whole(*first, kSize));
+  const PageFolder next(folder_.path(), GetParam());
+  EXPECT_EQ(next.find(id_of("first"), kSize), nullptr);
+  EXPECT_EQ(next.find(id_of("second"), kSize), nullptr);
+  EXPECT_FALSE(fs::exists(path_of("second")));
+  EXPECT_NE(next.find(id_of("sound"), kSize), nullptr);
+  flip(path_of("sound"), PageFile::kHeader);
+  EXPECT_NE(next.find(id_of("sound"), kSize), nullptr) << "it is not verified a second time";
 }
 
 TEST_P(WaysToRead, RefuseAFileThatWasCutShort) {

@@ -104,6 +104,59 @@ TEST(ScalesOfCodes, AreFloatingPointAndOnePerRow) {
               HasSubstr("'a.weight_scale' should have the shape [4, 1]"));
 }
 
+TEST(ScalesOfCodes, AreThere) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const Tensors& tensors, at::IntArrayRef shape) {
+    const Weights w(stored(folder, tensors), {.spellings = {{"a", {"p", "q"}}, {"b", {"p"}}}}, {});
+    return message_of([&] { (void)(w / (shape[0] == 8 ? "a" : "b")).matrix("weight", shape); });
+  };
+  const auto codes = at::ones({4, 3}, at::kChar), numbers = at::ones({4, 3});
+  const auto says = HasSubstr(
+      "tensor 'p.weight' is stored as I8 codes without a scale per row, "
+      "'p.weight_scale', which Braid cannot read: take the model's own");
+  EXPECT_THAT(refusal({{"p.weight", codes}}, {4, 3}), says);
+  EXPECT_THAT(refusal({{"p.weight", codes}, {"p.scale_weight", at::ones({4})}}, {4, 3}), says);
+  EXPECT_THAT(refusal({{"p.weight", codes}, {"q.weight", numbers}}, {8, 3}), says);
+  EXPECT_THAT(refusal({{"p.weight", at::ones({4, 3}, at::kInt)}}, {4, 3}),
+              HasSubstr("its dtype is I32: Braid cannot read codes of that dtype, take the model"));
+}
+
+// One tensor's scales must not be rounded to the dtype of another's.
+TEST(ScalesOfCodes, MayBeOfUnlikeDtypesWhereTheyAreJoined) {
+  const TemporaryFolder folder;
+  const auto codes = at::ones({2, 3}, at::kChar), scales = at::rand({2, 1});
+  for (const auto dtype : {at::kBFloat16, at::kHalf}) {
+    const auto narrow = scales.to(dtype);
+    const Weights w(stored(folder, {{"p.weight", codes},
+                                    {"p.weight_scale", narrow},
+                                    {"q.weight", codes},
+                                    {"q.weight_scale", scales}}),
+                    {.spellings = {{"a", {"p", "q"}}}}, {.dtype = at::kBFloat16});
+    const auto got = (w / "a").matrix("weight", {4, 3});
+    EXPECT_EQ(got.form, Quantize::kInt8);
+    EXPECT_TRUE(at::equal(got.scales_N1, at::cat({narrow.to(at::kFloat), scales})));
+  }
+}
+
+TEST(UnknownTensors, ThatScaleNumbersAreNamedWithThem) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name, const Tensor& weight) {
+    const Weights w(stored(folder, {{"a.weight", weight}, {name, at::ones({})}}), {}, {});
+    return message_of([&] {
+      (void)(w / "a").matrix("weight", {4, 32});
+      w.finish();
+    });
+  };
+  const auto numbers = at::ones({4, 32}, at::kBFloat16);
+  for (const auto* const name :
+       {"a.weight_scale", "a.scale_weight", "a.weight_scale_inv", "a.comfy_quant"})
+    EXPECT_THAT(refusal(name, numbers),
+                testing::EndsWith(text_of("tensor '", name, "' should be the scale of codes in ",
+                                          "'a.weight', which holds BF16")));
+  EXPECT_EQ(refusal("a.weight_scale", numbers.to(at::kFloat8_e4m3fn)), "");
+  EXPECT_THAT(refusal("b.weight_scale", numbers), testing::EndsWith("have: 'b.weight_scale'"));
+}
+
 // Three of four unknown tensors are named; none is left out silently.
 TEST(UnknownTensors, AreCountedAndTheFirstThreeNamed) {
   const TemporaryFolder folder;

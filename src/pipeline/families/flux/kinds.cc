@@ -74,7 +74,7 @@ PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae) {
   const int multiple = int(2 * vae.downscale());
   switch (kind) {
     case FluxKind::kPlain:
-      return {.init = PicturesTaken::Init::kMaybe};
+      return {.init = PicturesTaken::Init::kMaybe, .crop_shape = PicturesTaken::CropShape::kAsked};
     case FluxKind::kKontext:
       return {.init = PicturesTaken::Init::kWithMask,
               .init_as = PicturesTaken::InitAs::kReferenceAlone,

@@ -10,7 +10,8 @@ namespace {
 
 const ChatTokens kKleinChat{.tokens = {"<|im_start|>", "<|im_end|>", "<think>", "</think>"},
                             .template_says = {"<|im_start|>", "<|im_end|>", "assistant",
-                                              "enable_thinking", "<think>\\n\\n</think>\\n\\n"}};
+                                              "enable_thinking", "<think>\\n\\n</think>\\n\\n"},
+                            .template_is_of_messages = true};
 const ChatTokens kDevChat{
     .tokens = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"},
     .template_says = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"}};

@@ -46,6 +46,7 @@ Description describe_flux3(const Flux3Configs& c, const ScheduleConfig& schedule
                      .planned_text_tokens = kFlux3PlannedText,
                      .laid_out = with_boxes,
                      .guidance = c.flux.flow_map ? GuidanceKind::kNone : GuidanceKind::kTrue,
+                     .guided_scales = GuidedScales::kAllButNeutral,
                      .pictures = flux3_pictures(multiple)},
           .schedule = schedule,
           .vae = c.vae,

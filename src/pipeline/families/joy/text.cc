@@ -44,6 +44,7 @@ JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device d
 // Edit without a picture reads only the beginning of a long prompt; everything else is read whole.
 std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn) const {
   const auto chat = joy_chat(prompt.text, prompt.pictures_13HW.size());
+  if (!prompt.pictures_13HW.empty()) check_no_video(prompt.text);
   const bool is_plain = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
   const auto most = is_plain ? max_plain_tokens_ + kSystemTokens : kLongestChat;
   const auto encoding = tokenizer_->encode(chat, most);

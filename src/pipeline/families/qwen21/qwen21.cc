@@ -94,10 +94,10 @@ DenoiserPart Qwen21Family::load_denoiser(const Part&, const Weights& w, Attend a
 std::unique_ptr<const TextEncoders> Qwen21Family::load_text(const fs::path& folder,
                                                             at::Device device,
                                                             const WeightsOf& weights_of,
-                                                            const Warn&) const {
+                                                            const Warn& warn) const {
   const auto w = weights_of(*text_parts().front());
   return std::make_unique<const Qwen21Text>(configs_.text, folder / "processor", device,
-                                            load_paged<Qwen3Vl>(configs_.text, w));
+                                            load_paged<Qwen3Vl>(configs_.text, w), warn);
 }
 
 // Until arrange(), a text token's span says only how many references stand before it.

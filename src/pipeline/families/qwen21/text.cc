@@ -68,7 +68,7 @@ std::vector<PromptReader> qwen21_prompt_readers() {
 }
 
 Qwen21Text::Qwen21Text(const Qwen3VlConfig& config, const fs::path& folder, at::Device device,
-                       Paged<Qwen3Vl> model)
+                       Paged<Qwen3Vl> model, const Warn& warn)
     : image_token_(config.image_token),
       device_(device),
       tokenizer_(load_tokenizer(folder)),
@@ -76,12 +76,14 @@ Qwen21Text::Qwen21Text(const Qwen3VlConfig& config, const fs::path& folder, at::
       process_(folder, config.vision.form()),
       model_(std::move(model)) {
   check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder);
+  warn_of_other_template(folder, kTurnsOfTemplate, warn);
 }
 
 // The reference reads prompts of any length. Here the end of a very long one is cut, not that of
 // its chat, and not the marks of its pictures, which stand before it.
 std::vector<std::int64_t> Qwen21Text::ids_of(const Prompt& prompt, int max_sequence_length,
                                              const Warn& warn) const {
+  check_no_video(prompt.text);
   const auto end = ids_in(tokenizer_->encode(std::string(kAssistantTurn), kLongestTurn));
   const auto num_pictures = prompt.pictures_13HW.size();
   const auto unseen = num_system_ + std::int64_t(num_pictures);

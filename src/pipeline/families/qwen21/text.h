@@ -14,9 +14,9 @@ std::vector<PromptReader> qwen21_prompt_readers();
 class Qwen21Text : public TextEncoders {
  public:
   // `folder` is the processor's, which has the tokenizer, too. Throws InputError if it lacks a
-  // token of the chat.
+  // token of the chat; warns if its chat template is another.
   Qwen21Text(const Qwen3VlConfig& config, const std::filesystem::path& folder, at::Device device,
-             Paged<Qwen3Vl> model);
+             Paged<Qwen3Vl> model, const Warn& warn);
 
   // The tokens of the chat behind its system turn, without those of pictures: the transformer sees
   // latents in their places.

@@ -67,6 +67,7 @@ PicturesTaken pictures_of_layered(const QwenImageConfigs& c) {
 // one in.
 PicturesTaken pictures_of_plain(const QwenImageConfigs& c) {
   PicturesTaken taken{.init = PicturesTaken::Init::kMaybe,
+                      .crop_shape = PicturesTaken::CropShape::kAsked,
                       .controlnet_modes = std::vector<int>(c.controlnets.size(), 0)};
   if (!fills_in(c.controlnets)) return taken;
   taken.init = PicturesTaken::Init::kWithMask;

@@ -53,6 +53,7 @@ std::int64_t tokens_before_prompt(const Tokenizer& tokenizer, QwenImageKind kind
 std::vector<std::int64_t> edit_ids_of(const Tokenizer& tokenizer, QwenImageKind kind,
                                       const Prompt& prompt, int max_sequence_length,
                                       const Warn& warn) {
+  check_no_video(prompt.text);
   const auto num_pictures = prompt.pictures_13HW.size();
   const auto chat = edit_chat(kind, prompt.text, num_pictures);
   const auto before = tokens_before_prompt(tokenizer, kind, num_pictures);
