@@ -88,7 +88,7 @@ void UnixSocketFile::make_room(const std::string& address) {
   boost::system::error_code error;
   probe.open(net::local::stream_protocol());
   probe.non_blocking(true);  // where a server accepts nobody, connect() would wait for it
-  probe.connect(net::local::stream_protocol::endpoint(path), error);
+  (void)probe.connect(net::local::stream_protocol::endpoint(path), error);
   check(error == net::error::connection_refused, "cannot listen on ", address, ": ",
         error ? error.message() : "another server listens there");
   (void)::unlink(path.c_str());
