@@ -1,7 +1,5 @@
 #include "image/file_form.h"
 
-#include <ranges>
-
 #include "image/exif.h"
 #include "image/lossy/lossy_encode.h"
 #include "image/over_white.h"
@@ -20,7 +18,7 @@ std::size_t most_exif(const FileForm& form) {
 
 // Cuts each value that is longer than `longest` bytes, between characters.
 PngText shortened(PngText text, std::size_t longest) {
-  for (auto& value : text | std::views::values) {
+  for (auto& [key, value] : text) {
     if (value.size() <= longest) continue;
     auto end = longest;
     while (end > 0 && (std::uint8_t(value[end]) & 0xc0) == 0x80) --end;

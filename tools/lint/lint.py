@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import budgets
+import compilers
 import deployments
 import families
-import integers
 import layers
 import names
 import page
@@ -16,7 +16,7 @@ import text
 import words
 from source import read_sources
 
-RULES = (layers, rooms, families, deployments, words, text, names, budgets, integers, page)
+RULES = (layers, rooms, families, deployments, words, text, names, budgets, compilers, page)
 
 
 def complaints(root):

@@ -106,6 +106,11 @@ class LintTest(unittest.TestCase):
                          ["the integers of <cstdint> need #include <cstdint>"])
         self.assertEqual(self.complaints_about("src/base/a.cc", "int b;  // std::uint8_t\n"), [])
 
+    def test_the_engine_has_no_views_that_clang_14_refuses(self):
+        self.assertEqual(self.complaints_about("src/base/a.cc", "for (auto& [key, value] : text) f(value);\n"), [])
+        self.assertEqual(self.complaints_about("src/base/a.cc", "for (auto& value : text | std::views::values) f(value);\n"),
+                         ["Clang 14 refuses the views of <ranges>: write the loop"])
+
     def test_a_new_folder_needs_a_place_in_the_order(self):
         self.assertEqual(self.complaints_about("src/stuff/a.cc", "int a;\n"),
                          ["src/stuff has no place in the layer order"])

@@ -247,10 +247,11 @@ std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
     const auto meant = facts.shapes.find(entries.back().name);
     if (meant != facts.shapes.end()) reshape(entries.back(), meant->second, source);
   }
-  const auto data = (in.at() + alignment - 1) / alignment * alignment;
-  auto end = std::min<std::uint64_t>(data, file.size());
+  const auto data = std::min<std::uint64_t>(
+      file.size(), (in.at() + alignment - 1) / alignment * alignment);  // a file may end before
+  const auto size = file.size() - data;
+  auto end = data;
   for (auto& entry : entries) {
-    const auto size = file.size() - std::min<std::uint64_t>(data, file.size());
     require(entry.begin % alignment == 0, source, ": tensor '", entry.name, "' begins at byte ",
             entry.begin, " of the data, which is not a multiple of the alignment, ", alignment);
     require(entry.begin <= size && entry.size <= size - entry.begin, source, ": tensor '",
@@ -260,7 +261,7 @@ std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
     end = std::max(end, entry.begin + entry.size);
   }
   check_coverage(entries,
-                 {.begin = std::min<std::uint64_t>(data, file.size()),
+                 {.begin = data,
                   .end = end,  // ggml and the gguf package let more bytes follow
                   .padding_to = alignment},
                  source);

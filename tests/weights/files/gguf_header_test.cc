@@ -228,6 +228,17 @@ TEST(GgufHeader, BytesMayFollowTheLastTensor) {
   EXPECT_EQ(parse(header(0, 0).aligned().raw(std::string(100, 'x')).str()).size(), 0u);
 }
 
+// A file of such tensors only may end before the alignment's next multiple.
+TEST(GgufHeader, TensorsOfNoBytesLieInsideTheFile) {
+  auto bytes = header(1, 0);
+  describe(bytes, {.extents = {0}});
+  const auto file = bytes.str();
+  const auto entries = parse(file);
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_LE(entries[0].begin, file.size());
+  EXPECT_EQ(entries[0].size, 0u);
+}
+
 TEST(GgufHeader, RefusesAFileThatIsCutShortAnywhere) {
   const auto whole = two({.extents = {2, 2}}, {.name = "u", .offset = 32}, 48);
   for (std::size_t size = 0; size < whole.size(); ++size)

@@ -1,11 +1,14 @@
-"""std::uint8_t and the like come from <cstdint>: included, or by a header of ours, LibTorch's or a test's.
+"""What one compiler of ours takes and another refuses.
 
-GCC 12's <string> brings them along, GCC 13's does not.
+std::uint8_t and the like come from <cstdint>, included or by a header of ours, LibTorch's or a test's:
+GCC 12's <string> brings them along, GCC 13's does not. Views of <ranges> in GCC 12's library are
+refused by Debian 12's Clang 14, which builds the fuzz targets.
 """
 
 import re
 
 _USE = re.compile(r"\bstd::u?int(?:8|16|32|64|ptr|max)_t\b")
+_VIEW = re.compile(r"\bstd::(?:views|ranges::views)\b|\bstd::ranges::\w+_view\b")
 _BRINGS = re.compile(r"(c?stdint|stdint\.h)$|(ATen|c10|torch|nlohmann|gtest|gmock|boost|benchmark)/")
 _ROOTS = ("src/", "include/", "tests/", "bench/", "")
 
@@ -37,3 +40,8 @@ def check(sources, root):
         uses = [number for number, line in enumerate(source.code, 1) if _USE.search(line)]
         if uses and not includes.brings(source.path):
             yield source.path, uses[0], "the integers of <cstdint> need #include <cstdint>"
+        if not source.path.startswith("src/"):
+            continue
+        for number, line in enumerate(source.code, 1):
+            if _VIEW.search(line):
+                yield source.path, number, "Clang 14 refuses the views of <ranges>: write the loop"
