@@ -1,6 +1,6 @@
-// How long do the convolutions of FLUX.1's autoencoder take, for a picture of 1024x1024 in
-// bfloat16? Items are operations of the definition, so Winograd's filtering exceeds the processor's
-// peak.
+// How long do the convolutions of FLUX.1's and Wan's autoencoders take, for a picture of 1024x1024
+// in bfloat16? Items are operations of the definition, so Winograd's filtering exceeds the
+// processor's peak.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>
@@ -50,6 +50,40 @@ void normed(benchmark::State& state) {
   count(state, y, conv.weight_OIKK);
 }
 
+// Wan's norm.
+void pixel_normed(benchmark::State& state) {
+  const c10::InferenceMode no_autograd;
+  const auto channels = state.range(0), side = state.range(1);
+  const auto conv = convolution(channels, channels, 3);
+  const PixelNormParts norm{.gamma_C = at::ones({channels}, at::kBFloat16)};
+  const auto x = at::randn({1, channels, side, side}).to(at::kBFloat16);
+  const auto small = x.narrow(2, 0, 24).narrow(3, 0, 24);
+  expect_near(state, ops::convolve_normed(small, norm, conv),
+              ops::reference::convolve_normed(
+                  small.to(at::kDouble), PixelNormParts{.gamma_C = norm.gamma_C.to(at::kDouble)},
+                  {conv.weight_OIKK.to(at::kDouble), conv.bias_O.to(at::kDouble)}));
+  auto y = at::zeros_like(x);
+  for (auto _ : state)
+    y = ops::convolve_normed(x, norm, conv,
+                             ImageResidual{.x_BCHW = y, .memory = ImageResidual::Memory::kReused});
+  count(state, y, conv.weight_OIKK);
+}
+
+// Few channels come in, or go out.
+void plain(benchmark::State& state) {
+  const c10::InferenceMode no_autograd;
+  const auto in = state.range(0), out = state.range(1), side = state.range(2);
+  const auto conv = convolution(in, out, 3);
+  const auto x = at::randn({1, in, side, side}).to(at::kBFloat16);
+  const auto small = x.narrow(2, 0, 24).narrow(3, 0, 24);
+  expect_near(state, ops::convolve(small, conv),
+              ops::reference::convolve(small.to(at::kDouble), {conv.weight_OIKK.to(at::kDouble),
+                                                               conv.bias_O.to(at::kDouble)}));
+  Tensor y;
+  for (auto _ : state) y = ops::convolve(x, conv);
+  count(state, y, conv.weight_OIKK);
+}
+
 void halved(benchmark::State& state) {
   const c10::InferenceMode no_autograd;
   const auto channels = state.range(0), side = state.range(1);
@@ -73,6 +107,18 @@ BENCHMARK(normed)
     ->Args({256, 256, 512})
     ->Args({512, 512, 256})
     ->Args({512, 512, 128})
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(pixel_normed)
+    ->Args({96, 1024})
+    ->Args({192, 512})
+    ->Args({384, 256})
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(plain)
+    ->Args({3, 128, 1024})
+    ->Args({128, 3, 1024})
+    ->Args({16, 512, 128})
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(halved)

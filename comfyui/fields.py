@@ -9,7 +9,7 @@ AS_STORED, AUTO = "as stored", "auto"  # weights and the rest as the file has th
 @dataclass(frozen=True)
 class Field:
     name: str
-    kind: str  # "COMBO", "STRING", "INT", "FLOAT", "IMAGE"
+    kind: str  # "COMBO", "STRING", "INT", "FLOAT", "IMAGE", "MASK"
     tooltip: str = ""
     default: Any = None
     options: Any = None  # of a COMBO

@@ -1,44 +1,53 @@
 """Generate (Braid server): a job of `braid serve`, with its progress and previews in ComfyUI."""
 
-import base64
 import http.client
-import io
 import json
 import logging
 import math
 import os
 import queue
+import re
 import threading
 import time
 import urllib.parse
 
 import comfy.model_management
 import comfy.utils
-import numpy as np
-import torch
-from PIL import Image
 
+from .pictures import base64_of, made_of, mask_in, one_in, pictures_in, preview_in, scaled_down
 from .process import Failed, Refused
 
 GLANCE = 0.05    # seconds between two looks at whether the user has interrupted
 TIMEOUT = 60     # seconds that the server may take to answer
 RETRIES = 5      # times that a lost stream of events is taken up again
 LOADING = 1.0    # seconds between two questions whether the model is loaded
-BUSY, NOT_READY, GONE = 429, 503, 404
-MOST_CHANNELS = 4  # of a picture
+NOT_ALLOWED, TOO_LARGE, NOT_READY = 405, 413, 503
+EXAMPLE = "http://127.0.0.1:8189"
+INPUTS = {"n": "batch", "init": "image", "control": "control_image"}  # of the node, for the request's fields of other names
+
+
+def check_alone(address):
+    """Raises Refused for what an address has beside scheme, host, port and path: it would be lost."""
+    rest = address.partition("//")[2] or address
+    if "@" in re.split("[/?#]", rest)[0]:  # not shown: it is a secret
+        raise Refused("server should be an address without a user and password: the environment variable BRAID_API_KEY has the key")
+    for mark, what in (("#", "fragment"), ("?", "query")):
+        if mark in rest:
+            raise Refused(f"server should be an address such as {EXAMPLE}, it has the {what} {mark + rest.split(mark, 1)[1]!r}")
 
 
 def parts_of(address):
     """What urlsplit() finds in it. Raises Refused for what no connection can be made to."""
+    check_alone(address)
     try:
         parts = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
         parts.hostname.encode("idna")
-        http.client.HTTPConnection(parts.netloc.rpartition("@")[2], parts.port)  # which checks the name, and connects later
+        http.client.HTTPConnection(parts.netloc, parts.port)  # which checks the name, and connects later
         is_path = parts.path.isascii() and parts.path.isprintable() and " " not in parts.path
     except (ValueError, AttributeError, http.client.InvalidURL):
         is_path = False
     if not is_path or parts.scheme not in ("http", "https"):
-        raise Refused(f"server should be an address such as http://127.0.0.1:8188, it is {address!r}")
+        raise Refused(f"server should be an address such as {EXAMPLE}, it is {address!r}")
     return parts
 
 
@@ -55,7 +64,7 @@ class Server:
     def __init__(self, address):
         parts = parts_of(address)
         self.kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self.host, self.path = parts.netloc.rpartition("@")[2], parts.path.rstrip("/")
+        self.host, self.path = parts.netloc, parts.path.rstrip("/")
         self.address = f"{parts.scheme}://{self.host}{self.path}"
         self.headers = key_headers()
 
@@ -92,9 +101,14 @@ class Server:
 
     def sentence(self, status, data):
         try:
-            return json.loads(data)["error"]["message"]
+            error = json.loads(data)["error"]
+            sentence = error["message"]
         except (ValueError, KeyError, TypeError):
-            return f"{self.address} answers with status {status}: is it a server of Braid?"
+            usual = " 8188 is ComfyUI's usual port: braid serve --port 8189 takes another" if status == NOT_ALLOWED else ""
+            return f"{self.address} answers with status {status}: is it a server of Braid?{usual}"
+        if status == TOO_LARGE:
+            sentence += ": ImageScaleToTotalPixels makes pictures smaller"
+        return f"{INPUTS[error['param']]}: {sentence}" if error.get("param") in INPUTS else sentence
 
 
 def check_interrupted():
@@ -195,26 +209,6 @@ def loras_of(text):
     return loras
 
 
-def png_of(image):
-    """Base64 of the picture of [1, H, W, C]."""
-    if len(image) != 1:
-        raise Refused(f"image should be one picture to start from, a batch of {len(image)} was given: ImageFromBatch chooses one")
-    if image.ndim == 4 and image.shape[-1] == 1:  # Pillow has grey pictures without channels
-        image = image[..., 0]
-    if image.ndim != 3 and not (image.ndim == 4 and 1 <= image.shape[-1] <= MOST_CHANNELS):
-        raise Refused(f"image should be a picture [1, height, width, channels] of 1 to {MOST_CHANNELS} channels, it is {list(image.shape)}")
-    pixels = np.rint(image[0].detach().cpu().float().numpy().clip(0, 1) * 255).astype(np.uint8)
-    made = io.BytesIO()
-    Image.fromarray(pixels).save(made, "PNG")
-    return base64.b64encode(made.getvalue()).decode()
-
-
-def pixels_of(data):
-    """[1, H, W, 3] in 0 to 1, of a PNG."""
-    with Image.open(io.BytesIO(data)) as picture:
-        return torch.from_numpy(np.asarray(picture.convert("RGB"), np.float32) / 255)[None]
-
-
 def check_finite(**numbers):
     """Raises Refused for what JSON has no number for."""
     for name, value in numbers.items():
@@ -222,13 +216,29 @@ def check_finite(**numbers):
             raise Refused(f"{name} should be a finite number, it is {value}")
 
 
-def request_of(prompt, width, height, steps, seed, batch, guidance=-1.0, negative_prompt="", model="", lora="", image=None,
-               strength=0.75, true_cfg=1.0):
+def brought_in(width, height, image=None, strength=0.75, reference=None, mask=None, control_image=None):
+    """The request's pictures. Where a mask belongs to a picture, the server compares their sizes."""
+    brought = {}
+    if image is not None:
+        start = one_in("image", image)
+        brought = {"init": base64_of(start if mask is not None else scaled_down(start, width, height)), "strength": strength}
+    if mask is not None:
+        brought["mask"] = base64_of(mask_in(mask))
+    if reference is not None:
+        brought["reference"] = [base64_of(picture) for picture in pictures_in("reference", reference)]
+    if control_image is not None:
+        followed = pictures_in("control_image", control_image)
+        brought["control"] = [base64_of(scaled_down(picture, width, height)) for picture in followed]
+    return brought
+
+
+def request_of(prompt, width, height, steps, seed, batch, guidance=-1.0, negative_prompt="", model="", lora="",
+               strength=0.75, true_cfg=1.0, layers=0, **pictures):
     check_finite(guidance=guidance, strength=strength, true_cfg=true_cfg)
     request = {"prompt": prompt, "seed": seed, "n": batch, "previews": True}
     if (width > 0) != (height > 0):
         raise Refused(f"width and height should both be given, or both be 0, they are {width} and {height}")
-    numbers = {"width": width, "height": height, "steps": steps}
+    numbers = {"width": width, "height": height, "steps": steps, "layers": layers}
     request.update({name: value for name, value in numbers.items() if value > 0})
     if guidance >= 0:
         request["guidance"] = guidance
@@ -238,19 +248,32 @@ def request_of(prompt, width, height, steps, seed, batch, guidance=-1.0, negativ
     request.update({name: value for name, value in words.items() if value})
     if loras := loras_of(lora):
         request["lora"] = loras
-    if image is not None:
-        request.update({"init": png_of(image), "strength": strength})
-    return request
+    return {**request, **brought_in(width, height, strength=strength, **pictures)}
 
 
-def show(bar, total, data, preview=None):
-    steps = max(1, total["steps"])
-    bar.update_absolute(min(data.get("picture", 0) * steps + data.get("step", 0), total["all"]), total["all"], preview)
+class Bar:
+    """ComfyUI's progress bar over a job's rounds, each of as many steps as the server takes: fewer than were asked for where
+    it starts from a picture. A round makes one picture, or all layers or frames of one."""
 
+    def __init__(self, request):
+        self.rounds, self.steps = request["n"], max(1, request["steps"])
+        self.bar = comfy.utils.ProgressBar(self.rounds * self.steps)
 
-def preview_of(data):
-    with Image.open(io.BytesIO(base64.b64decode(data["b64_json"]))) as picture:
-        return "JPEG", picture.convert("RGB"), None
+    def show(self, number, data, preview=None):
+        """After a step of the round of this number."""
+        self.steps = max(1, data.get("steps", self.steps))
+        total = self.rounds * self.steps
+        self.bar.update_absolute(min(number * self.steps + data.get("step", 0), total), total, preview)
+
+    def show_progress(self, data):
+        files_per_round = max(1, data.get("pictures", self.rounds) // self.rounds)
+        self.show(data.get("picture", 0) // files_per_round, data)
+
+    def show_preview(self, data):
+        self.show(data.get("picture", 0), data, preview_in(data["b64_json"]))
+
+    def end(self):
+        self.bar.update_absolute(self.rounds * self.steps, self.rounds * self.steps)
 
 
 def warn(sentence):
@@ -262,26 +285,38 @@ def follow(server, job):
     warned = job.get("warnings", [])  # others come as events
     for sentence in warned:
         warn(sentence)
-    request = job["request"]
-    total = {"steps": request["steps"], "all": request["steps"] * request["n"]}
-    bar = comfy.utils.ProgressBar(total["all"])
+    bar = Bar(job["request"])
     events = Events(server, job["id"])
     while True:
         name, data = events.next()
         if name == "progress" and data.get("phase") == "denoise":
-            show(bar, total, data)
+            bar.show_progress(data)
         elif name == "preview":
-            show(bar, total, data, preview_of(data))
+            bar.show_preview(data)
         elif name == "warning" and data["message"] not in warned:
             warn(data["message"])
         elif name in ("failed", "cancelled", "lost"):
             raise Failed(data.get("message") or f"the job was {name}")
         elif name == "done":
+            bar.end()
             return
 
 
+def files_of(server, path):
+    """The PNGs that the job has made: layers and frames are one each."""
+    files = []
+    for number in range(len(server.json("GET", path)["pictures"])):
+        check_interrupted()
+        status, data = server.ask("GET", f"{path}/pictures/{number}")
+        if status != http.client.OK:
+            raise Failed(server.sentence(status, data))
+        files.append(data)
+    return files
+
+
 def generate(server, **request):
-    """[B, H, W, 3]. Raises Refused or Failed with the server's sentence; an interruption cancels the job."""
+    """([B, H, W, C], [B, H, W]): pictures, and what is transparent in them. Raises Refused or Failed with the server's
+    sentence; an interruption cancels the job."""
     server = Server(server.strip())
     body = request_of(**request)
     await_model(server)
@@ -289,14 +324,7 @@ def generate(server, **request):
     path = f"/v1/jobs/{job['id']}"
     try:
         follow(server, job)
-        made = []
-        for number in range(job["request"]["n"]):
-            check_interrupted()
-            status, data = server.ask("GET", f"{path}/pictures/{number}")
-            if status != http.client.OK:
-                raise Failed(server.sentence(status, data))
-            made.append(pixels_of(data))
-        return torch.cat(made)
+        return made_of(files_of(server, path))
     except BaseException:
         try:
             server.ask("DELETE", path)  # nobody will ask for the pictures

@@ -70,13 +70,13 @@ class Generate:
     id = "BraidGenerate"
     title = "Generate (Braid server)"
     description = "Pictures from a running 'braid serve', with its own text encoders and autoencoder."
-    outputs = (("IMAGE", "images"),)
+    outputs = (("IMAGE", "images"), ("MASK", "mask"))
 
     @staticmethod
     def fields():
         side = {"min": 0, "max": 16384, "step": 16}
         return [
-            Field("server", "STRING", "Its address; a key stands in the environment variable BRAID_API_KEY", "http://127.0.0.1:8188"),
+            Field("server", "STRING", "Its address; a key stands in the environment variable BRAID_API_KEY", "http://127.0.0.1:8189"),
             Field("prompt", "STRING", "", "", limits={"multiline": True}),
             Field("width", "INT", "0: the model's", 1024, limits=side),
             Field("height", "INT", "0: the model's", 1024, limits=side),
@@ -90,13 +90,19 @@ class Generate:
             Field("image", "IMAGE", "A picture to start from", is_optional=True),
             Field("strength", "FLOAT", "How much of it changes", 0.75, limits={"min": 0.0, "max": 1.0, "step": 0.01}, is_optional=True),
             Field("true_cfg", "FLOAT", "Scale of true guidance, by the negative prompt; 1: none", 1.0, limits={"min": 1.0, "max": 100.0, "step": 0.1}, is_optional=True),
+            # Saved workflows have values by their order: what comes later stands at the end.
+            Field("reference", "IMAGE", "What the model looks at; a batch is several", is_optional=True),
+            Field("mask", "MASK", "What is redrawn of image, of its size", is_optional=True),
+            Field("control_image", "IMAGE", "Edges or depths to follow; a batch is one for each ControlNet", is_optional=True),
+            Field("layers", "INT", "For models that draw some; 0: the model's", 0, limits={"min": 0, "max": 64},
+                  is_optional=True),
         ]
 
     @staticmethod
     def run(**given):
         from .generate import generate  # noqa: PLC0415
 
-        return (generate(**given),)
+        return generate(**given)
 
 
 NODES = (LoadModel, Generate)

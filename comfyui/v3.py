@@ -4,7 +4,10 @@ from comfy_api.latest import ComfyExtension, io
 
 from .nodes import CATEGORY, NODES
 
-KINDS = {"COMBO": io.Combo, "STRING": io.String, "INT": io.Int, "FLOAT": io.Float, "IMAGE": io.Image, "MODEL": io.Model}
+KINDS = {
+    "COMBO": io.Combo, "STRING": io.String, "INT": io.Int, "FLOAT": io.Float, "IMAGE": io.Image,
+    "MASK": io.Mask, "MODEL": io.Model,
+}
 
 
 def declared(field):

@@ -63,6 +63,14 @@ def planned_devices(devices, names, known):
     return ",".join(products), None
 
 
+def degrees_in(split, options):
+    """Raises ValueError for what is none."""
+    try:
+        return options.degrees_in(split)
+    except ValueError:  # whose sentence calls it a layout
+        raise ValueError(f"split should be auto, or degrees such as tp=2,ring=2 with each axis once, it is {split!r}") from None
+
+
 def degrees_text(degrees):
     """ "tp=2,ring=2", as a split is given; "" for one rank."""
     return ",".join(f"{axis}={degrees[axis]}" for axis in AXES if degrees.get(axis, 1) > 1)
@@ -154,5 +162,5 @@ def forecast(engine, options, answer_of, given):
     if given["split"] == "auto":
         chosen = best(plan["layouts"], least_memory(plan))
     else:
-        chosen = layout_for(plan["layouts"], options.degrees_in(given["split"]), given["split"])
+        chosen = layout_for(plan["layouts"], degrees_in(given["split"], options), given["split"])
     return text_of(plan, chosen, devices, why_not), degrees_text(chosen["degrees"])

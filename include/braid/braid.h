@@ -9,9 +9,9 @@
 //
 // Any number of threads may share a pipeline; its calls run one at a time. Stop and join them
 // before main() returns: what LibTorch and the standard library destroy then, a call still uses.
-// fork() takes none of their threads along: in a child, calls of a pipeline made before throw
-// Error, and a new one hangs if LibTorch has computed in the parent. Start processes anew, with
-// exec.
+// fork() takes none of their threads along: in a child, generate() of a pipeline made before throws
+// Error, and that of a new one may hang if LibTorch has computed in the parent. Start processes
+// anew, with exec.
 #pragma once
 
 #include <cstdint>

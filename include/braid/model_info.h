@@ -46,7 +46,8 @@ struct ModelInfo {
   // Input pictures: which are accepted, and which are required.
   struct Pictures {
     bool takes_init = false, takes_mask = false, needs_mask = false, takes_control = false;
-    bool net_fills_in = false;  // a ControlNet follows the initial picture and its mask
+    bool init_needs_mask = false;  // starts from a picture only to draw a part of it anew
+    bool net_fills_in = false;     // a ControlNet follows the initial picture and its mask
     int most_references = 0;
     double strength = 0, strength_with_mask = 0;  // defaults
   };

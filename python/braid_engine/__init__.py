@@ -10,8 +10,9 @@ from . import _loading as _loading  # before anything of LibTorch is loaded
 
 from ._build import LIBTORCH_VERSION
 from ._core import Cancelled, Error, InputError, version
+from ._output import PipelineOutput
 from ._program import info, plan, verify
-from .pipeline import Pipeline, PipelineOutput
+from .pipeline import Pipeline
 
 __version__ = version()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
+from ._core import InputError
 from ._numbers import listed_if_many, number
 from ._options import path_of, with_revision
 from ._reports import warn
@@ -23,7 +24,7 @@ class Adapters:
         """Makes it the only active one, as diffusers does."""
         name = name or next(n for n in map("default_{}".format, itertools.count()) if n not in self.files)
         if name in self.files:
-            raise ValueError(f"there is already an adapter {name!r}: give another adapter_name")
+            raise InputError(f"there is already an adapter {name!r}: give another adapter_name")
         self.files[name] = file
         self.scales = {name: 1.0}
         return name
@@ -45,18 +46,21 @@ class Adapters:
         for name in names:
             if name not in self.files:
                 known = ", ".join(self.files) or "there is none"
-                raise ValueError(f"no adapter is called {name!r}: {known}")
+                raise InputError(f"no adapter is called {name!r}: {known}")
 
     def activate(self, names: Sequence[str], weights: Any) -> None:
         self.check(names)
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"adapter_names should have each name once, it has {name!r} {names.count(name)} times")
         listed = listed_if_many(weights)
         if listed is None:
             listed = [1.0 if weights is None else weights] * len(names)
         if len(listed) != len(names):
-            raise ValueError(f"there are {len(names)} adapters, but {len(listed)} weights")
+            raise InputError(f"there are {len(names)} adapters, but {len(listed)} weights")
         for weight in listed:
             if isinstance(weight, Mapping):
-                raise ValueError("an adapter has one weight for all layers, a dictionary was given")
+                raise InputError("an adapter has one weight for all layers, a dictionary was given")
         self.scales = {n: 1.0 if w is None else number("an adapter's weight", w) for n, w in zip(names, listed, strict=True)}
         self.weights |= self.scales
 
@@ -84,7 +88,7 @@ def text_if_given(name: str, value: Any) -> str | None:
 def adapter_path(source: Any, weight_name: str | None, subfolder: str | None = None, revision: str | None = None) -> str:
     """The file that diffusers' arguments name: of a folder, or of a repository in Hugging Face's cache."""
     if isinstance(source, Mapping):
-        raise ValueError("a LoRA should be a file (.safetensors), a dictionary of tensors was given: save it first")
+        raise InputError("a LoRA should be a file (.safetensors), a dictionary of tensors was given: save it first")
     if source is None:
         raise TypeError("a LoRA should be a path, it is None")
     name = path_of("a LoRA", source)

@@ -884,6 +884,8 @@ class PicturesTaken:
     @property
     def strength_with_mask(self) -> float: ...
 
+    def __repr__(self) -> str: ...
+
 class LayersDrawn:
     @property
     def drawn(self) -> int: ...
@@ -893,6 +895,8 @@ class LayersDrawn:
 
     @property
     def resolutions(self) -> list[int]: ...
+
+    def __repr__(self) -> str: ...
 
 class ModelInfo:
     @property
@@ -936,6 +940,8 @@ class ModelInfo:
 
     @property
     def pictures(self) -> PicturesTaken: ...
+
+    def __repr__(self) -> str: ...
 
 class Picture:
     @property

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from . import _core
+from ._core import InputError
 from ._diffusers_transformers import Replacement, floats, refuse
 
 KINDS = (
@@ -21,7 +22,7 @@ def planes_of(values: Any) -> Any:
     if values.ndim != 5:
         return values
     if values.shape[2] != 1:
-        raise ValueError(f"Braid's autoencoder has single pictures, a clip of {values.shape[2]} frames was given")
+        raise InputError(f"Braid's autoencoder has single pictures, a clip of {values.shape[2]} frames was given")
     return values[:, :, 0]
 
 

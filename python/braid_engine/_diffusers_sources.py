@@ -9,6 +9,8 @@ import huggingface_hub
 import torch
 from safetensors import safe_open
 
+from ._core import InputError
+
 INDEXES = ("model_index.json", "modular_model_index.json")
 GIVE_MODEL = "give accelerate() model=, the folder or the name of a model that has it"
 
@@ -26,12 +28,12 @@ def parts_of(folder: Path, kind: str) -> list[str]:
 def source_of(pipe: Any, part: str, warning: Callable[[str], Any]) -> str:
     """The model whose `part` the pipeline's was loaded as. What replaced it need not be the pipeline's own.
 
-    Raises ValueError if that is not known, or if the part no longer has the weights of those files: they were changed in
+    Raises InputError if that is not known, or if the part no longer has the weights of those files: they were changed in
     memory, or come from a single file, for which diffusers keeps the name of what it was trained from.
     """
     model = claimed_source_of(pipe, part, warning)
     if name := changed_tensor(getattr(pipe, part), files_of(model, part)):
-        raise ValueError(f"the {part} has other weights than {model}, as {name!r} shows: save it and {GIVE_MODEL}")
+        raise InputError(f"the {part} has other weights than {model}, as {name!r} shows: save it and {GIVE_MODEL}")
     return model
 
 
@@ -73,18 +75,18 @@ def changed_tensor(module: Any, files: list[Path]) -> str | None:
 
 
 def claimed_source_of(pipe: Any, part: str, warning: Callable[[str], Any]) -> str:
-    """The model that diffusers says the part came from. Raises ValueError if it does not say."""
+    """The model that diffusers says the part came from. Raises InputError if it does not say."""
     if not (getattr(pipe.config, "_name_or_path", "") or getattr(pipe, "_pretrained_model_name_or_path", "")):
-        raise ValueError(f"where the pipeline's files are is not known, and so its {part}: {GIVE_MODEL}")
+        raise InputError(f"where the pipeline's files are is not known, and so its {part}: {GIVE_MODEL}")
     original = getattr(pipe, part)
     name = str(getattr(original.config, "_name_or_path", None) or "")
     if not name:
-        raise ValueError(f"the {part} should come from files, it was made without: save it and {GIVE_MODEL}")
+        raise InputError(f"the {part} should come from files, it was made without: save it and {GIVE_MODEL}")
     own = Path(name)
     if own.name == part and is_model(own.parent):
         return str(own.parent)
     if own.name == part and not own.is_absolute() and not own.exists():
-        raise ValueError(f"the {part} was loaded from {name!r}, which is a relative path and not in {Path.cwd()}: {GIVE_MODEL}")
+        raise InputError(f"the {part} was loaded from {name!r}, which is a relative path and not in {Path.cwd()}: {GIVE_MODEL}")
     # Loaded as a subfolder. Only what loaded it knows which one, unless there is one of this class.
     if is_model(own) and parts_of(own, type(original).__name__) == [part]:
         return name
@@ -94,4 +96,4 @@ def claimed_source_of(pipe: Any, part: str, warning: Callable[[str], Any]) -> st
     if not own.exists() and name.count("/") == 1:  # by its own name: only what loaded it knows the revision
         warning(f"the {part} was loaded from {name}, whose main revision is read: give model={name}@REVISION for another")
         return name
-    raise ValueError(f"the {part} was loaded from {name!r}, which does not say what else belongs to it: {GIVE_MODEL}")
+    raise InputError(f"the {part} was loaded from {name!r}, which does not say what else belongs to it: {GIVE_MODEL}")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from . import _core
+from ._core import InputError
 
 PATCH = 2  # latents per side of a token
 
@@ -25,7 +26,7 @@ def without_batch(ids: Any) -> Any:
 def refuse(**arguments: Any) -> None:
     for name, value in arguments.items():
         if value is not None and value is not False and value != {}:
-            raise ValueError(f"Braid's model takes no {name}: leave it out, or use diffusers' own model")
+            raise InputError(f"Braid's model takes no {name}: leave it out, or use diffusers' own model")
 
 
 def by_text(seen: Any) -> Iterator[tuple[slice, Any]]:
@@ -87,7 +88,7 @@ class Replacement(torch.nn.Module):
 
     def load_lora_adapter(self, *_: Any, **__: Any) -> None:
         """What diffusers' load_lora_weights() comes to."""
-        raise ValueError("Braid reads adapters from files: give accelerate() loras={file: scale} instead")
+        raise InputError("Braid reads adapters from files: give accelerate() loras={file: scale} instead")
 
     @property
     def dtype(self) -> Any:
@@ -175,7 +176,7 @@ class AcceleratedZImage(Accelerated):
     ) -> Any:
         refuse(**others)
         if (patch_size, f_patch_size) != (PATCH, 1):
-            raise ValueError(f"tokens should be 2 x 2 latents, patch sizes {patch_size} and {f_patch_size} were given")
+            raise InputError(f"tokens should be 2 x 2 latents, patch sizes {patch_size} and {f_patch_size} were given")
         made = [self.one(latents[:, 0], time, text) for latents, time, text in zip(x, t, cap_feats, strict=True)]
         return self.answer(made, return_dict)
 
@@ -235,7 +236,7 @@ class AcceleratedQwenImage(Accelerated):
     ) -> Any:
         refuse(**others)
         if additional_t_cond is not None and additional_t_cond.any():
-            raise ValueError("layers with alpha are drawn: additional_t_cond should be 0 for each picture")
+            raise InputError("layers with alpha are drawn: additional_t_cond should be 0 for each picture")
         shapes = img_shapes[0] if isinstance(img_shapes[0], list) else [img_shapes[0]]
 
         def complete(evaluation: _core.TransformerInput, some: slice, places: Any) -> None:

@@ -1,14 +1,16 @@
 """Pictures as PIL images, numpy arrays and torch tensors, both ways."""
 
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from . import _core
+from ._core import InputError
 
 MOST_CHANNELS = 4
 OUTPUTS = {"pil": "bytes", "np": "values", "pt": "values", "latent": "latents"}
@@ -29,7 +31,7 @@ def torch_for(purpose: str) -> Any:
 
 def output_of(output_type: str) -> _core.Output:
     if not isinstance(output_type, str) or output_type not in OUTPUTS:
-        raise ValueError(f"output_type should be 'pil', 'np', 'pt' or 'latent', it is {output_type!r}")
+        raise InputError(f"output_type should be 'pil', 'np', 'pt' or 'latent', it is {output_type!r}")
     return _core.Output.__members__[OUTPUTS[output_type]]
 
 
@@ -70,7 +72,7 @@ def array_in(image: Any) -> Any:
         array = array.transpose(1, 2, 0)
     is_picture = array.ndim == 2 or (array.ndim == 3 and 1 <= array.shape[2] <= MOST_CHANNELS)
     if not is_picture or not (array.dtype in (np.bool_, np.uint8) or np.issubdtype(array.dtype, np.floating)):
-        raise ValueError(
+        raise InputError(
             "a picture should be a PIL image, an array [height, width, 3] in 8 bits or of floats from 0 to 1, or such a "
             f"tensor [3, height, width]; it is {given.dtype} of shape {list(given.shape)}"
         )
@@ -83,7 +85,7 @@ def in_bytes(array: Any) -> Any:
     if array.dtype == np.bool_:
         return array.astype(np.uint8) * np.uint8(255)
     if array.size and not (array.min() >= 0 and array.max() <= 1):  # a NaN is neither
-        raise ValueError(f"a picture's floats should lie between 0 and 1, they go from {array.min()} to {array.max()}")
+        raise InputError(f"a picture's floats should lie between 0 and 1, they go from {array.min()} to {array.max()}")
     return (array * 255).round().astype(np.uint8)
 
 
@@ -98,18 +100,41 @@ def in_8_bits(picture: Any, file_format: str | None) -> Any:
     if picture.mode in ("La", "RGBa"):  # multiplied by their alpha
         return picture.convert(picture.mode.upper())
     if picture.mode[0] in "IF":
-        raise ValueError(
+        raise InputError(
             f"a picture should have 8 or 16 bits, it has Pillow's mode {picture.mode!r}, whose white is not known: convert "
             'it to "L"'
         )
     return picture
 
 
+def name_of(image: Any) -> str:
+    """Of a file as sentences show it: its path, if it has one."""
+    path = image if isinstance(image, str | os.PathLike) else getattr(image, "filename", "") or getattr(image, "name", "")
+    is_named = isinstance(path, str | os.PathLike) and bool(path)
+    return repr(os.fspath(path)) if is_named else "the open file" if hasattr(image, "read") else "the picture"
+
+
+@contextlib.contextmanager
+def reading(image: Any) -> Iterator[None]:
+    """Raises InputError naming the file where Pillow fails, whose errors are of many types."""
+    try:
+        yield
+    except UnidentifiedImageError as error:
+        raise InputError(f"Pillow knows no picture in {name_of(image)}") from error
+    except OSError as error:
+        raise InputError(f"{name_of(image)} cannot be read: {error.strerror or error}") from error
+    except (Image.DecompressionBombError, SyntaxError, ValueError, EOFError) as error:
+        raise InputError(f"{name_of(image)} cannot be read: {error}") from error
+
+
 def opened(image: Any) -> Any:
     if isinstance(image, str | os.PathLike) or hasattr(image, "read"):
-        with Image.open(image) as file:
-            return in_8_bits(ImageOps.exif_transpose(file), file.format)
+        with reading(image), Image.open(image) as file:
+            upright, file_format = ImageOps.exif_transpose(file), file.format
+        return in_8_bits(upright, file_format)
     if isinstance(image, Image.Image):
+        with reading(image):
+            image.load()  # of a file, that is when it is read
         return in_8_bits(image, image.format)
     return Image.fromarray(np.ascontiguousarray(squeezed(in_bytes(array_in(image)))))
 
@@ -151,7 +176,7 @@ def mask_of(masks: Any) -> _core.Pixels:
     """The mask of a call, in diffusers' forms: also arrays [1, height, width], and bytes of which the largest is 1."""
     listed = images_in(masks)
     if len(listed) != 1:
-        raise ValueError(f"a picture is filled in by one mask, {len(listed)} were given")
+        raise InputError(f"a picture is filled in by one mask, {len(listed)} were given")
     (mask,) = listed
     if isinstance(mask, np.ndarray) and mask.ndim == 3 and len(mask) == 1 and mask.shape[2] > MOST_CHANNELS:
         mask = mask[0]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ._core import InputError
+
 INT_BITS = 32  # of the engine's whole numbers
 
 
@@ -36,7 +38,7 @@ def whole(name: str, value: Any) -> int:
     except OverflowError:  # no float holds it
         found = 1 << INT_BITS
     if not -(1 << (INT_BITS - 1)) <= found < 1 << (INT_BITS - 1):
-        raise ValueError(f"{name} should be a whole number of {INT_BITS} bits, it is {shown(value)}")
+        raise InputError(f"{name} should be a whole number of {INT_BITS} bits, it is {shown(value)}")
     return found
 
 

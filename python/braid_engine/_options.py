@@ -4,13 +4,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _core
+from ._core import InputError
 from ._numbers import shown
 
 MODELS = Path(__file__).resolve().parent / "share" / "braid" / "models"
@@ -38,7 +39,7 @@ def word(kind: type[Word], name: str, value: object) -> Word:
         return value
     found = kind.__members__.get(str(value).replace("-", "_"))
     if found is None:
-        raise ValueError(f"{name} should be {words_of(kind)}, it is {value!r}")
+        raise InputError(f"{name} should be {words_of(kind)}, it is {value!r}")
     return found
 
 
@@ -79,16 +80,16 @@ def devices_of(devices: object) -> list[str]:
 
 def degrees_in(text: str) -> dict[str, int]:
     """ "tp=2,cfg=2", "tp2 cfg2", "ring 2 x tp 4" (as Braid prints them)."""
-    pattern = r"\s*(?:x\s+|[,x]\s*)?([a-z]+(?:[_ -][a-z]+)?)\s*[=: ]?\s*(\d+)"
+    pattern = r"\s*(?:x\s+|[,x]\s*)?([a-z]+(?:[_ -][a-z]+)?)\s*[=: ]?\s*(\d{1,18})"
     degrees: dict[str, int] = {}
     at = 0
     while at < len(text.rstrip()):
         found = re.compile(pattern).match(text, at)
         if not found or re.sub(r"[ -]", "_", found[1]) not in DEGREES:
-            raise ValueError(f"layout should be 'auto' or degrees such as 'tp=2,cfg=2', it is {text!r}")
+            raise InputError(f"layout should be 'auto' or degrees such as 'tp=2,cfg=2', it is {text!r}")
         axis = DEGREES[re.sub(r"[ -]", "_", found[1])]
         if axis in degrees:
-            raise ValueError(f"layout should name each axis once, it names {axis} twice: {text!r}")
+            raise InputError(f"layout should name each axis once, it names {axis} twice: {text!r}")
         degrees[axis] = int(found[2])
         at = found.end()
     return degrees
@@ -98,7 +99,7 @@ def by_axis(layout: Mapping[str, Any]) -> dict[str, Any]:
     """Fields with the axes' own names for what has several."""
     fields = {DEGREES.get(key, key): value for key, value in layout.items()}
     if len(fields) < len(layout):
-        raise ValueError(f"layout should name each axis once, it has {', '.join(map(repr, layout))}")
+        raise InputError(f"layout should name each axis once, it has {', '.join(map(repr, layout))}")
     return fields
 
 
@@ -107,7 +108,7 @@ def set_fields(target: object, name: str, fields: Mapping[str, Any]) -> None:
     for key, value in fields.items():
         if key.startswith("_") or not hasattr(target, key):
             known = ", ".join(k for k in dir(target) if not k.startswith("_"))
-            raise ValueError(f"{name} has no {key!r}; it has {known}")
+            raise InputError(f"{name} has no {key!r}; it has {known}")
         now = getattr(target, key)
         if isinstance(value, Mapping):
             set_fields(now, f"{name}.{key}", value)
@@ -123,9 +124,9 @@ def shares_in(text: str) -> dict[str, list[int]]:
     """ "tp=3:2,ring=1:1"."""
     shares: dict[str, list[int]] = {}
     for part in text.split(","):
-        found = re.fullmatch(r"\s*([a-z]+)\s*=\s*(\d+(?::\d+)*)\s*", part)
+        found = re.fullmatch(r"\s*([a-z]+)\s*=\s*(\d{1,18}(?::\d{1,18})*)\s*", part)
         if not found or found[1] in shares:
-            raise ValueError(f"shares should be 'auto' or numbers for axes, such as 'tp=3:2,ring=1:1', it is {text!r}")
+            raise InputError(f"shares should be 'auto' or numbers for axes, such as 'tp=3:2,ring=1:1', it is {text!r}")
         shares[found[1]] = [int(share) for share in found[2].split(":")]
     return shares
 
@@ -143,7 +144,7 @@ def set_shares(layout: _core.Layout, shares: object) -> None:
 def layout_of(layout: object, num_devices: int, shares: object = None) -> _core.Layout:
     if isinstance(layout, _core.Layout):
         if shares is not None:
-            raise ValueError("layout is a Layout, which has shares: set them there")
+            raise InputError("layout is a Layout, which has shares: set them there")
         return layout
     result = _core.Layout()
     if shares is not None:
@@ -163,19 +164,28 @@ def layout_of(layout: object, num_devices: int, shares: object = None) -> _core.
 
 def check_bytes(name: str, count: float, given: object) -> int:
     if count >= MOST_BYTES:
-        raise ValueError(f"{name} should be less than 2^63 bytes, it is {shown(given)}")
+        raise InputError(f"{name} should be less than 2^63 bytes, it is {shown(given)}")
     return int(count)
 
 
-def bytes_of(name: str, value: object) -> int:
-    """A number of bytes, or a string such as "6GB", "6GiB" or "6G"."""
-    if isinstance(value, int):
-        return check_bytes(name, value, value)
+def bytes_in(value: Any) -> float | None:
+    """None for what is no number of bytes, a part of one included."""
+    if isinstance(value, Real):
+        count: Any = value
+        return count if not isinstance(value, bool) and count >= 0 and count % 1 == 0 else None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(value), re.IGNORECASE)
-    if not found:
-        raise ValueError(f"{name} should be bytes or a string such as '6GB', it is {value!r}")
+    if not found or (not found[2] and float(found[1]) % 1 != 0):
+        return None
     power = " KMGT".index(found[2].upper() or " ")
-    return check_bytes(name, float(found[1]) * (1024 if found[3] else 1000) ** power, value)
+    return float(found[1]) * (1024 if found[3] else 1000) ** power  # type: ignore[no-any-return]
+
+
+def bytes_of(name: str, value: object) -> int:
+    """A whole number of bytes, or a string such as "6GB", "6GiB" or "1.5G"."""
+    count = bytes_in(value)
+    if count is None:
+        raise InputError(f"{name} should be a whole number of bytes or a string such as '6GB', it is {shown(value)}")
+    return check_bytes(name, count, value)
 
 
 def memory_of(
@@ -183,7 +193,7 @@ def memory_of(
 ) -> _core.Memory:
     if isinstance(memory, _core.Memory):
         if any(given is not None for given in (host_memory, quantization, text_quantization, offload)):
-            raise ValueError("memory is a Memory, which has host_memory, quantization and offload: set them there")
+            raise InputError("memory is a Memory, which has host_memory, quantization and offload: set them there")
         return memory
     result = _core.Memory()
     result.fit = _core.Fit.auto
@@ -219,7 +229,7 @@ def threshold_in(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"cache should have a number as its threshold, it is {text!r}") from None
+        raise InputError(f"cache should have a number as its threshold, it is {text!r}") from None
 
 
 def cache_of(cache: object) -> _core.CacheOptions:
@@ -251,7 +261,7 @@ def with_revision(name: str, revision: str | None) -> str:
         return name
     if not name or os.path.exists(name):
         is_what = f"{name} is none" if name else "none is given"
-        raise ValueError(f"revision goes with a name in Hugging Face's cache, {is_what}: leave out revision={revision!r}")
+        raise InputError(f"revision goes with a name in Hugging Face's cache, {is_what}: leave out revision={revision!r}")
     return f"{name}@{revision}"
 
 

@@ -47,16 +47,20 @@ def arguments_of(options: Mapping[str, object]) -> list[str]:
 
 def answer_of(
     command: str, options: Mapping[str, object], files: Sequence[str] = (), *, may_differ: bool = False
-) -> Any:
+) -> dict[str, Any]:
     line = [str(PROGRAM), command, "--json", *arguments_of(options), *files]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+    except ValueError:  # a zero byte or half of a surrogate pair
+        raise InputError(f"the arguments of {command} should be text, they are {line[3:]!r}") from None
     if done.returncode == 0 or (may_differ and done.returncode == 1 and done.stdout):
-        return json.loads(done.stdout)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
     sentence = done.stderr.strip().removeprefix("braid: ") or f"braid {command} ended with {done.returncode}"
     raise (InputError if done.returncode == BAD_INPUT else Error)(sentence)
 
 
-def plan(model: str | os.PathLike[str], devices: object, **options: object) -> Any:
+def plan(model: str | os.PathLike[str], devices: object, **options: object) -> dict[str, Any]:
     """Layouts for devices that need not be there, ranked by predicted time: `braid plan --json`.
 
     `options` are that command's flags: num_images=4, size=(1024, 768), shares={"tp": [3, 2]}, text_encoder="tp",
@@ -66,7 +70,7 @@ def plan(model: str | os.PathLike[str], devices: object, **options: object) -> A
     return answer_of("plan", {"model": model, "devices": devices, **options}, may_differ=True)
 
 
-def verify(model: str | os.PathLike[str] | None = None, **options: object) -> Any:
+def verify(model: str | os.PathLike[str] | None = None, **options: object) -> dict[str, Any]:
     """Compares a layout with one rank, block by block: `braid verify --json`. "right" says whether they agree.
 
     `options` are that command's flags: tp=2, ring=2, synthetic="flux1-dev", double=1, single=1.
@@ -75,7 +79,7 @@ def verify(model: str | os.PathLike[str] | None = None, **options: object) -> An
     return answer_of("verify", {"model": model, **options}, may_differ=True)
 
 
-def info(what: str | os.PathLike[str] | None = None, **options: object) -> Any:
+def info(what: str | os.PathLike[str] | None = None, **options: object) -> dict[str, Any]:
     """Parts, sizes and dtypes of a model, what a file holds, or how a picture was made: `braid info --json`.
 
     `what` is a folder or a name of a model, or a file; None: this machine. Raises InputError with Braid's sentence.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import _core
+from ._core import InputError
 from ._images import images_in, latents_array, mask_of, meaning_of, output_of, pixels_of, reference_of
 from ._numbers import flag_if_given, listed_if_many, number, number_if_given, numbers_in, shown, whole, whole_if_given
 
@@ -73,7 +74,7 @@ def check_text(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} should be text, it has half of a surrogate pair: {text!r}") from None
+        raise InputError(f"{name} should be text, it has half of a surrogate pair: {text!r}") from None
 
 
 def texts_of(name: str, texts: Any) -> list[str]:
@@ -99,7 +100,7 @@ def boxes_of(boxes: Any) -> str:
 def one_text(name: str, texts: Any) -> str | None:
     listed = texts_of(name, texts)
     if len(set(listed)) > 1:
-        raise ValueError(f"{name} should be one text for all pictures of a call, they differ: make a call for each")
+        raise InputError(f"{name} should be one text for all pictures of a call, they differ: make a call for each")
     return listed[0] if listed else None
 
 
@@ -111,7 +112,7 @@ def seed_of(generator: Any) -> int:
             f"generator should be a seed, a torch.Generator or a list of these, it is {generator!r}"
         ) from None
     if not 0 <= seed < 1 << 64:
-        raise ValueError(f"a seed should lie between 0 and 2^64 - 1, it is {shown(seed)}")
+        raise InputError(f"a seed should lie between 0 and 2^64 - 1, it is {shown(seed)}")
     return seed
 
 
@@ -120,10 +121,10 @@ def seeds_of(generator: Any, count: int, *, is_launched: bool) -> list[int]:
     if (listed := listed_if_many(generator)) is not None:
         seeds = [seed_of(one) for one in listed]
         if len(seeds) != count:
-            raise ValueError(f"there are {len(seeds)} generators for {count} pictures")
+            raise InputError(f"there are {len(seeds)} generators for {count} pictures")
         return seeds
     if generator is None and is_launched:
-        raise ValueError("generator should be a seed where ranks are processes: each would draw its own")
+        raise InputError("generator should be a seed where ranks are processes: each would draw its own")
     first = secrets.randbits(32) if generator is None else seed_of(generator)
     return [(first + i) % (1 << 64) for i in range(count)]
 
@@ -138,7 +139,7 @@ def each(value: Any, count: int) -> list[Any]:
     if listed is None:
         return [value] * count
     if len(listed) != count:
-        raise ValueError(f"there are {count} control images, but {len(listed)} values for them")
+        raise InputError(f"there are {count} control images, but {len(listed)} values for them")
     return listed
 
 
@@ -149,7 +150,7 @@ def check_unfollowed(call: Call) -> None:
         value = getattr(call, name)
         each(value, 0)
         if listed_if_many(value) is None and value is not default and number(name, value) != default:
-            raise ValueError(f"{name} says how control_image is followed, and there is none: leave it out")
+            raise InputError(f"{name} says how control_image is followed, and there is none: leave it out")
 
 
 def controls_of(call: Call) -> list[_core.ControlPicture]:
@@ -185,7 +186,7 @@ def filled_in(call: Call) -> Call:
     """The pipeline whose ControlNet fills a picture in calls that control_image, and the mask control_mask."""
     for own, other in (("control_image", "image"), ("control_mask", "mask_image")):
         if getattr(call, own) is not None and getattr(call, other) is not None:
-            raise ValueError(f"a picture is filled in: give {own} or {other}, not both")
+            raise InputError(f"a picture is filled in: give {own} or {other}, not both")
     return replace(
         call,
         image=call.image if call.image is not None else call.control_image,
@@ -203,7 +204,7 @@ def followed_in(call: Call, pictures: _core.PicturesIn, *, fills_in: bool, has_n
     if has_nets and not controls:
         missing = "image and mask_image" if fills_in else "control_image"
         what = "fills a picture in" if fills_in else "follows a picture, and fills none in"
-        raise ValueError(f"{missing} should be given: the ControlNet {what}")
+        raise InputError(f"{missing} should be given: the ControlNet {what}")
     if not controls:
         check_unfollowed(call)
     return controls
@@ -214,13 +215,13 @@ def pictures_of(call: Call, info: _core.ModelInfo, *, has_nets: bool) -> _core.P
     if info.pictures.net_fills_in:
         call = filled_in(call)
     elif call.control_mask is not None:
-        raise ValueError("control_mask goes with a ControlNet that fills pictures in: give mask_image")
+        raise InputError("control_mask goes with a ControlNet that fills pictures in: give mask_image")
     pictures = _core.PicturesIn()
     images = images_in(call.image)
     starts = call.mask_image is not None or call.strength is not None or info.pictures.most_references == 0
     if images and starts:
         if len(images) > 1:
-            raise ValueError(f"a picture starts from one image, {len(images)} were given")
+            raise InputError(f"a picture starts from one image, {len(images)} were given")
         pictures.init = pixels_of(images[0])
         images = []
     pictures.references = [reference_of(image) for image in [*images, *images_in(call.image_reference)]]
@@ -249,7 +250,7 @@ def scale_of(joint_attention_kwargs: Any) -> float:
 def sigmas_of(sigmas: Any) -> list[float]:
     listed = numbers_in("sigmas", sigmas)
     if not listed:
-        raise ValueError("sigmas should be one number per step, the list is empty: leave it out for the model's")
+        raise InputError("sigmas should be one number per step, the list is empty: leave it out for the model's")
     return listed
 
 
@@ -257,7 +258,7 @@ def refuse_unknown(extra: Mapping[str, Any]) -> None:
     for name, value in extra.items():
         if name in REFUSED:
             if value is not None:
-                raise ValueError(f"{name} is not taken: {REFUSED[name]}")
+                raise InputError(f"{name} is not taken: {REFUSED[name]}")
         else:
             raise TypeError(f"a pipeline takes no {name!r}")
 
@@ -274,7 +275,7 @@ def request_of(call: Call, info: _core.ModelInfo, *, has_nets: bool) -> _core.Re
     # Some pipelines call the one scale of their guidance true_cfg_scale, Qwen-Image's for example.
     if call.true_cfg_scale is not None and info.guidance_kind == _core.GuidanceKind.true:
         if call.guidance_scale is not None:
-            raise ValueError("this model has one scale of guidance: give true_cfg_scale or guidance_scale, not both")
+            raise InputError("this model has one scale of guidance: give true_cfg_scale or guidance_scale, not both")
         request.guidance = number("true_cfg_scale", call.true_cfg_scale)
     elif call.true_cfg_scale is not None:
         request.true_cfg = number("true_cfg_scale", call.true_cfg_scale)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import _core
+from ._core import InputError
 from ._images import latents_array, tensor_of
 
 
@@ -21,10 +22,11 @@ class StepEnds:
             return
         if self.last is None and end.step == 1:
             self.pipe._interrupt = False  # calls run one at a time, from their first step on this one does
-        brought = {"latents": tensor_of(end.latents)} if self.inputs else {}
+        latents = tensor_of(end.latents)
+        brought = {"latents": latents} if self.inputs else {}
         changed = self.callback(self.pipe, end.step - 1, end.timestep, brought)
-        if isinstance(changed, Mapping) and "latents" in changed:
-            end.latents = latents_array(changed["latents"])
+        # As diffusers: what is not returned is the same tensor, which the callback may have changed in place.
+        end.latents = latents_array(changed.get("latents", latents) if isinstance(changed, Mapping) else latents)
         if self.last is None and self.pipe._interrupt:
             self.last = end.step
         if self.last == end.step:
@@ -41,6 +43,6 @@ def step_ends_of(pipe: Any, callback: Any, inputs: Any) -> StepEnds | None:
         raise TypeError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it is {inputs!r}")
     for name in inputs:
         if name != "latents":
-            raise ValueError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")
+            raise InputError(f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it has {name!r}")
     check_callable("callback_on_step_end", callback)
     return None if callback is None else StepEnds(pipe, callback, inputs)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from . import _core, _options
+from ._core import InputError
 from ._diffusers_autoencoders import KINDS as AUTOENCODERS
 from ._diffusers_autoencoders import AcceleratedAutoencoder
 from ._diffusers_sources import source_of
@@ -23,13 +24,13 @@ __all__ = ["Accelerated", "AcceleratedAutoencoder", "accelerate"]
 def check_unchanged(pipe: Any) -> None:
     adapters = pipe.get_active_adapters() if hasattr(pipe, "get_active_adapters") and hasattr(pipe.transformer, "peft_config") else []
     if adapters:
-        raise ValueError(
+        raise InputError(
             f"the transformer has adapters ({', '.join(adapters)}), which Braid reads from files: unload them, and give "
             "accelerate() loras={file: scale}"
         )
     if fused := getattr(pipe, "num_fused_loras", 0):
         loras = "1 LoRA is" if fused == 1 else f"{fused} LoRAs are"
-        raise ValueError(
+        raise InputError(
             f"the transformer should have the weights of its files, {loras} fused into it: load the pipeline without, and "
             "give accelerate() loras={file: scale}"
         )
@@ -37,11 +38,11 @@ def check_unchanged(pipe: Any) -> None:
 
 def check_known(original: Any, kinds: Collection[str]) -> None:
     if type(original).__name__ not in kinds:
-        raise ValueError(f"Braid has no {type(original).__name__}; it has {', '.join(kinds)}")
+        raise InputError(f"Braid has no {type(original).__name__}; it has {', '.join(kinds)}")
 
 
 def refuse_to_save(*_: Any, **__: Any) -> None:
-    raise ValueError("a pipeline whose transformer Braid computes has no weights to save: save it before accelerate()")
+    raise InputError("a pipeline whose transformer Braid computes has no weights to save: save it before accelerate()")
 
 
 def placed(model: str | os.PathLike[str]) -> str:
@@ -71,7 +72,7 @@ def accelerate(
     Pipeline.from_pretrained(). model: the folder or name, if the pipeline or its transformer was not loaded from
     one. loras: files and their scales. autoencoder: replaces the autoencoder as well, by one on the first of the devices.
 
-    Raises ValueError for a model that Braid does not have, and InputError with Braid's sentence.
+    Raises InputError with a sentence, for a model that Braid does not have, too.
     """
     original = pipe.transformer
     check_known(original, KINDS)

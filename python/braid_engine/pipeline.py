@@ -5,15 +5,17 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 from . import _core, _options
 from ._adapters import Adapters, adapter_path, names_of, text_if_given
+from ._core import InputError
 from ._images import outputs_of
 from ._launch import is_launched
 from ._numbers import whole
+from ._output import PipelineOutput
 from ._reports import counted_from, warn
 from ._requests import Call, request_of, scale_of, seeds_of
 from ._step_ends import check_callable, step_ends_of
@@ -28,22 +30,6 @@ def _check_how_to_read(function: str, kwargs: dict[str, Any]) -> None:
     for name in kwargs:
         if name not in HOW_TO_READ:
             raise TypeError(f"{function}() takes no {name!r}")
-
-
-@dataclass
-class PipelineOutput:
-    """`images`: as output_type says. Empty on processes that are not the first rank. They are also output[0] and
-    output["images"], as of diffusers' outputs."""
-
-    images: Any
-
-    def __getitem__(self, key: int | slice | str) -> Any:
-        if isinstance(key, str) and key != "images":
-            raise KeyError(key)
-        return self.images if isinstance(key, str) else self.to_tuple()[key]
-
-    def to_tuple(self) -> tuple[Any]:
-        return (self.images,)
 
 
 class Pipeline:
@@ -135,7 +121,7 @@ class Pipeline:
         """Loads a .safetensors or .gguf file: a transformer, or a checkpoint with all parts. See from_pretrained()."""
         path = _options.path_of("file", file)
         if not os.path.isfile(path):
-            raise ValueError(f"{path} should be a file")
+            raise InputError(f"{path} should be a file")
         return cls.from_pretrained(path, **kwargs)
 
     def _load(self, options: _core.PipelineOptions) -> _core.Pipeline:
@@ -161,7 +147,7 @@ class Pipeline:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise ValueError("the pipeline is closed")
+            raise InputError("the pipeline is closed")
 
     def _loaded(self) -> _core.Pipeline:
         with self._lock:
@@ -173,7 +159,19 @@ class Pipeline:
         """Defaults and limits: info.family, info.steps, info.pictures.takes_mask, ..."""
         return self._loaded().info()
 
-    def __call__(self, prompt: Any = None, **kwargs: Any) -> Any:
+    def __repr__(self) -> str:
+        """What it was loaded from, and where to: as from_pretrained() takes it."""
+        model, devices = str(self._options.model), list(self._options.devices) or [self._options.device]
+        state = ", closed" if self._is_closed else ""
+        return f"<braid_engine.Pipeline of {model!r} on {', '.join(map(str, devices))}{state}>"
+
+    @overload
+    def __call__(self, prompt: Any = None, *, return_dict: Literal[True] = True, **kwargs: Any) -> PipelineOutput: ...
+
+    @overload
+    def __call__(self, prompt: Any = None, *, return_dict: bool, **kwargs: Any) -> PipelineOutput | tuple[Any]: ...
+
+    def __call__(self, prompt: Any = None, **kwargs: Any) -> PipelineOutput | tuple[Any]:
         """Draws pictures: one call of diffusers' pipelines, with their arguments' names.
 
         prompt, prompt_2, negative_prompt, negative_prompt_2, true_cfg_scale, guidance_scale, height, width,
@@ -189,7 +187,13 @@ class Pipeline:
         """
         return self._run(prompt, kwargs)
 
-    async def generate(self, prompt: Any = None, **kwargs: Any) -> Any:
+    @overload
+    async def generate(self, prompt: Any = None, *, return_dict: Literal[True] = True, **kwargs: Any) -> PipelineOutput: ...
+
+    @overload
+    async def generate(self, prompt: Any = None, *, return_dict: bool, **kwargs: Any) -> PipelineOutput | tuple[Any]: ...
+
+    async def generate(self, prompt: Any = None, **kwargs: Any) -> PipelineOutput | tuple[Any]:
         """The same for asyncio: callbacks run on another thread, and cancelling the task ends the call."""
         stop, begun = _core.Stop(), threading.Event()
         task = asyncio.create_task(asyncio.to_thread(self._run, prompt, kwargs, stop, begun))
@@ -205,7 +209,7 @@ class Pipeline:
 
     def _run(
         self, prompt: Any, kwargs: dict[str, Any], stop: _core.Stop | None = None, begun: threading.Event | None = None
-    ) -> Any:
+    ) -> PipelineOutput | tuple[Any]:
         engine = self._loaded()
         if begun:
             begun.set()
@@ -244,7 +248,7 @@ class Pipeline:
         if len(request.prompts_2) not in (0, len(prompts)):
             return [request]  # which is refused as a whole
         if not request.takes_seeds_apart():
-            raise ValueError("with latents, generators should have seeds that count up: the first one's is used")
+            raise InputError("with latents, generators should have seeds that count up: the first one's is used")
         apart = []
         for i, seed in enumerate(seeds):
             one = request.copy()
@@ -300,7 +304,7 @@ class Pipeline:
     def _check_adapters(self) -> None:
         for name, file in self._adapters.files.items():
             if not os.path.exists(file):
-                raise ValueError(f"the adapter {name!r} is not at {file}")
+                raise InputError(f"the adapter {name!r} is not at {file}")
 
     def set_adapters(self, adapter_names: str | Sequence[str], adapter_weights: Any = None) -> None:
         """Makes these the active ones, each with its weight; 1 if none is given."""
@@ -363,7 +367,7 @@ class Pipeline:
         """Some blocks or layers at a time on the device, always copied by a stream of its own. Loads the model again, as enable_model_cpu_offload()."""
         modes = {"block_level": _core.OffloadMode.block, "leaf_level": _core.OffloadMode.leaf}
         if not isinstance(offload_type, str) or offload_type not in modes:
-            raise ValueError(f"offload_type should be 'block_level' or 'leaf_level', it is {offload_type!r}")
+            raise InputError(f"offload_type should be 'block_level' or 'leaf_level', it is {offload_type!r}")
         changes: dict[str, Any] = {"blocks": num_blocks_per_group}
         if offload_to_disk_path is not None:
             changes["folder"] = _options.path_of("offload_to_disk_path", offload_to_disk_path)

@@ -95,6 +95,18 @@ void bind_request(nb::module_& m) {
            [](Request& self, const FloatsIn& latents) { self.latents = latents_of(latents); });
 }
 
+// "LayersDrawn(drawn=4, most=16, resolutions=[640, 1024])": all fields that are bound.
+std::string repr_of(nb::handle self) {
+  std::string fields;
+  for (const nb::handle key : self.type().attr("__dict__")) {
+    const auto name = nb::cast<std::string>(key);
+    if (name.starts_with("_")) continue;
+    const nb::object value = self.attr(name.c_str());
+    fields += (fields.empty() ? "" : ", ") + name + "=" + nb::repr(value).c_str();
+  }
+  return nb::cast<std::string>(self.type().attr("__name__")) + "(" + fields + ")";
+}
+
 void bind_answers(nb::module_& m) {
   nb::enum_<GuidanceKind>(m, "GuidanceKind")
       .value("none", GuidanceKind::kNone)
@@ -109,11 +121,13 @@ void bind_answers(nb::module_& m) {
       .def_ro("net_fills_in", &ModelInfo::Pictures::net_fills_in)
       .def_ro("most_references", &ModelInfo::Pictures::most_references)
       .def_ro("strength", &ModelInfo::Pictures::strength)
-      .def_ro("strength_with_mask", &ModelInfo::Pictures::strength_with_mask);
+      .def_ro("strength_with_mask", &ModelInfo::Pictures::strength_with_mask)
+      .def("__repr__", &repr_of);
   nb::class_<ModelInfo::Layers>(m, "LayersDrawn")
       .def_ro("drawn", &ModelInfo::Layers::drawn)
       .def_ro("most", &ModelInfo::Layers::most)
-      .def_ro("resolutions", &ModelInfo::Layers::resolutions);
+      .def_ro("resolutions", &ModelInfo::Layers::resolutions)
+      .def("__repr__", &repr_of);
   nb::class_<ModelInfo>(m, "ModelInfo")
       .def_ro("family", &ModelInfo::family)
       .def_ro("width", &ModelInfo::width)
@@ -128,7 +142,8 @@ void bind_answers(nb::module_& m) {
       .def_ro("draws_alpha", &ModelInfo::draws_alpha)
       .def_ro("num_texts", &ModelInfo::num_texts)
       .def_ro("guidance_kind", &ModelInfo::guidance_kind)
-      .def_ro("pictures", &ModelInfo::pictures);
+      .def_ro("pictures", &ModelInfo::pictures)
+      .def("__repr__", &repr_of);
   nb::class_<Picture>(m, "Picture")
       .def_ro("width", &Picture::width)
       .def_ro("height", &Picture::height)

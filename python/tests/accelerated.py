@@ -378,28 +378,28 @@ class Accelerated(unittest.TestCase):
             pipe = opened(folder)
             transformer = pipe.transformer
             pipe.transformer = torch.nn.Linear(1, 1)
-            with self.assertRaisesRegex(ValueError, "Braid has no Linear; it has FluxTransformer2DModel"):
+            with self.assertRaisesRegex(braid_engine.InputError, "Braid has no Linear; it has FluxTransformer2DModel"):
                 braid.accelerate(pipe)
             pipe.transformer = transformer
-            with self.assertRaisesRegex(ValueError, "nowhere"):
+            with self.assertRaisesRegex(braid_engine.InputError, "nowhere"):
                 braid.accelerate(pipe, model="/nowhere")
             self.assertIs(pipe.transformer, transformer)
             vae, pipe.vae = pipe.vae, torch.nn.Linear(1, 1)
-            with self.assertRaisesRegex(ValueError, "Braid has no Linear; it has AutoencoderKL"):
+            with self.assertRaisesRegex(braid_engine.InputError, "Braid has no Linear; it has AutoencoderKL"):
                 braid.accelerate(pipe, autoencoder=True)
             self.assertIs(pipe.transformer, transformer)
             pipe.vae = vae
             fast = braid.accelerate(pipe, autoencoder=True)
-            with self.assertRaisesRegex(ValueError, "takes no tile_sample_min_height"):
+            with self.assertRaisesRegex(braid_engine.InputError, "takes no tile_sample_min_height"):
                 fast.vae.enable_tiling(tile_sample_min_height=64)
-            with self.assertRaisesRegex(ValueError, "latents should have [0-9]+ channels, they have 3"):
+            with self.assertRaisesRegex(braid_engine.InputError, "latents should have [0-9]+ channels, they have 3"):
                 fast.vae.decode(torch.zeros(1, 3, 4, 4))
-            with self.assertRaisesRegex(ValueError, "takes no joint_attention_kwargs"):
+            with self.assertRaisesRegex(braid_engine.InputError, "takes no joint_attention_kwargs"):
                 fast(PROMPT, joint_attention_kwargs={"ip_adapter_image_embeds": []}, max_sequence_length=32, **RUN)
-            with self.assertRaisesRegex(ValueError, "has no weights to save"):
+            with self.assertRaisesRegex(braid_engine.InputError, "has no weights to save"):
                 fast.save_pretrained(folder / "saved")
             self.assertFalse((folder / "saved").exists())
-            with self.assertRaisesRegex(ValueError, "loras={file: scale}"):
+            with self.assertRaisesRegex(braid_engine.InputError, "loras={file: scale}"):
                 fast.transformer.load_lora_adapter({})
 
 
@@ -424,7 +424,7 @@ class Sources(unittest.TestCase):
         return plain
 
     def refusal(self, pipe: Any, **options: Any) -> str:
-        with self.assertRaises(ValueError) as caught:
+        with self.assertRaises(braid_engine.InputError) as caught:
             braid.accelerate(pipe, **options)
         return str(caught.exception)
 

@@ -68,9 +68,9 @@ class Loras(unittest.TestCase):
         self.assertEqual(self.pipe.get_active_adapters(), ["b"])
         np.testing.assert_array_equal(self.drawn(), self.of_program(str(self.files[1])))
         self.pipe.set_adapters("a", 0.5)
-        with self.assertRaisesRegex(ValueError, "already an adapter 'a'"):
+        with self.assertRaisesRegex(InputError, "already an adapter 'a'"):
             self.pipe.load_lora_weights(self.files[1], adapter_name="a")
-        with self.assertRaisesRegex(ValueError, "nowhere"):
+        with self.assertRaisesRegex(InputError, "nowhere"):
             self.pipe.load_lora_weights("/nowhere.safetensors")
         np.testing.assert_array_equal(self.drawn(), self.of_program(f"{self.files[0]}=0.5"))
 
@@ -88,6 +88,8 @@ class Loras(unittest.TestCase):
         self.assertEqual(self.pipe.get_active_adapters(), ["a"])
         with self.assertRaisesRegex(TypeError, "an adapter's weight should be a number, it is 'x'"):
             self.pipe.set_adapters("a", "x")
+        with self.assertRaisesRegex(InputError, "adapter_names should have each name once, it has 'a' 2 times"):
+            self.pipe.set_adapters(["a", "a"], [0.5, 0.2])
 
     def test_leave_the_first_name_active_when_the_active_one_is_deleted(self) -> None:
         for name in "cab":
@@ -198,7 +200,7 @@ class Loras(unittest.TestCase):
         }.items():
             with self.subTest(words), self.assertRaisesRegex(TypeError, words):
                 call()
-        with self.assertRaisesRegex(ValueError, "revision goes with a name in Hugging Face's cache, .*a.safetensors is none"):
+        with self.assertRaisesRegex(InputError, "revision goes with a name in Hugging Face's cache, .*a.safetensors is none"):
             load(file, revision="main")
 
     def test_may_have_arrays_of_weights(self) -> None:
@@ -214,7 +216,7 @@ class Loras(unittest.TestCase):
             lambda: self.pipe.set_adapters("ink"),
             lambda: self.pipe.load_lora_weights({"a.weight": np.zeros(3)}),
         ):
-            with self.assertRaisesRegex(ValueError, "nowhere|ink|dictionary"):
+            with self.assertRaisesRegex(InputError, "nowhere|ink|dictionary"):
                 call()
         self.assertEqual(self.pipe.get_active_adapters(), [])
         self.assertEqual(self.drawn().shape, (48, 64, 3))

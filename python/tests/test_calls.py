@@ -11,9 +11,10 @@ import time
 import unittest
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
-from braid_engine import Cancelled
+from braid_engine import Cancelled, InputError
 from shared import PROMPT, RUN, pipeline
 
 LONG = {"width": 256, "height": 256, "num_inference_steps": 5000}
@@ -143,6 +144,33 @@ class Callbacks(unittest.TestCase):
         replaced = pipe(PROMPT, generator=8, callback_on_step_end=replace, **RUN).images[0]
         np.testing.assert_array_equal(np.asarray(replaced), np.asarray(wanted))
 
+    def test_may_change_latents_in_place(self) -> None:
+        """As in diffusers, where what is not returned is the tensor that the callback got."""
+
+        def halved(_: object, step: int, timestep: float, inputs: dict) -> dict:
+            return {"latents": inputs["latents"] * np.float32(0.5)} if step == 1 else {}
+
+        def in_place(_: object, step: int, timestep: float, inputs: dict) -> None:
+            if step == 1:
+                inputs["latents"] *= np.float32(0.5)
+
+        def both(*given: Any) -> dict:
+            in_place(*given)
+            return {}
+
+        def rebound(_: object, step: int, timestep: float, inputs: dict) -> dict:
+            inputs["latents"] = inputs["latents"] * 0
+            return {}
+
+        def drawn(callback: Any) -> Any:
+            return np.asarray(pipeline()(PROMPT, generator=5, callback_on_step_end=callback, **RUN).images[0])
+
+        usual, wanted = drawn(None), drawn(halved)
+        self.assertFalse(np.array_equal(wanted, usual))
+        np.testing.assert_array_equal(drawn(in_place), wanted)
+        np.testing.assert_array_equal(drawn(both), wanted)
+        np.testing.assert_array_equal(drawn(rebound), usual, "diffusers' own latents stay the old ones")
+
     def test_may_leave_out_their_inputs(self) -> None:
         given = []
         pipeline()(
@@ -152,7 +180,7 @@ class Callbacks(unittest.TestCase):
             **RUN,
         )
         self.assertEqual(given, [{}, {}, {}])
-        with self.assertRaisesRegex(ValueError, "it has 'prompt_embeds'"):
+        with self.assertRaisesRegex(InputError, "it has 'prompt_embeds'"):
             pipeline()(
                 PROMPT,
                 callback_on_step_end=print,

@@ -4,24 +4,33 @@ import base64
 import contextlib
 import importlib
 import io
+import json
 import os
 import queue
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
+import tomllib
 import types
 import unittest
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import braid_engine
 import numpy as np
+from braid_engine._program import PROGRAM
 from PIL import Image
 
-FOLDER = Path(__file__).resolve().parents[2] / "comfyui"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "comfyui"
+CASES = ROOT / "tests/data/parity"
 SOON = 20.0  # seconds
+MODELS = {"demo": ROOT / "models/demo", **{name: CASES / name / "model" for name in ("control", "qwen-image-edit", "qwen-image-layered")}}
 
 
 def nodes_module(name: str) -> Any:
@@ -40,15 +49,15 @@ def worker_main(**instead: Any) -> Any:
     return names["main"]
 
 
-def generate_module() -> Any:
-    """Of what ComfyUI brings, it needs no more than names here."""
+def server_modules() -> tuple[Any, Any]:
+    """Of what ComfyUI brings, they need no more than names here."""
     absent = ("comfy", "comfy.model_management", "comfy.utils", "torch")
     with mock.patch.dict(sys.modules, {name: mock.MagicMock() for name in absent}):
-        return nodes_module("generate")
+        return nodes_module("generate"), nodes_module("pictures")
 
 
 process = nodes_module("process")
-generate = generate_module()
+generate, pictures = server_modules()
 
 
 class Process(unittest.TestCase):
@@ -166,13 +175,22 @@ class Requests(unittest.TestCase):
             with mock.patch.dict(os.environ, {"BRAID_API_KEY": key}), self.assertRaises(process.Refused) as caught:
                 generate.Server("there")
             self.assertEqual(str(caught.exception), "BRAID_API_KEY should have printable ASCII characters alone")
-        self.assertEqual(generate.Server("http://ink:secret@there:80/braid/").address, "http://there:80/braid")
+        self.assertEqual(generate.Server("http://there:80/braid/").address, "http://there:80/braid")
 
     def test_go_to_addresses(self) -> None:
         for address in ("http://127.0.0.1:abc", "http://127.0.0.1:99999", "http://a b/", "http://[::1", "http://a..b", "http://h/a b", ""):
             with self.subTest(address), self.assertRaises(process.Refused) as caught:
                 generate.Server(address)
-            self.assertIn(f"server should be an address such as http://127.0.0.1:8188, it is {address!r}", str(caught.exception))
+            self.assertIn(f"server should be an address such as http://127.0.0.1:8189, it is {address!r}", str(caught.exception))
+        for address in ("http://ink:secret@there", "ink:secret@there:80/", "ink@[::1", "http://ink:secret@there:none/?a=b"):
+            with self.subTest(address), self.assertRaises(process.Refused) as caught:
+                generate.Server(address)
+            self.assertIn("without a user and password: the environment variable BRAID_API_KEY", str(caught.exception))
+            self.assertNotIn("secret", str(caught.exception))
+        for address, words in {"there?a=b": "the query '?a=b'", "http://there/#a?b": "the fragment '#a?b'"}.items():
+            with self.assertRaises(process.Refused) as caught:
+                generate.Server(address)
+            self.assertIn(f"it has {words}", str(caught.exception))
         for address in ("127.0.0.1:8188", "https://[::1]:8188/braid", "http://b\u00e4r:80"):
             generate.Server(address)
 
@@ -197,6 +215,204 @@ class Requests(unittest.TestCase):
                 self.assertEqual(picture.convert("L").getextrema(), (128, 128))
         with self.assertRaisesRegex(process.Refused, r"of 1 to 4 channels, it is \[1, 8, 6, 5\]"):
             self.asked(image=np.zeros((1, 8, 6, 5), np.float32).view(TensorLike))
+
+    def test_bring_pictures_of_their_kinds(self) -> None:
+        def shades(*shape: int) -> Any:
+            return np.linspace(0, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape).view(TensorLike)
+
+        def opened(text: str) -> Any:
+            return Image.open(io.BytesIO(base64.b64decode(text)))
+
+        asked = self.asked(reference=shades(2, 8, 6, 4), mask=shades(1, 8, 6), control_image=shades(2, 4, 4, 3), layers=3)
+        self.assertEqual([(one.mode, one.size) for one in map(opened, asked["reference"])], [("RGBA", (6, 8))] * 2)
+        np.testing.assert_array_equal(opened(asked["mask"]), np.rint(np.asarray(shades(8, 6)) * 255))
+        self.assertEqual([(one.mode, one.size) for one in map(opened, asked["control"])], [("RGB", (4, 4))] * 2)
+        self.assertEqual(asked["layers"], 3)
+        self.assertNotIn("strength", asked)
+        self.assertFalse({"init", "mask", "reference", "control", "layers"} & set(self.asked()))
+        with self.assertRaisesRegex(process.Refused, r"mask should be one mask \[1, height, width\], it is \[2, 8, 6\]"):
+            self.asked(mask=shades(2, 8, 6))
+        with self.assertRaisesRegex(process.Refused, "reference should be one picture or several, it has none"):
+            self.asked(reference=np.zeros((0, 8, 6, 3), np.float32).view(TensorLike))
+
+    def test_are_as_large_as_the_server_would_make_them(self) -> None:
+        large = np.zeros((1, 300, 200, 3), np.float32).view(TensorLike)
+
+        def size_of(**given: Any) -> tuple[int, int]:
+            asked = generate.request_of("a red circle", steps=2, seed=7, batch=1, **given)
+            with Image.open(io.BytesIO(base64.b64decode(asked["init"] if "init" in asked else asked["control"][0]))) as picture:
+                return picture.size
+
+        self.assertEqual(size_of(width=64, height=96, image=large), (64, 96))
+        self.assertEqual(size_of(width=64, height=96, control_image=large), (64, 96))
+        self.assertEqual(size_of(width=640, height=960, image=large), (200, 300), "not enlarged here")
+        self.assertEqual(size_of(width=0, height=0, image=large), (200, 300), "which then decides the size")
+        mask = np.zeros((1, 300, 200), np.float32).view(TensorLike)
+        self.assertEqual(size_of(width=64, height=96, image=large, mask=mask), (200, 300), "the mask's")
+        clear = np.zeros((1, 300, 200, 4), np.float32).view(TensorLike)
+        self.assertEqual(size_of(width=64, height=96, image=clear), (200, 300), "the server lays it on white first")
+
+    def test_are_refused_in_the_words_of_the_inputs(self) -> None:
+        server = generate.Server("there")
+
+        def sentence(status: int, **error: Any) -> str:
+            return server.sentence(status, json.dumps({"error": error}).encode())
+
+        self.assertEqual(sentence(400, message="'n' should be less", param="n"), "batch: 'n' should be less")
+        self.assertEqual(sentence(400, message="no", param="steps"), "no")
+        self.assertEqual(sentence(413, message="too long", param=None), "too long: ImageScaleToTotalPixels makes pictures smaller")
+        self.assertIn("8188 is ComfyUI's usual port: braid serve --port 8189", server.sentence(405, b"405: Method Not Allowed"))
+
+
+class Bar:
+    """Stands for ComfyUI's."""
+
+    def __init__(self, total: int) -> None:
+        self.seen: list[tuple[int, int]] = []
+        Bar.newest = self
+
+    def update_absolute(self, value: int, total: int, preview: Any = None) -> None:
+        self.seen.append((value, total))
+
+    newest: "Bar"
+
+
+class Served(unittest.TestCase):
+    """By the program, as ComfyUI asks it."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        with mock.patch.object(sys, "path", [str(ROOT / "tools/serve"), *sys.path]):
+            running = importlib.import_module("running")
+        flags = [flag for name, path in MODELS.items() for flag in ("-m", path, "--served-model-name", name)]
+        cls.server = running.Server(PROGRAM, "--no-key", *map(str, flags)).wait_until_ready()
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(mock.patch.object(pictures.torch, "from_numpy", lambda array: array))
+        self.enterContext(mock.patch.object(generate.comfy.utils, "ProgressBar", Bar))
+
+    def drawn(self, **given: Any) -> tuple[Any, Any]:
+        usual = {"prompt": "a red circle", "width": 96, "height": 64, "steps": 2, "seed": 7, "batch": 1}
+        return generate.generate(server=self.server.address, **{**usual, **given})
+
+    def generated(self, model: str, *flags: Any) -> list[Any]:
+        line = [PROGRAM, "generate", "a red circle", "-m", MODELS[model], "--size", "96x64", "--steps", "2", "--seed", "7", "-q"]
+        out = Path(tempfile.mkdtemp(dir=self.folder))
+        subprocess.run([*map(str, line), *map(str, flags), "-o", f"{out}/"], check=True, capture_output=True)
+        return [np.asarray(Image.open(file)) for file in sorted(out.iterdir())]
+
+    def check_equal(self, images: Any, wanted: list[Any]) -> None:
+        np.testing.assert_array_equal(np.rint(images * 255), np.stack(wanted))
+
+    def saved(self, array: Any) -> tuple[Path, Any]:
+        """A file, and what LoadImage makes of it."""
+        path = self.folder / f"{len(list(self.folder.iterdir()))}.png"
+        Image.fromarray(array).save(path)
+        return path, (array[None].astype(np.float32) / 255).view(TensorLike)
+
+    def noise(self, width: int, height: int, channels: int = 3) -> Any:
+        return np.random.default_rng(3).integers(0, 256, (height, width, channels), np.uint8)
+
+    def test_pictures_that_start_from_larger_ones(self) -> None:
+        path, image = self.saved(self.noise(400, 300))
+        images, mask = self.drawn(model="demo", image=image, strength=0.5)
+        self.check_equal(images, self.generated("demo", "--init", path, "--strength", "0.5"))
+        self.assertEqual((mask.shape, mask.max()), ((1, 64, 96), 0))
+
+    def test_pictures_under_a_mask(self) -> None:
+        path, image = self.saved(self.noise(120, 80))
+        hole = np.zeros((80, 120), np.uint8)
+        hole[20:, 30:] = 255
+        mask_path, mask = self.saved(hole)
+        images, _ = self.drawn(model="demo", image=image, mask=mask, strength=1.0)
+        self.check_equal(images, self.generated("demo", "--init", path, "--mask", mask_path, "--strength", "1"))
+        _, small = self.saved(hole[:8, :8])
+        with self.assertRaisesRegex(process.Refused, "the mask should have the size of the initial picture, 120x80, it has 8x8"):
+            self.drawn(model="demo", image=image, mask=small)
+
+    def test_pictures_that_follow_others(self) -> None:
+        path, image = self.saved(self.noise(400, 300))
+        images, _ = self.drawn(model="control", control_image=image)
+        self.check_equal(images, self.generated("control", "--control", path))
+
+    def test_pictures_that_look_at_others(self) -> None:
+        path, image = self.saved(self.noise(96, 64))
+        images, _ = self.drawn(model="qwen-image-edit", reference=image)
+        self.check_equal(images, self.generated("qwen-image-edit", "--reference", path))
+
+    def test_all_layers_with_their_alpha(self) -> None:
+        path, image = self.saved(self.noise(96, 64, 4))
+        images, mask = self.drawn(model="qwen-image-layered", reference=image, layers=3)
+        wanted = self.generated("qwen-image-layered", "--reference", path, "--layers", "3")
+        self.assertEqual((images.shape, mask.shape), ((3, 64, 96, 4), (3, 64, 96)))
+        self.check_equal(images, wanted)
+        np.testing.assert_array_equal(np.rint(mask * 255), 255 - np.stack(wanted)[..., 3])
+        self.assertEqual(Bar.newest.seen[-1], (2, 2))
+
+    def test_progress_of_the_steps_that_are_taken(self) -> None:
+        _, image = self.saved(self.noise(256, 256))
+        self.drawn(model="demo", width=256, height=256, steps=10, batch=2, image=image, strength=0.3)
+        seen = Bar.newest.seen
+        self.assertEqual({total for _, total in seen}, {6}, "3 of the 10 steps, twice")
+        self.assertEqual(sorted(seen), seen)
+        self.assertEqual(seen[-1], (6, 6))
+
+    def test_refusals_by_the_servers_bounds(self) -> None:
+        with self.assertRaisesRegex(process.Refused, "at most 4194304 pixels here, this one has 268435456"):
+            self.drawn(model="demo", width=16384, height=16384)
+        with self.assertRaisesRegex(process.Refused, "^batch: "):
+            self.drawn(model="demo", batch=64)
+
+
+class Files(unittest.TestCase):
+    def test_are_those_that_comfyui_lists(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for file in ("unet/a.safetensors", "unet/B.SafeTensors", "unet/c.GGUF", "unet/d.ckpt", "models/a.safetensors",
+                         "models/in/e.sft", "checkpoints/a.safetensors", "checkpoints/f.safetensors"):
+                path = Path(folder, file)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+            Path(folder, "checkpoints/c.GGUF").symlink_to(Path(folder, "unet/c.GGUF"))
+            places = {"diffusion_models": ["unet", "models"], "checkpoints": ["checkpoints"]}
+            lists = types.SimpleNamespace(get_folder_paths=lambda name: [f"{folder}/{place}" for place in places[name]])
+            with mock.patch.dict(sys.modules, {"folder_paths": lists}):
+                model_files = nodes_module("model_files")
+                found = {name: str(Path(path).relative_to(folder)) for name, path in model_files.files().items()}
+                with self.assertRaisesRegex(process.Refused, "there is no d.ckpt in ComfyUI's folders"):
+                    model_files.path_of("d.ckpt")
+        self.assertEqual(found, {
+            "a.safetensors": "unet/a.safetensors", "B.SafeTensors": "unet/B.SafeTensors", "c.GGUF": "unet/c.GGUF",
+            "in/e.sft": "models/in/e.sft", "checkpoints/a.safetensors": "checkpoints/a.safetensors",
+            "f.safetensors": "checkpoints/f.safetensors",
+        })
+
+
+class Package(unittest.TestCase):
+    def test_has_the_version_of_braid(self) -> None:
+        project = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
+        self.assertEqual(project["version"], braid_engine.version())
+
+
+class Inputs(unittest.TestCase):
+    def test_keep_the_order_of_saved_workflows(self) -> None:
+        """Which have the values of widgets by their order: 0.2.0's come first."""
+        names = [field.name for field in nodes_module("nodes").Generate.fields()]
+        self.assertEqual(names, ["server", "prompt", "width", "height", "steps", "seed", "batch", "guidance", "negative_prompt", "model",
+                                 "lora", "image", "strength", "true_cfg", "reference", "mask", "control_image", "layers"])
+
+
+class Splits(unittest.TestCase):
+    def test_that_are_none_are_named(self) -> None:
+        from braid_engine import _options  # noqa: PLC0415
+
+        with mock.patch.object(sys, "path", [str(FOLDER / "worker"), *sys.path]):
+            degrees_in = importlib.import_module("forecast").degrees_in
+        self.assertEqual(degrees_in("tp=2,ring=2", _options), {"tp": 2, "ring": 2})
+        for split in ("TP=2", "tp=2,tp=3"):
+            with self.assertRaisesRegex(ValueError, f"split should be auto, or degrees such as tp=2,ring=2 .* it is '{split}'"):
+                degrees_in(split, _options)
 
 
 class Ranges(unittest.TestCase):

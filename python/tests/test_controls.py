@@ -23,7 +23,7 @@ def mandelbrot() -> Image.Image:
 
 
 class Controls(unittest.TestCase):
-    def refusal(self, pipe: Pipeline, kind: type[Exception] = ValueError, **arguments: Any) -> str:
+    def refusal(self, pipe: Pipeline, kind: type[Exception] = InputError, **arguments: Any) -> str:
         with self.assertRaises(kind) as caught:
             pipe(PROMPT, **RUN, **arguments)
         return str(caught.exception)

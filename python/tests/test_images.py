@@ -1,5 +1,6 @@
 """Pictures that are given mean what they mean to `braid generate`, in every form that Pillow opens."""
 
+import io
 import subprocess
 import tempfile
 import unittest
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from braid_engine import Pipeline
+from braid_engine import InputError, Pipeline
 from braid_engine._options import MODELS
 from braid_engine._program import PROGRAM
 from PIL import Image
@@ -117,7 +118,7 @@ class Forms(unittest.TestCase):
 
     def test_in_modes_without_a_white_are_named(self) -> None:
         for mode in ("I", "F"):
-            with self.assertRaisesRegex(ValueError, f"it has Pillow's mode '{mode}', whose white is not known"):
+            with self.assertRaisesRegex(InputError, f"it has Pillow's mode '{mode}', whose white is not known"):
                 self.drawn(image=Image.new(mode, (64, 48)))
 
     def test_follow_colours_where_they_are_transparent(self) -> None:
@@ -150,7 +151,7 @@ class Forms(unittest.TestCase):
             with self.subTest(form=np.shape(form)):
                 np.testing.assert_array_equal(self.drawn(image=image, mask_image=form), wanted)
         for form, words in (([ones, ones], "by one mask, 2 were given"), (ones * 0.5 + 1, "from 1.0 to 1.5")):
-            with self.assertRaisesRegex(ValueError, words):
+            with self.assertRaisesRegex(InputError, words):
                 self.drawn(image=image, mask_image=form)
 
     def test_of_masks_in_floats_are_greys(self) -> None:
@@ -181,17 +182,37 @@ class Forms(unittest.TestCase):
         with path.open("rb") as file:
             self.check_start(path, file, file)
 
+    def test_that_cannot_be_read_are_named(self) -> None:
+        whole = self.saved(mandelbrot().convert("RGB"))
+        cut, text = whole.with_name("cut.png"), whole.with_name("text.png")
+        cut.write_bytes(whole.read_bytes()[:-200])
+        text.write_text("no picture")
+        closed = mandelbrot()
+        closed.close()
+        for image, words in (
+            (str(whole.with_name("nowhere.png")), "nowhere.png' cannot be read: No such file or directory"),
+            (whole.parent, "cannot be read: Is a directory"),
+            (text, "Pillow knows no picture in '.*text.png'"),
+            (io.BytesIO(b"no picture"), "Pillow knows no picture in the open file"),
+            (cut, "cut.png' cannot be read: .*truncated"),
+            (self.enterContext(Image.open(cut)), "cut.png' cannot be read: .*truncated"),
+            (closed, "the picture cannot be read: Operation on closed image"),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(InputError, words) as caught:
+                self.drawn(image=image)
+            self.assertIsNotNone(caught.exception.__cause__)
+
     def test_with_numbers_that_are_none_are_refused(self) -> None:
         image = np.zeros((8, 8, 3), np.float32)
         image[3, 3, 1] = np.nan
-        with self.assertRaisesRegex(ValueError, "floats should lie between 0 and 1, they go from nan"):
+        with self.assertRaisesRegex(InputError, "floats should lie between 0 and 1, they go from nan"):
             self.drawn(image=image)
 
     def test_of_other_shapes_are_named(self) -> None:
         for shape in ((8,), (8, 8, 5), (1, 1, 8, 8, 3)):
-            with self.assertRaisesRegex(ValueError, f"it is uint8 of shape .{', '.join(map(str, shape))}"):
+            with self.assertRaisesRegex(InputError, f"it is uint8 of shape .{', '.join(map(str, shape))}"):
                 self.drawn(image=np.zeros(shape, np.uint8))
-        with self.assertRaisesRegex(ValueError, r"it is uint8 of shape \[32, 16, 3\]"):
+        with self.assertRaisesRegex(InputError, r"it is uint8 of shape \[32, 16, 3\]"):
             self.drawn(image=TensorLike(np.zeros((32, 16, 3), np.uint8)))
 
 

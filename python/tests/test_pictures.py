@@ -129,24 +129,24 @@ class Refusals(unittest.TestCase):
 
     def test_name_what_is_not_taken(self) -> None:
         self.assertIn("no 'promt'", self.refusal(TypeError, promt="a"))
-        self.assertIn("give the prompt", self.refusal(ValueError, prompt_embeds=np.zeros((1, 4, 8))))
-        self.assertIn("it is 'jpeg'", self.refusal(ValueError, output_type="jpeg"))
-        self.assertIn("it is ['pil']", self.refusal(ValueError, output_type=["pil"]))
+        self.assertIn("give the prompt", self.refusal(InputError, prompt_embeds=np.zeros((1, 4, 8))))
+        self.assertIn("it is 'jpeg'", self.refusal(InputError, output_type="jpeg"))
+        self.assertIn("it is ['pil']", self.refusal(InputError, output_type=["pil"]))
         self.assertIn("generator should be a seed", self.refusal(TypeError, generator="7"))
-        self.assertIn("2 generators for 1", self.refusal(ValueError, generator=[1, 2]))
-        self.assertIn("floats should lie between 0 and 1", self.refusal(ValueError, image=np.full((8, 8, 3), 7.0)))
+        self.assertIn("2 generators for 1", self.refusal(InputError, generator=[1, 2]))
+        self.assertIn("floats should lie between 0 and 1", self.refusal(InputError, image=np.full((8, 8, 3), 7.0)))
 
     def test_name_seeds_scales_and_noise_levels_that_are_none(self) -> None:
         two = {"num_images_per_prompt": 2}
-        self.assertIn("2^64 - 1, it is -1", self.refusal(ValueError, generator=[3, -1], **two))
-        self.assertIn(f"2^64 - 1, it is {1 << 64}", self.refusal(ValueError, generator=[1 << 64, 3], **two))
-        self.assertIn("2^64 - 1, it is one of thousands", self.refusal(ValueError, generator=10**5000))
+        self.assertIn("2^64 - 1, it is -1", self.refusal(InputError, generator=[3, -1], **two))
+        self.assertIn(f"2^64 - 1, it is {1 << 64}", self.refusal(InputError, generator=[1 << 64, 3], **two))
+        self.assertIn("2^64 - 1, it is one of thousands", self.refusal(InputError, generator=10**5000))
         self.assertIn("it is 1.5", self.refusal(TypeError, generator=[3, 1.5], **two))
         self.assertIn("it has 'bogus'", self.refusal(TypeError, joint_attention_kwargs={"scale": 1, "bogus": 1}))
         for height in (48.5, float("nan"), "48"):
             self.assertIn(f"height should be a whole number, it is {height!r}", self.refusal(TypeError, height=height))
-        self.assertIn("the list is empty", self.refusal(ValueError, sigmas=[]))
-        self.assertIn("it has 'timestep'", self.refusal(ValueError, callback_on_step_end_tensor_inputs=["timestep"]))
+        self.assertIn("the list is empty", self.refusal(InputError, sigmas=[]))
+        self.assertIn("it has 'timestep'", self.refusal(InputError, callback_on_step_end_tensor_inputs=["timestep"]))
         for inputs in (None, "latents"):
             said = self.refusal(TypeError, callback_on_step_end_tensor_inputs=inputs)
             self.assertEqual(said, f"callback_on_step_end_tensor_inputs should be ['latents'] or [], it is {inputs!r}")
@@ -159,7 +159,7 @@ class Refusals(unittest.TestCase):
         for name in ("width", "num_inference_steps", "num_images_per_prompt", "padding_mask_crop", "layers"):
             self.assertIn(f"{name} should be a whole number, it is 'a'", self.refusal(TypeError, **{name: "a"}))
             for large in (1 << 40, 10**400, 10**5000):
-                self.assertIn(f"{name} should be a whole number of 32 bits", self.refusal(ValueError, **{name: large}))
+                self.assertIn(f"{name} should be a whole number of 32 bits", self.refusal(InputError, **{name: large}))
         for name in ("sigmas", "reference_scales"):
             self.assertIn(f"{name} should be a list of numbers, it is 3", self.refusal(TypeError, **{name: 3}))
             self.assertIn(f"each of {name} should be a number, it is 'a'", self.refusal(TypeError, **{name: ["a"]}))
@@ -185,8 +185,8 @@ class Refusals(unittest.TestCase):
     def test_name_texts_that_are_none(self) -> None:
         half = "\ud800"
         for name in ("prompt", "prompt_2", "negative_prompt", "boxes"):
-            self.assertIn(f"{name} should be text, it has half of a surrogate", self.refusal(ValueError, **{name: half}))
-        self.assertIn("prompt should be text", self.refusal(ValueError, prompt=[PROMPT, half]))
+            self.assertIn(f"{name} should be text, it has half of a surrogate", self.refusal(InputError, **{name: half}))
+        self.assertIn("prompt should be text", self.refusal(InputError, prompt=[PROMPT, half]))
 
     def test_count_second_prompts_whatever_the_seeds_are(self) -> None:
         for seeds in ([5, 6], [5, 9]):
@@ -215,10 +215,13 @@ class Refusals(unittest.TestCase):
             "no 'pipes'": {"layout": {"pipes": 2}},
             "it is 'float12'": {"dtype": "float12"},
             "it is 'a lot'": {"memory": "a lot"},
+            "memory should be a whole number of bytes .*, it is 1.5": {"memory": 1.5},
+            "memory should be .*, it is '1.5'": {"memory": "1.5"},
+            "host_memory should be .*, it is True": {"host_memory": True},
             "revision goes with a name in .*/demo is none": {"revision": "x"},
             "revision goes with a name in .*, / is none": {"model": "/", "revision": "x"},
         }.items():
-            with self.subTest(match), self.assertRaisesRegex(ValueError, match):
+            with self.subTest(match), self.assertRaisesRegex(InputError, match):
                 load(**arguments)
         for match, arguments in {
             "no 'devises'": {"devises": [0]},
@@ -240,7 +243,7 @@ class Refusals(unittest.TestCase):
             r"host_memory should be less than 2\^63 bytes, it is one of": {"host_memory": 10**5000},
             "cache should have a number as its threshold, it is 'x'": {"cache": "accumulated:x"},
         }.items():
-            with self.subTest(match), self.assertRaisesRegex(ValueError, match):
+            with self.subTest(match), self.assertRaisesRegex(InputError, match):
                 load(**arguments)
 
 

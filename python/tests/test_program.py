@@ -1,14 +1,16 @@
 """plan, verify and info return what the program prints; words become options."""
 
 import contextlib
+import importlib.metadata
 import os
 import tempfile
+import typing
 import unittest
 from pathlib import Path
 
 import braid_engine
 import numpy as np
-from braid_engine import _core, _options
+from braid_engine import InputError, _core, _options
 from shared import PROMPT, RUN, pipeline
 
 
@@ -47,9 +49,9 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "plain.png"
             pipeline()(PROMPT, **RUN).images[0].save(path)
-            with self.assertRaisesRegex(ValueError, "does not say how it was made"):
+            with self.assertRaisesRegex(InputError, "does not say how it was made"):
                 braid_engine.info(path)
-            with contextlib.chdir(folder), self.assertRaisesRegex(ValueError, "does not say how it was made"):
+            with contextlib.chdir(folder), self.assertRaisesRegex(InputError, "does not say how it was made"):
                 braid_engine.info(path.rename("-plain.png").name)
         with self.assertRaisesRegex(TypeError, "what should be a path, it is 5"):
             braid_engine.info(5)
@@ -59,6 +61,9 @@ class Program(unittest.TestCase):
     def test_refuses_with_the_programs_sentence(self) -> None:
         with self.assertRaisesRegex(braid_engine.InputError, "there is no model at flux9"):
             braid_engine.plan("flux9", "1xrx-7800-xt")
+        for name in ("a\0b", "\ud800"):
+            with self.assertRaisesRegex(InputError, "the arguments of plan should be text, they are"):
+                braid_engine.plan(name, "cpu")
 
 
 class Words(unittest.TestCase):
@@ -70,7 +75,7 @@ class Words(unittest.TestCase):
         self.assertEqual(_options.layout_of(None, 2).fit, _core.Fit.auto)
         self.assertEqual(_options.layout_of(None, 1).fit, _core.Fit.as_asked)
         for twice in ("tp=2,tp=3", "cfg=2 x cfg_parallel=2", {"cfg": 2, "cfg_parallel": 2}):
-            with self.assertRaisesRegex(ValueError, "layout should name each axis once"):
+            with self.assertRaisesRegex(InputError, "layout should name each axis once"):
                 _options.layout_of(twice, 4)
 
     def test_of_dtypes(self) -> None:
@@ -79,7 +84,7 @@ class Words(unittest.TestCase):
             self.assertTrue(_options.is_dtype(value))
         for name in ("cpu", "cuda:1", 0, None):
             self.assertFalse(_options.is_dtype(name))
-        with self.assertRaisesRegex(ValueError, "dtype should be .*, it is 'float64'"):
+        with self.assertRaisesRegex(InputError, "dtype should be .*, it is 'float64'"):
             pipeline().to(np.float64)
 
     def test_of_shares(self) -> None:
@@ -89,11 +94,11 @@ class Words(unittest.TestCase):
         self.assertEqual(_options.layout_of("tp=2", 2, "auto").shares_fit, _core.Fit.auto)
         self.assertEqual(_options.layout_of("tp=2", 2).shares_fit, _core.Fit.as_asked)
         for wrong in ("tp", "tp=", "tp=3:2,tp=1:1", "tp=3,2"):
-            with self.assertRaisesRegex(ValueError, "such as 'tp=3:2,ring=1:1'"):
+            with self.assertRaisesRegex(InputError, "such as 'tp=3:2,ring=1:1'"):
                 _options.layout_of("tp=2", 2, wrong)
-        with self.assertRaisesRegex(ValueError, "no 'cfg'"):
+        with self.assertRaisesRegex(InputError, "no 'cfg'"):
             _options.layout_of("cfg=2", 2, {"cfg": [1, 2]})
-        with self.assertRaisesRegex(ValueError, "set them there"):
+        with self.assertRaisesRegex(InputError, "set them there"):
             _options.layout_of(_core.Layout(), 2, "tp=3:2")
 
     def test_of_bytes(self) -> None:
@@ -132,14 +137,34 @@ class Aliases(unittest.TestCase):
             self.assertEqual(pipe(PROMPT, generator=1, **RUN).images[0].tobytes(), wanted)
         with self.assertRaisesRegex(TypeError, "offload_to_disk_path should be a path, it is 5"):
             pipe.enable_group_offload(offload_to_disk_path=5)
-        with self.assertRaisesRegex(ValueError, r"or 'leaf_level', it is \['a'\]"):
+        with self.assertRaisesRegex(InputError, r"or 'leaf_level', it is \['a'\]"):
             pipe.enable_group_offload(offload_type=["a"])
         pipe.enable_vae_tiling()
         pipe.enable_vae_slicing()
         self.assertIs(pipe.to("cpu"), pipe)
+        self.assertRegex(repr(pipe), "^<braid_engine.Pipeline of '.*/demo' on cpu>$")
         pipe.close()
-        with self.assertRaisesRegex(ValueError, "closed"):
+        with self.assertRaisesRegex(InputError, "closed"):
             pipe(PROMPT)
+        self.assertRegex(repr(pipe), "on cpu, closed>$")
+
+
+class Readable(unittest.TestCase):
+    def test_calls_have_types(self) -> None:
+        for call in (braid_engine.Pipeline.__call__, braid_engine.Pipeline.generate):
+            returned = [typing.get_type_hints(one)["return"] for one in typing.get_overloads(call)]
+            self.assertEqual(returned, [braid_engine.PipelineOutput, braid_engine.PipelineOutput | tuple[typing.Any]])
+        self.assertEqual(typing.get_type_hints(braid_engine.plan)["return"], dict[str, typing.Any])
+
+    def test_the_package_has_its_license_and_no_links_out_of_it(self) -> None:
+        package = importlib.metadata.distribution("braid_engine")
+        self.assertIn("Apache License", package.read_text("licenses/LICENSE") or "")
+        self.assertNotIn("](..", str(package.metadata.get_payload()))
+
+    def test_a_model_shows_what_it_is(self) -> None:
+        shown = repr(pipeline().info)
+        for words in ("ModelInfo(family='FLUX.1', width=128, ", "pictures=PicturesTaken(takes_init=True, "):
+            self.assertIn(words, shown)
 
 
 if __name__ == "__main__":

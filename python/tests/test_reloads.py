@@ -29,7 +29,7 @@ class Reloads(unittest.TestCase):
             lambda: self.pipe.enable_group_offload("cuda:7", offload_to_disk_path="/nowhere"),
             lambda: self.pipe.enable_group_offload("cuda:7", num_blocks_per_group="two"),
         ):
-            with self.assertRaisesRegex((ValueError, TypeError), "cuda:7|blocks cannot be 'two'"):
+            with self.assertRaisesRegex((braid_engine.InputError, TypeError), "cuda:7|blocks cannot be 'two'"):
                 change()
             np.testing.assert_array_equal(self.drawn(), wanted)
 
@@ -41,7 +41,7 @@ class Reloads(unittest.TestCase):
             try:
                 found.append(self.pipe.info.family)
                 found.append(len(self.pipe(PROMPT, **RUN).images))
-            except ValueError as error:
+            except braid_engine.InputError as error:
                 found.append(error)
 
         def told(report: Any) -> None:
@@ -71,7 +71,7 @@ class Reloads(unittest.TestCase):
     def test_do_not_open_what_is_closed(self) -> None:
         self.pipe.close()
         for call in (lambda: self.pipe.to(dtype="bfloat16"), self.pipe.enable_model_cpu_offload, self.drawn):
-            with self.assertRaisesRegex(ValueError, "the pipeline is closed"):
+            with self.assertRaisesRegex(braid_engine.InputError, "the pipeline is closed"):
                 call()
 
 

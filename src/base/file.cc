@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/control_group.h"
 #include "base/error.h"
 #include "base/file_descriptor.h"
 #include "base/foreign_file.h"
@@ -20,10 +22,23 @@ namespace {
 
 std::string reason() { return std::strerror(errno); }
 
-// A function, so that the call that sets errno has finished when reason() reads it: argument
-// evaluation order is unspecified.
+// Failures of the machine, whatever file is asked for; all others are those of the path.
+bool is_of_machine(int why) {
+  constexpr std::array kMachine = {EIO,    ENOMEM,    EMFILE,    ENFILE,   ENOBUFS,
+                                   ESTALE, EREMOTEIO, ETIMEDOUT, ENOTCONN, EHOSTDOWN};
+  return std::find(kMachine.begin(), kMachine.end(), why) != kMachine.end();
+}
+
+[[noreturn]] void refuse_reading(const std::string& what, int why) {
+  const auto message = text_of("cannot read ", what, ": ", std::strerror(why));
+  if (is_of_machine(why)) throw Error(message);
+  throw InputError(message);
+}
+
+// A function, so that the call that sets errno has finished when it is read.
 void require_read(bool holds, const std::filesystem::path& path) {
-  require(holds, "cannot read ", path, ": ", reason());
+  const int why = errno;
+  if (!holds) refuse_reading(text_of(path), why);
 }
 
 int open_for_reading(const std::filesystem::path& path, struct stat& status) {
@@ -54,7 +69,7 @@ std::size_t read_up_to(int fd, std::uint64_t offset, std::span<std::byte> out,
 std::filesystem::file_status known_status_of(const std::filesystem::path& path) {
   std::error_code failure;
   const auto status = std::filesystem::status(path, failure);
-  require(std::filesystem::status_known(status), "cannot read ", path, ": ", failure.message());
+  if (!std::filesystem::status_known(status)) refuse_reading(text_of(path), failure.value());
   return status;
 }
 
@@ -79,15 +94,48 @@ void drop_pages(std::span<const std::byte> mapped) {
   (void)::madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }
 
+namespace {
+
+// Some file systems of users' programs map no files. A file of the same bytes in memory does not
+// differ from the mapped one, so that its pages may be dropped and read again.
+FileDescriptor copy_in_memory(int fd, std::size_t size, const std::filesystem::path& path) {
+  const auto available = available_memory();
+  check(available == 0 || size <= available, "cannot read ", path,
+        ": its file system cannot map files, and the ", size,
+        " bytes do not fit into the memory that is left: copy it to another disk");
+  constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC; older C libraries have no memfd_create()
+  FileDescriptor copy(int(::syscall(SYS_memfd_create, "braid", kCloseOnExec)));
+  check(copy.get() >= 0, "cannot map ", path, ": ", reason());
+  std::string part(std::min<std::size_t>(size, 1 << 20), '\0');
+  for (std::size_t done = 0; done < size;) {
+    const auto into =
+        std::as_writable_bytes(std::span(part)).first(std::min(part.size(), size - done));
+    const auto count = read_up_to(fd, done, into, path);
+    check(count > 0, path, " was cut short while it was read");
+    const auto written = ::pwrite(copy.get(), part.data(), count, off_t(done));
+    check(written > 0, "cannot map ", path, ": ", reason());
+    done += std::size_t(written);
+  }
+  return copy;
+}
+
+const std::byte* map(int fd, std::size_t size, const std::filesystem::path& path) {
+  void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (at == MAP_FAILED && errno == ENODEV) {
+    const auto copy = copy_in_memory(fd, size, path);
+    at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, copy.get(), 0);
+  }
+  check(at != MAP_FAILED, "cannot map ", path, ": ", reason());
+  return static_cast<const std::byte*>(at);
+}
+
+}  // namespace
+
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   struct stat status {};
   FileDescriptor fd(open_for_reading(path, status));
   size_ = std::size_t(status.st_size);
-  if (size_ > 0) {
-    void* const at = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-    require(at != MAP_FAILED, "cannot map ", path, ": ", reason());
-    data_ = static_cast<const std::byte*>(at);
-  }
+  if (size_ > 0) data_ = map(fd.get(), size_, path);
   try {
     require_no_pointer(bytes(), path);
   } catch (...) {
@@ -168,7 +216,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
 std::string read_stream(const std::filesystem::path& path, const std::string& what,
                         std::uint64_t max_bytes) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  require(fd.get() >= 0, "cannot read ", what, ": ", reason());
+  if (fd.get() < 0) refuse_reading(what, errno);
   return read_stream(fd.get(), what, max_bytes);
 }
 
@@ -178,7 +226,7 @@ std::string read_stream(int descriptor, const std::string& what, std::uint64_t m
   for (;;) {
     const auto n = ::read(descriptor, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
-    require(n >= 0, "cannot read ", what, ": ", reason());
+    if (n < 0) refuse_reading(what, errno);
     if (n == 0) return text;
     text.append(buffer.data(), std::size_t(n));
     require(text.size() <= max_bytes, "cannot read ", what, ": it has more than ", max_bytes,

@@ -11,10 +11,12 @@
 
 namespace braid {
 
-// A read-only mapping. Empty files map to an empty span. Move-only.
+// A read-only mapping, or a copy in memory where the file system maps none. Empty files map to an
+// empty span. Move-only.
 class MappedFile {
  public:
-  // Throws InputError naming the path, also for a Git LFS pointer in place of the file.
+  // Throws InputError naming the path, also for a Git LFS pointer in place of the file; Error for
+  // what the machine lacks, as all readers here do: a disk that fails, memory.
   explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -83,6 +85,10 @@ bool write_new_file(const std::filesystem::path& path, std::string_view contents
 
 // Throws the Error that write_file would throw now, except for a full disk. Leaves nothing behind.
 void check_can_write(const std::filesystem::path& path);
+
+// Waits until a file's bytes are on its disk. False, with errno, if they may be lost; a file system
+// that does not know how to wait has done what it can.
+bool sync_to_disk(int descriptor);
 
 // The file that `path` leads to through links, whether or not it is there.
 std::filesystem::path file_named(const std::filesystem::path& path);

@@ -1,7 +1,9 @@
 #include "base/hub_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -72,12 +74,12 @@ fs::path without_slash(const fs::path& path) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
-// Returns the line without its end.
+// Returns the line without its end; empty if it is blank.
 std::string first_line(const fs::path& path) {
   constexpr std::uint64_t kLongestRef = 4096;
   auto text = read_file(path, kLongestRef);
   text.erase(std::min(text.find_first_of("\r\n"), text.size()));
-  return text;
+  return text.find_first_not_of(std::string_view(" \t\0", 3)) == text.npos ? "" : text;
 }
 
 // Those that can be read: other models should still be found.
@@ -97,6 +99,30 @@ std::string names_of(const std::vector<fs::path>& folders) {
   return names.empty() ? "none" : names;
 }
 
+// What follows the site in an address of it; empty for other addresses and names.
+std::string path_on_site(const std::string& address) {
+  std::string_view rest = address;
+  for (const std::string_view begin : {"https://", "http://", "www."})
+    if (rest.starts_with(begin)) rest.remove_prefix(begin.size());
+  rest = rest.substr(0, rest.find_first_of("?#"));
+  for (const std::string_view site : {"huggingface.co/", "hf.co/", "hf-mirror.com/"})
+    if (rest.starts_with(site)) return std::string(rest.substr(site.size()));
+  return "";
+}
+
+// As browsers write it: "%2F" is '/'.
+std::string without_percents(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digits = text[i] == '%' ? text.substr(i + 1, 2) : "";
+    const bool is_coded =
+        digits.size() == 2 && digits.find_first_not_of("0123456789abcdefABCDEF") == digits.npos;
+    plain += is_coded ? char(std::stoi(digits, nullptr, 16)) : text[i];
+    if (is_coded) i += 2;
+  }
+  return plain;
+}
+
 // "org/name/file.gguf@revision", which pull takes as it was given.
 std::string text_of_name(const HubName& name) {
   const auto inside = name.inside.empty() ? "" : "/" + name.inside.string();
@@ -111,8 +137,10 @@ fs::path snapshot_in(const fs::path& repository, const HubName& name) {
   const auto all = folders_in(repository / kSnapshots);
   const auto wanted = revision.empty() ? std::string(kMain) : revision;
   const auto ref = repository / kRefs / wanted;
-  if (is_file(ref)) {
-    const auto commit = first_line(ref);
+  const bool has_ref = is_file(ref);
+  // A download that was killed leaves an empty ref, which says as little as none.
+  const auto commit = has_ref ? first_line(ref) : "";
+  if (!commit.empty()) {
     const auto snapshot = repository / kSnapshots / commit;
     require(is_plain_name(commit) && is_folder(snapshot), repository.string(), " has ", wanted,
             " at the commit ", commit, ", whose files were not downloaded; it has: ", names_of(all),
@@ -126,6 +154,9 @@ fs::path snapshot_in(const fs::path& repository, const HubName& name) {
     });
   if (same.empty() && revision.empty() && all.size() == 1) return all.front();
   require(same.size() == 1, repository.string(), " has no revision ", wanted,
+          has_ref ? text_of(": its ", ref.lexically_relative(repository).string(), " is empty, as ",
+                            "a killed download leaves it")
+                  : "",
           "; snapshots that were downloaded: ", names_of(all), "; 'braid pull ", text_of_name(name),
           "' loads it");
   return same.front();
@@ -204,6 +235,7 @@ std::string folder_of_repository(std::string repository) {
 }
 
 std::optional<HubName> hub_name(const std::string& name) {
+  if (!path_on_site(name).empty()) return {};  // "hf.co/org/name"
   HubName found;
   auto rest = name;
   const auto at = rest.find('@');
@@ -226,6 +258,21 @@ std::optional<HubName> hub_name(const std::string& name) {
   return is_name && !found.inside.is_absolute() ? std::optional(found) : std::nullopt;
 }
 
+std::optional<HubName> hub_name_of_address(const std::string& address) {
+  std::vector<std::string> parts;
+  std::istringstream path(path_on_site(address));
+  for (std::string part; std::getline(path, part, '/');)
+    if (!part.empty()) parts.push_back(without_percents(part));
+  constexpr std::array kOthers = {"datasets", "spaces", "docs", "papers", "collections"};
+  if (parts.size() < 2 || std::ranges::count(kOthers, parts[0]) > 0) return {};
+  auto name = hub_name(parts[0] + "/" + parts[1]);
+  constexpr std::array kPages = {"tree", "blob", "resolve", "raw"};
+  if (!name || parts.size() < 4 || std::ranges::count(kPages, parts[2]) == 0) return name;
+  auto inside = parts[0] + "/" + parts[1];
+  for (std::size_t i = 4; i < parts.size(); ++i) inside += "/" + parts[i];
+  return hub_name(parts[3] == kMain ? inside : inside + "@" + parts[3]);
+}
+
 fs::path find_in_hub(const HubName& name, const fs::path& cache) {
   const auto folder = cache / folder_of_repository(name.repository);
   if (!is_folder(folder)) return {};
@@ -242,17 +289,41 @@ fs::path found_in_hub(const fs::path& name) {
 }
 
 std::string not_in_hub(const fs::path& name) {
-  if (!hub_name(name.string())) return "";
-  return text_of(", and none of that name in Hugging Face's cache, ", hub_cache().string(),
-                 ": 'braid pull ", name.string(), "' loads it");
+  if (const auto shown = hub_name_of_address(name.string())) {
+    const auto own = text_of_name(*shown);
+    const bool is_cached = !find_in_hub(*shown, hub_cache()).empty();
+    return text_of(", which is an address: its name here is ", own,
+                   is_cached ? ", as Hugging Face's cache has it"
+                             : text_of(", and 'braid pull ", own, "' loads it"));
+  }
+  const auto in_hub = hub_name(name.string());
+  if (in_hub)
+    return text_of(", and none of that name in Hugging Face's cache, ", hub_cache().string(),
+                   ": 'braid pull ", text_of_name(*in_hub), "' loads it");
+  const bool is_address = name.string().find("://") != std::string::npos;
+  return is_address ? ", which is an address: download what is there, and give its path" : "";
+}
+
+std::string why_unlisted(const fs::path& folder) {
+  std::error_code failure;
+  (void)entries_in(folder, failure);
+  const bool is_missing =
+      failure == std::errc::no_such_file_or_directory || failure == std::errc::not_a_directory;
+  return failure && !is_missing ? text_of(folder.string(), " cannot be read: ", failure.message())
+                                : "";
 }
 
 std::vector<CachedRevision> revisions_in_hub(const fs::path& cache) {
   constexpr std::size_t kShownDigits = 8;
   std::vector<CachedRevision> found;
-  for (const auto& folder : folders_in(cache)) {
+  std::error_code unreadable;
+  for (const auto& entry : entries_in(cache, unreadable)) {
+    const auto& folder = entry.path();
     const auto repository = repository_of_folder(folder.filename().string());
     if (repository.empty()) continue;
+    if (auto why = why_unlisted(folder / kSnapshots); !why.empty())
+      found.push_back(
+          {.name = repository, .snapshot = folder / kSnapshots, .unlisted = std::move(why)});
     const auto snapshots = folders_in(folder / kSnapshots);
     for (const auto& snapshot : snapshots) {
       const auto commit = snapshot.filename().string();

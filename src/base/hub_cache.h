@@ -32,6 +32,10 @@ struct HubName {
 // Empty if `name` cannot be one.
 std::optional<HubName> hub_name(const std::string& name);
 
+// What an address of Hugging Face's site shows: "https://huggingface.co/org/name",
+// "hf.co/org/name/blob/main/a.gguf". Empty for others, and for data sets and spaces.
+std::optional<HubName> hub_name_of_address(const std::string& address);
+
 // The path that a name stands for in the cache; empty if the cache lacks the repository. Throws
 // InputError if it has the repository, but not the revision or the file.
 std::filesystem::path find_in_hub(const HubName& name, const std::filesystem::path& cache);
@@ -40,15 +44,21 @@ std::filesystem::path find_in_hub(const HubName& name, const std::filesystem::pa
 std::filesystem::path found_in_hub(const std::filesystem::path& name);
 
 // What a complaint about a name that is nowhere goes on with: ", and none of that name in Hugging
-// Face's cache, ..."; empty for what is no such name.
+// Face's cache, ..."; empty for what is neither such a name nor an address of the web. Throws
+// InputError for the address of a model of which the cache lacks the revision or the file.
 std::string not_in_hub(const std::filesystem::path& name);
 
 // A snapshot of a cache under the name that finds it.
 struct CachedRevision {
   std::string name;  // "org/name" for main or the only one; else "org/name@revision"
   std::filesystem::path snapshot;
+  // A sentence, where a repository's snapshots cannot be listed: `snapshot` is their folder then.
+  std::string unlisted = {};
 };
 std::vector<CachedRevision> revisions_in_hub(const std::filesystem::path& cache);  // by name
+
+// A sentence saying why the folder cannot be listed; empty if it can be, or is not there.
+std::string why_unlisted(const std::filesystem::path& folder);
 
 // "models--org--name" for "org/name", and back: empty for other folders.
 std::string folder_of_repository(std::string repository);

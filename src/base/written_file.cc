@@ -70,7 +70,7 @@ class TemporaryFile {
   void fill(std::string_view contents) {
     contents_ = contents;
     write_all(fd_.get(), contents, target_);
-    check_written(::fsync(fd_.get()) == 0);
+    check_written(sync_to_disk(fd_.get()));
   }
 
   // False if something has the target's name.
@@ -252,7 +252,7 @@ void write_in_place(const std::filesystem::path& path, std::string_view contents
                        (errno == ENOSPC || errno == EDQUOT || errno == EFBIG);
   check_written(!is_full, path);
   write_all(fd.get(), contents, path);
-  check_written(::ftruncate(fd.get(), size) == 0 && ::fsync(fd.get()) == 0, path);
+  check_written(::ftruncate(fd.get(), size) == 0 && sync_to_disk(fd.get()), path);
 }
 
 }  // namespace
@@ -298,6 +298,16 @@ void check_can_write(const std::filesystem::path& path) {
   check_rights(target.path, path);
   const TemporaryFile temporary(target.path);
   check_refusal(temporary.refusal(), target, path);
+}
+
+// The reasons are those that POSIX and Linux name for files without synchronization, and that file
+// systems of users' programs, network drives and /proc give.
+bool sync_to_disk(int descriptor) {
+  while (::fsync(descriptor) != 0) {
+    if (errno == EINTR) continue;
+    return errno == EINVAL || errno == EOPNOTSUPP || errno == EROFS || errno == ENOSYS;
+  }
+  return true;
 }
 
 std::filesystem::path file_named(const std::filesystem::path& path) { return target_of(path).path; }

@@ -62,21 +62,47 @@ Pixels black(int width, int height) {
 
 enum class Meets { kWithin, kAround };  // the wanted size
 
-// Keeps its aspect ratio, as large as fits within width x height or as small as covers it.
-Pixels in_own_shape(const Pixels& picture, int width, int height, Meets meets) {
+struct LongSides {
+  std::int64_t width, height;  // more than memory holds where they cover a narrow size
+};
+
+// The picture's aspect ratio, as large as fits within width x height or as small as covers it.
+LongSides in_own_shape(const Pixels& picture, int width, int height, Meets meets) {
   const double wanted = double(width) / height, own = double(picture.width) / picture.height;
   const bool has_width = meets == Meets::kWithin ? wanted < own : wanted > own;
   const bool has_height = meets == Meets::kWithin ? wanted >= own : wanted <= own;
   const auto part = [](int all, int of, int by) {
-    return std::max(1, int(std::int64_t(all) * of / by));
+    return std::max<std::int64_t>(1, std::int64_t(all) * of / by);
   };
-  return resized(picture, has_width ? width : part(picture.width, height, picture.height),
-                 has_height ? height : part(picture.height, width, picture.width), kResampling);
+  return {.width = has_width ? width : part(picture.width, height, picture.height),
+          .height = has_height ? height : part(picture.height, width, picture.width)};
 }
 
-Pixels in_middle(const Pixels& picture, int width, int height) {
+// Where a side of `whole` lies whose middle is that of `all`, and what can be seen of it.
+struct Seen {
+  int at;              // of `all`
+  std::int64_t first;  // of `whole`
+  int count;
+};
+Seen seen_of(std::int64_t whole, int all) {
+  const auto begin = all / 2 - whole / 2;
+  const auto first = std::max<std::int64_t>(0, -begin), at = std::max<std::int64_t>(0, begin);
+  return {.at = int(at), .first = first, .count = int(std::min(whole - first, all - at))};
+}
+
+// The picture as `whole`, in the middle of width x height pixels, black around it or cut off.
+Pixels in_middle(const Pixels& picture, LongSides whole, int width, int height) {
   auto out = black(width, height);
-  paste(picture, out, width / 2 - picture.width / 2, height / 2 - picture.height / 2);
+  const auto across = seen_of(whole.width, width), down = seen_of(whole.height, height);
+  const auto seen = part_of_resized(picture,
+                                    {.whole_width = whole.width,
+                                     .whole_height = whole.height,
+                                     .left = across.first,
+                                     .top = down.first,
+                                     .width = across.count,
+                                     .height = down.count},
+                                    kResampling);
+  paste(seen, out, across.at, down.at);
   return out;
 }
 
@@ -125,8 +151,9 @@ Region region_to_draw(const Pixels& mask, int width, int height, int padding) {
 
 Pixels filled(const Pixels& picture, const Region& region, int width, int height) {
   const auto part = cropped(picture, region.left, region.top, region.width, region.height);
-  const auto inside = in_own_shape(part, width, height, Meets::kWithin);
-  auto out = in_middle(inside, width, height);
+  const auto sides = in_own_shape(part, width, height, Meets::kWithin);
+  const auto inside = resized(part, int(sides.width), int(sides.height), kResampling);
+  auto out = in_middle(inside, sides, width, height);
   const int above = height / 2 - inside.height / 2, before = width / 2 - inside.width / 2;
   if (inside.width == width && above > 0) {
     paste(beyond_edge(inside, Edge::kTop, above), out, 0, 0);
@@ -143,7 +170,7 @@ Pixels put_back(const Pixels& drawn, const Region& region, const Pixels& picture
                 const Pixels& mask) {
   auto out = black(picture.width, picture.height);
   const auto around = in_own_shape(drawn, region.width, region.height, Meets::kAround);
-  paste(in_middle(around, region.width, region.height), out, region.left, region.top);
+  paste(in_middle(drawn, around, region.width, region.height), out, region.left, region.top);
   const auto levels = luma(mask);
   for (std::size_t i = 0; i < out.rgb.size(); ++i)
     out.rgb[i] = composed(picture.rgb[i], out.rgb[i], levels[i / 3]);

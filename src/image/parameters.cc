@@ -1,35 +1,15 @@
 #include "image/parameters.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "image/web_ui_terms.h"
 
 namespace braid {
 namespace {
 
-using Name = std::pair<std::string_view, std::string_view>;
-
-// Our names, and the web UI's. The first one starts the line and identifies it.
-constexpr std::array kNames = {Name("steps", "Steps"),
-                               Name("guidance", "CFG scale"),
-                               Name("seed", "Seed"),
-                               Name("size", "Size"),
-                               Name("model", "Model"),
-                               Name("strength", "Denoising strength"),
-                               Name("mask_blur", "Mask blur"),
-                               Name("sampler", "Sampler"),
-                               Name("schedule", "Schedule type"),
-                               Name("software", "Version")};
 constexpr std::string_view kNegative = "Negative prompt: ";
-
-std::string_view translated(std::string_view key, std::string_view Name::*from,
-                            std::string_view Name::*to) {
-  const auto* const it = std::find_if(kNames.begin(), kNames.end(),
-                                      [&](const Name& name) { return name.*from == key; });
-  return it == kNames.end() ? key : (*it).*to;
-}
 
 // Quoted if it could not be read back otherwise.
 std::string quoted(const std::string& value) {
@@ -51,7 +31,7 @@ PngText read_line(std::string_view line) {
   while (!line.empty()) {
     const auto colon = line.find(": ");
     if (colon == line.npos) break;
-    const auto key = translated(line.substr(0, colon), &Name::second, &Name::first);
+    const auto key = line.substr(0, colon);
     line.remove_prefix(colon + 2);
     const bool is_quoted = line.starts_with('"');
     const auto part = is_quoted ? quotation(line) : line.substr(0, line.find(", "));
@@ -89,19 +69,15 @@ std::string prompts_in_line(const Prompts& prompts) {
 }  // namespace
 
 std::string parameters_of(const PngText& text) {
-  std::string prompts, first, rest;
-  for (const auto& [key, value] : text) {
-    if (key == "prompt") {
+  std::string prompts, line;
+  for (const auto& [key, value] : in_web_ui_terms(text)) {
+    if (key == "prompt")
       prompts = value + prompts;
-    } else if (key == "negative_prompt") {
+    else if (key == "negative_prompt")
       prompts += "\n" + std::string(kNegative) + value;
-    } else {
-      auto& line = key == kNames.front().first ? first : rest;
-      line += std::string(line.empty() ? "" : ", ") +
-              std::string(translated(key, &Name::first, &Name::second)) + ": " + quoted(value);
-    }
+    else
+      line += (line.empty() ? "" : ", ") + key + ": " + quoted(value);
   }
-  const auto line = first + (first.empty() || rest.empty() ? "" : ", ") + rest;
   const auto parameters = prompts + (line.empty() ? "" : "\n" + line);
   const auto said = prompts_of(text);
   if (said == Prompts{} || said == prompts_of(text_of_parameters(parameters))) return parameters;
@@ -126,7 +102,7 @@ PngText text_of_parameters(std::string_view parameters) {
   if (negative != prompts.npos)
     text.emplace_back("negative_prompt", prompts.substr(negative + 1 + kNegative.size()));
   if (!has_line) return text;
-  auto rest = read_line(parameters.substr(begin));
+  auto rest = in_own_terms(read_line(parameters.substr(begin)));
   if (std::ranges::count(rest, "prompt", &PngText::value_type::first) > 0) {
     const auto prompts = prompts_of(rest);
     text = {{"prompt", prompts.prompt}};

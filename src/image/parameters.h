@@ -7,7 +7,8 @@
 namespace braid {
 
 // The prompt, a line with the negative one, and a line with all the rest: "Steps: 4, Seed: 7, ...".
-// Keys known to the web UI get its names.
+// Keys known to the web UI get its names, and scales and samplers of Braid's own texts its meanings
+// (image/web_ui_terms.h).
 std::string parameters_of(const PngText& text);
 
 // The same text with its original keys, prompts first. Text without such a last line is a prompt.

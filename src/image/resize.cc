@@ -60,11 +60,12 @@ struct Extent {
 };
 
 // The kernel is scaled to the wider spacing: the outputs' when shrinking, else the inputs'.
-Taps taps_of(const Kernel& kernel, int in, const Extent& extent, int out, int index) {
-  const double scale = extent.length / out;
+Taps taps_of(const Kernel& kernel, int in, const Extent& extent, std::int64_t out,
+             std::int64_t index) {
+  const double scale = extent.length / double(out);
   const double spacing = std::max(scale, 1.0);
   const double support = kernel.support * spacing;
-  const double center = extent.begin + (index + 0.5) * scale;
+  const double center = extent.begin + (double(index) + 0.5) * scale;
   const int first = std::max(0, int(center - support + 0.5));
   const int count = std::min(in, int(center + support + 0.5)) - first;
   std::vector<double> values;
@@ -82,11 +83,24 @@ Taps taps_of(const Kernel& kernel, int in, const Extent& extent, int out, int in
   return taps;
 }
 
-std::vector<Taps> all_taps(Resampling resampling, int in, int out) {
+// One side of the inputs that a part reads, and how its outputs are made of them.
+struct Pass {
+  int begin, end;          // of the inputs
+  std::vector<Taps> taps;  // from `begin` on; none if the side stays as it is
+};
+
+Pass pass_to(Resampling resampling, int in, std::int64_t whole, std::int64_t first, int count) {
+  if (in == whole) return {.begin = int(first), .end = int(first) + count, .taps = {}};
   const auto kernel = kernel_of(resampling);
-  std::vector<Taps> taps;
-  for (int i = 0; i < out; ++i) taps.push_back(taps_of(kernel, in, {0, double(in)}, out, i));
-  return taps;
+  Pass pass{.begin = in, .end = 0, .taps = {}};
+  for (int i = 0; i < count; ++i) {
+    pass.taps.push_back(taps_of(kernel, in, {0, double(in)}, whole, first + i));
+    const auto& [begin, weights] = pass.taps.back();
+    pass.begin = std::min(pass.begin, begin);
+    pass.end = std::max(pass.end, begin + int(weights.size()));
+  }
+  for (auto& tap : pass.taps) tap.first -= pass.begin;
+  return pass;
 }
 
 std::vector<Taps> taps_at(double place, int in, int count) {
@@ -128,23 +142,19 @@ Pixels mixed_down(const Pixels& in, const std::vector<Taps>& taps) {
   return out;
 }
 
-Pixels resized_across(const Pixels& in, int width, Resampling resampling) {
-  return mixed_across(in, all_taps(resampling, in.width, width));
-}
-
-Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
-  return mixed_down(in, all_taps(resampling, in.height, height));
-}
-
 // Pillow 13 starts with the pass that leaves less work: vertically if the height shrinks by more
 // than twice as much as the width.
-Pixels resized_opaque(const Pixels& picture, int width, int height, Resampling resampling) {
-  const int shorter = picture.height - height, narrower = picture.width - width;
+Pixels part_of_opaque(const Pixels& picture, const PartOfResized& part, Resampling resampling) {
+  const auto shorter = picture.height - part.whole_height,
+             narrower = picture.width - part.whole_width;
   const bool is_down_first = shorter > 0 && shorter > 2 * narrower;
-  auto out = picture;
-  if (is_down_first) out = resized_down(out, height, resampling);
-  if (out.width != width) out = resized_across(out, width, resampling);
-  if (out.height != height) out = resized_down(out, height, resampling);
+  const auto across = pass_to(resampling, picture.width, part.whole_width, part.left, part.width);
+  const auto down = pass_to(resampling, picture.height, part.whole_height, part.top, part.height);
+  auto out =
+      cropped(picture, across.begin, down.begin, across.end - across.begin, down.end - down.begin);
+  if (is_down_first) out = mixed_down(out, down.taps);
+  if (!across.taps.empty()) out = mixed_across(out, across.taps);
+  if (!is_down_first && !down.taps.empty()) out = mixed_down(out, down.taps);
   return out;
 }
 
@@ -169,20 +179,32 @@ Pixels grey_of_alpha(const Pixels& picture) {
 
 }  // namespace
 
-Pixels resized(const Pixels& picture, int width, int height, Resampling resampling) {
-  if (picture.rgb.empty()) return {.width = width, .height = height, .rgb = {}};
-  if (picture.channels() == 3) return resized_opaque(picture, width, height, resampling);
-  if (picture.width == width && picture.height == height) return picture;
+Pixels part_of_resized(const Pixels& picture, const PartOfResized& part, Resampling resampling) {
+  if (picture.rgb.empty()) return {.width = part.width, .height = part.height, .rgb = {}};
+  if (picture.width == part.whole_width && picture.height == part.whole_height)
+    return cropped(picture, int(part.left), int(part.top), part.width, part.height);
+  if (picture.channels() == 3) return part_of_opaque(picture, part, resampling);
   auto colours = picture;
   for (std::size_t i = 0; i < colours.rgb.size(); ++i)
     colours.rgb[i] = times_alpha(colours.rgb[i], picture.alpha[i / 3]);
   colours.alpha.clear();
-  auto out = resized_opaque(colours, width, height, resampling);
-  const auto alpha = resized_opaque(grey_of_alpha(picture), width, height, resampling);
+  auto out = part_of_opaque(colours, part, resampling);
+  const auto alpha = part_of_opaque(grey_of_alpha(picture), part, resampling);
   for (std::size_t i = 0; i < out.rgb.size(); ++i)
     out.rgb[i] = over_alpha(out.rgb[i], alpha.rgb[i]);
   for (std::size_t i = 0; i < alpha.rgb.size(); i += 3) out.alpha.push_back(alpha.rgb[i]);
   return out;
+}
+
+Pixels resized(const Pixels& picture, int width, int height, Resampling resampling) {
+  return part_of_resized(picture,
+                         {.whole_width = width,
+                          .whole_height = height,
+                          .left = 0,
+                          .top = 0,
+                          .width = width,
+                          .height = height},
+                         resampling);
 }
 
 namespace {

@@ -1,6 +1,9 @@
 // Resizes pictures, equal to Pillow's Image.resize bit for bit. Of pictures without pixels, which
-// stand for their sizes, resized(), middle_of(), mirrored_around() and cropped() change the sides.
+// stand for their sizes, resized(), its part, middle_of(), mirrored_around() and cropped() change
+// the sides.
 #pragma once
+
+#include <cstdint>
 
 #include "braid/inputs.h"
 
@@ -11,6 +14,17 @@ enum class Resampling { kBilinear, kBicubic, kLanczos };
 // Sides of 1 or more. A picture that already has this size is returned unchanged. Colours are
 // mixed as they are multiplied by alpha, and divided by it again.
 Pixels resized(const Pixels& picture, int width, int height, Resampling resampling);
+
+// A part of a picture that may be too large to be made: one that covers a size may be as much
+// larger as it is narrow.
+struct PartOfResized {
+  std::int64_t whole_width, whole_height;
+  std::int64_t left, top;
+  int width, height;
+};
+// Returns what cropped() would return of resized(), in the time and memory that the part takes. The
+// part must lie within the whole.
+Pixels part_of_resized(const Pixels& picture, const PartOfResized& part, Resampling resampling);
 
 // Each pixel is the one that its middle falls on: Pillow's Resampling.NEAREST. Alpha is dropped.
 Pixels resized_to_nearest(const Pixels& picture, int width, int height);

@@ -36,11 +36,6 @@ Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm) {
   return wide_pixel_norm(x, norm).to(x.scalar_type());
 }
 
-Tensor activated_pixel_norm(const Tensor& x, const PixelNormParts& norm) {
-  auto normed = wide_pixel_norm(x, norm);
-  return at::silu_(normed);
-}
-
 namespace reference {
 namespace {
 
@@ -77,7 +72,8 @@ Tensor convolve_normed(Tensor x, const GroupNormParts& n, const Convolution& con
 
 Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual) {
-  const auto activated = activated_pixel_norm(x, norm).to(x.scalar_type());
+  auto normed = wide_pixel_norm(x, norm);
+  const auto activated = at::silu_(normed).to(x.scalar_type());
   x.reset();
   return convolve_activated(activated, conv, residual);
 }

@@ -54,8 +54,6 @@ Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& 
 // Computes in float32 and rounds once to x's dtype. The reference rounds the quotient and both
 // products.
 Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm);
-// silu() of it, not rounded: float32, or float64 of such an x.
-Tensor activated_pixel_norm(const Tensor& x, const PixelNormParts& norm);
 
 namespace reference {
 Tensor convolve(const Tensor& x, const Convolution& conv);

@@ -360,7 +360,7 @@ void Service::make_pictures(Job& job) {
         const std::scoped_lock lock(mutex_);
         return paces_[&backend].seconds_left(request, first, step);
       });
-  backend.generate(request, run.hooks(backend));
+  run.draw(backend);
   const auto rest = run.finish();
   const std::scoped_lock lock(mutex_);
   paces_[&backend].rest_took(request, rest);

@@ -99,6 +99,22 @@ TEST_F(HubCache, SaysHowWhatIsMissingIsLoaded) {
   EXPECT_THAT(refusal("org/A-1.dev@pr/7"), HasSubstr("'braid pull org/A-1.dev@pr/7' loads them"));
 }
 
+// huggingface_hub finds no snapshot under an empty ref either, and asks the hub.
+TEST_F(HubCache, SaysThatARefIsEmpty) {
+  for (const char* const blank : {"", "\n", " \n"}) {
+    write_file(repository() / "refs/main", blank);
+    EXPECT_THAT(
+        refusal("org/A-1.dev"),
+        AllOf(HasSubstr("no revision main: its refs/main is empty, as a killed download leaves it"),
+              HasSubstr(kFirst), HasSubstr("'braid pull org/A-1.dev' loads it")));
+  }
+  write_file(repository() / "refs/v2", "");
+  EXPECT_THAT(refusal("org/A-1.dev@v2"), HasSubstr("its refs/v2 is empty"));
+  EXPECT_EQ(found("org/A-1.dev@3de623f"), snapshot(kFirst)) << "a commit needs no ref";
+  fs::remove_all(snapshot(kSecond));
+  EXPECT_EQ(found("org/A-1.dev"), snapshot(kFirst)) << "the only one";
+}
+
 TEST_F(HubCache, ListsItsRevisions) {
   const fs::path only = folder_ / "models--org--B" / "snapshots" / kSecond;
   fs::create_directories(only);
@@ -111,6 +127,59 @@ TEST_F(HubCache, ListsItsRevisions) {
                                                     {"org/B", only}}));
   for (const auto& [name, path] : found) EXPECT_EQ(this->found(name), path);
   EXPECT_TRUE(revisions_in_hub(folder_ / "nowhere").empty());
+}
+
+TEST_F(HubCache, ListsWhatCannotBeRead) {
+  fs::create_directory_symlink("models--org--loop", folder_ / "models--org--loop");
+  write_file(folder_ / "models--org--file", "");
+  std::map<std::string, std::string> unlisted;
+  for (const auto& revision : revisions_in_hub(folder_.path()))
+    if (!revision.unlisted.empty()) unlisted[revision.name] = revision.unlisted;
+  ASSERT_EQ(unlisted.size(), 1u);
+  EXPECT_THAT(unlisted["org/loop"], AllOf(HasSubstr((folder_ / "models--org--loop").string()),
+                                          HasSubstr("Too many levels of symbolic links")));
+  EXPECT_EQ(why_unlisted(folder_.path()), "");
+  EXPECT_EQ(why_unlisted(folder_ / "nowhere"), "");
+  EXPECT_THAT(why_unlisted(folder_ / "models--org--loop"), HasSubstr("cannot be read: Too many"));
+}
+
+// Addresses as browsers show and copy them.
+TEST(HubAddresses, AreOfModels) {
+  const std::map<std::string, std::string> kNames = {
+      {"https://huggingface.co/org/m", "org/m"},
+      {"http://www.huggingface.co/org/m/", "org/m"},
+      {"hf.co/org/m", "org/m"},
+      {"huggingface.co/org/m?library=diffusers#usage", "org/m"},
+      {"https://hf-mirror.com/org/m", "org/m"},
+      {"https://huggingface.co/org/m/tree/main", "org/m"},
+      {"https://huggingface.co/org/m/tree/main/transformer", "org/m/transformer"},
+      {"https://huggingface.co/org/m/tree/v2", "org/m@v2"},
+      {"https://huggingface.co/org/m/tree/refs%2Fpr%2F1", "org/m@refs/pr/1"},
+      {"https://huggingface.co/org/m/blob/main/a%20b.gguf", "org/m/a b.gguf"},
+      {"https://huggingface.co/org/m/resolve/v2/x/a.gguf?download=true", "org/m/x/a.gguf@v2"},
+      {"https://huggingface.co/org/m/discussions/3", "org/m"}};
+  const std::map<std::string, std::string> set = {{"HF_HUB_CACHE", "/nowhere"}};
+  const Variables nowhere(set);
+  for (const auto& [address, name] : kNames) {
+    EXPECT_FALSE(hub_name(address)) << address;
+    ASSERT_TRUE(hub_name_of_address(address)) << address;
+    EXPECT_EQ(not_in_hub(address), ", which is an address: its name here is " + name +
+                                       ", and 'braid pull " + name + "' loads it");
+  }
+  for (const char* const other :
+       {"https://huggingface.co/org", "https://huggingface.co/datasets/org/m", "org/m",
+        "https://civitai.com/models/1", "https://huggingface.co.evil/org/m", "hf.co/", ""})
+    EXPECT_FALSE(hub_name_of_address(other)) << other;
+  EXPECT_THAT(not_in_hub("https://civitai.com/models/1"), HasSubstr("download what is there"));
+  EXPECT_THAT(not_in_hub("org/m/"), HasSubstr("'braid pull org/m' loads it"));
+  EXPECT_EQ(not_in_hub("models/x/y.gguf/../z"), "");
+}
+
+TEST_F(HubCache, HasTheModelOfAnAddress) {
+  const std::map<std::string, std::string> set = {{"HF_HUB_CACHE", folder_.path().string()}};
+  const Variables here(set);
+  EXPECT_EQ(not_in_hub("https://huggingface.co/org/A-1.dev/tree/main"),
+            ", which is an address: its name here is org/A-1.dev, as Hugging Face's cache has it");
 }
 
 TEST_F(HubCache, PathsAreNoNames) {

@@ -1,5 +1,5 @@
-// Files where a system lacks what whole writes need, where they cannot be replaced, and their
-// rights.
+// Files where a system lacks what whole writes or mappings need, where they cannot be replaced, and
+// their rights.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "message_of.h"
 #include "temporary_folder.h"
@@ -53,6 +54,18 @@ class Refused {
 #ifdef SYS_renameat
     all_of(SYS_renameat, why);
 #endif
+    return *this;
+  }
+
+  Refused& syncs(int why) { return all_of(SYS_fsync, why); }
+  Refused& reads(int why) { return all_of(SYS_pread64, why); }
+  Refused& mappings_of(int descriptor, int why) {
+    filter_.insert(
+        filter_.end(),
+        {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[4])),
+         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, std::uint32_t(descriptor), 0, 1), fails(why)});
     return *this;
   }
 
@@ -151,6 +164,67 @@ TEST_F(WrittenFile, IsNewWithoutLinks) {
     EXPECT_EQ(read_file(folder_ / "b"), "new");
     EXPECT_EQ(count_of_files(), 2);
   }
+}
+
+// As on file systems of users' programs, and on network drives.
+TEST_F(WrittenFile, IsWholeWhereTheSystemCannotSync) {
+  for (const int why : {EINVAL, EOPNOTSUPP, EROFS, ENOSYS}) {
+    const auto said = Refused().syncs(why).said([&] { write_file(file_, std::to_string(why)); });
+    if (!said) GTEST_SKIP() << "the system has no filters";
+    EXPECT_EQ(*said, "");
+    EXPECT_EQ(read_file(file_), std::to_string(why));
+  }
+  for (const int why : {EIO, ENOSPC, EDQUOT})
+    EXPECT_THAT(*Refused().syncs(why).said([&] { write_file(file_, "lost"); }),
+                HasSubstr("cannot write"))
+        << why;
+  EXPECT_EQ(read_file(file_), std::to_string(ENOSYS));
+}
+
+// The next descriptor becomes `next`.
+void take_descriptors_below(int next) {
+  int taken = 0;
+  while (taken < next) taken = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(taken);
+}
+
+TEST_F(WrittenFile, IsReadIntoMemoryWhereItCannotBeMapped) {
+  constexpr int kNext = 300;
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += std::to_string(i) + "\n";
+  write_file(file_, text);
+  const auto read = [&] {
+    take_descriptors_below(kNext);
+    const MappedFile file(file_);
+    const auto all = [&] {
+      return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    };
+    const auto first = all();
+    file.prefetch(5001, 100'003);
+    file.release(0, text.size());
+    if (first != text || all() != text) throw std::runtime_error("these are other bytes");
+  };
+  const auto said = Refused().mappings_of(kNext, ENODEV).said(read);
+  if (!said) GTEST_SKIP() << "the system has no filters";
+  EXPECT_EQ(*said, "");
+  EXPECT_THAT(*Refused().mappings_of(kNext, ENOMEM).said(read), HasSubstr("cannot map"));
+}
+
+TEST_F(WrittenFile, IsBlamedForWhatIsNotOfTheMachine) {
+  write_file(file_, "text");
+  const auto kind_of_failure = [&] {
+    try {
+      read_file(file_);
+    } catch (const InputError&) {
+      throw std::runtime_error("input");
+    } catch (const Error&) {
+      throw std::runtime_error("machine");
+    }
+  };
+  const auto said = Refused().reads(EIO).said(kind_of_failure);
+  if (!said) GTEST_SKIP() << "the system has no filters";
+  EXPECT_EQ(*said, "machine");
+  EXPECT_EQ(*Refused().reads(EACCES).said(kind_of_failure), "input");
 }
 
 TEST_F(WrittenFile, LeavesNoReservedNameWhereItFails) {

@@ -120,4 +120,14 @@ TEST(Filled, AThinPictureKeepsAPixel) {
   EXPECT_EQ(out.rgb[3 * 256], 200);
 }
 
+// What covers the region would have 200000 x 200000 pixels.
+TEST(PutBack, TakesMemoryForTheRegion) {
+  constexpr int kLong = 200'000;
+  const Pixels line{kLong, 1, std::vector<std::uint8_t>(3 * kLong, 10)};
+  const Pixels mask{kLong, 1, std::vector<std::uint8_t>(3 * kLong, 255)};
+  const Pixels drawn{64, 64, std::vector<std::uint8_t>(3 * 64 * 64, 200)};
+  EXPECT_EQ(put_back(drawn, {0, 0, kLong, 1}, line, mask).rgb,
+            std::vector<std::uint8_t>(3 * kLong, 200));
+}
+
 }  // namespace braid::mask_test

@@ -37,13 +37,85 @@ std::string encoded(const std::string& format, const PngText& text) {
 TEST(Parameters, AreThoseOfTheWebUi) {
   EXPECT_EQ(parameters_of(kText),
             "a star ★,\nseen: \"twice\"\nNegative prompt: blue, \U0001f600\nSteps: 4, "
-            "Seed: 18446744073709551615, CFG scale: 3.5, Size: 64x48, "
+            "CFG scale: 3.5, Seed: 18446744073709551615, Size: 64x48, "
             R"(init: "in \"1\", 2.png", lora: "ink.safetensors=0.8, hands.safetensors=1", )"
             R"(prompt_2: "two\nlines\\", Model: " demo", Version: braid 0.1)");
   EXPECT_EQ(parameters_of({{"prompt", "a"}}), "a");
   EXPECT_EQ(parameters_of({{"a", "ends "}, {"b", ""}}), "\na: \"ends \", b: \"\"");
   EXPECT_EQ(parameters_of({{"comment", "no picture of Braid's"}}),
             "\ncomment: no picture of Braid's");
+}
+
+// The line of Forge's modules/processing.py, create_infotext(): of a model that takes guidance as a
+// number and one of true guidance, whose scale is 1 where it is off.
+TEST(Parameters, HaveForgesScalesAndSamplers) {
+  struct Case {
+    PngText settings;
+    std::string line;
+  };
+  const auto of = [](PngText more) {
+    PngText text = {{"prompt", "a"}, {"software", "braid 0.3"}, {"seed", "5"}, {"steps", "4"}};
+    text.insert(text.end(), more.begin(), more.end());
+    return text;
+  };
+  const std::string begin = "Steps: 4, Sampler: Euler a, Schedule type: Beta, ";
+  const PngText::value_type negative("negative_prompt", "b"), embedded("guidance_kind", "embedded"),
+      is_true("guidance_kind", "true"), from_0("guidance_kind", "true_from_0"),
+      none("guidance_kind", "none");
+  for (const auto& [settings, line] : std::vector<Case>{
+           {{embedded, {"guidance", "3.5"}}, "CFG scale: 1, Distilled CFG Scale: 3.5"},
+           {{negative, {"true_cfg", "2.5"}, embedded, {"guidance", "4"}},
+            "CFG scale: 2.5, Distilled CFG Scale: 4"},
+           {{negative, is_true, {"guidance", "4"}}, "CFG scale: 4"},
+           {{is_true, {"guidance", "1"}}, "CFG scale: 1"},
+           {{negative, from_0, {"guidance", "0.1"}}, "CFG scale: 1.1"},
+           {{from_0, {"guidance", "0"}}, "CFG scale: 1"},
+           {{none, {"guidance", "0"}}, "CFG scale: 1"},
+           {{negative, {"true_cfg", "3"}, none, {"guidance", "0"}}, "CFG scale: 3"}}) {
+    auto whole = of(settings);
+    whole.insert(whole.end(), {{"sampler", "euler_ancestral"}, {"schedule", "beta"}});
+    const auto parameters = parameters_of(whole);
+    EXPECT_THAT(parameters, HasSubstr("\n" + begin + line + ", "));
+    EXPECT_THAT(text_of_parameters(parameters), testing::UnorderedElementsAreArray(whole))
+        << parameters;
+  }
+  EXPECT_THAT(parameters_of(of({{"schedule", "model"}})), HasSubstr("Schedule type: Automatic"));
+  const auto odd = of({is_true, {"guidance", "0.5"}});
+  EXPECT_THAT(text_of_parameters(parameters_of(odd)), testing::UnorderedElementsAreArray(odd))
+      << "a number without effect";
+}
+
+// Braid 0.2 called `guidance` "CFG scale" with every model, and had its own names of samplers. Of
+// its PNGs a text tells the kind by what else there is.
+TEST(Parameters, OfEarlierVersionsAreRead) {
+  EXPECT_THAT(text_of_parameters(
+                  "a\nNegative prompt: b\nSteps: 4, true_cfg: 2, Seed: 7, Sampler: "
+                  "euler_ancestral, Schedule type: beta, CFG scale: 3.5, Version: braid 0.2"),
+              ElementsAre(Pair("prompt", "a"), Pair("negative_prompt", "b"), Pair("steps", "4"),
+                          Pair("true_cfg", "2"), Pair("seed", "7"),
+                          Pair("sampler", "euler_ancestral"), Pair("schedule", "beta"),
+                          Pair("guidance", "3.5"), Pair("software", "braid 0.2")));
+  const auto line_of = [](PngText more) {
+    more.insert(more.begin(), {{"prompt", "a"}, {"steps", "4"}, {"guidance", "3.5"}});
+    more.emplace_back("software", "braid 0.2");
+    const auto parameters = parameters_of(more);
+    EXPECT_THAT(text_of_parameters(parameters), testing::UnorderedElementsAreArray(more));
+    return parameters;
+  };
+  EXPECT_THAT(line_of({}), HasSubstr("Steps: 4, CFG scale: 1, Distilled CFG Scale: 3.5, V"));
+  EXPECT_THAT(line_of({{"negative_prompt", "b"}, {"true_cfg", "2"}}),
+              HasSubstr("Steps: 4, CFG scale: 2, Distilled CFG Scale: 3.5, V"));
+  EXPECT_THAT(line_of({{"negative_prompt", "b"}}), HasSubstr("Steps: 4, CFG scale: 3.5, V"));
+}
+
+TEST(Parameters, OfOtherProgramsKeepTheirScales) {
+  const std::string line =
+      "a fox\nSteps: 20, Sampler: Euler a, CFG scale: 1, Distilled CFG Scale: 3.5, Seed: 42, "
+      "Version: f2.0.1v1.10.1";
+  const auto text = text_of_parameters(line);
+  EXPECT_THAT(text, testing::IsSupersetOf({Pair("guidance", "1"), Pair("sampler", "Euler a"),
+                                           Pair("Distilled CFG Scale", "3.5")}));
+  EXPECT_EQ(parameters_of(text), line);
 }
 
 // That form has no quotes around prompts.

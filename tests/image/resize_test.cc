@@ -101,6 +101,51 @@ TEST(Resize, CutsAPartOut) {
       EXPECT_EQ(part.rgb[y * 12 + i], picture.rgb[((3 + y) * 9 + 2) * 3 + i]);
 }
 
+// Whichever pass comes first, the whole is the one that is compared with Pillow.
+TEST(Resize, MakesAPartAsItIsInTheWhole) {
+  constexpr Sides kSizes[] = {{40, 30}, {70, 30}, {70, 41}, {33, 41}, {9, 90}, {200, 5}, {150, 99}};
+  const auto opaque = colours(70, 41);
+  for (const auto& picture : {opaque, with_alpha_of(opaque)})
+    for (const auto [width, height] : kSizes)
+      for (const auto resampling : {Resampling::kBilinear, Resampling::kLanczos}) {
+        const auto whole = resized(picture, width, height, resampling);
+        const int left = width / 3, top = height / 4, columns = width / 2, rows = height / 2 + 1;
+        const auto want = cropped(whole, left, top, columns, rows);
+        const auto got = part_of_resized(picture,
+                                         {.whole_width = width,
+                                          .whole_height = height,
+                                          .left = left,
+                                          .top = top,
+                                          .width = columns,
+                                          .height = rows},
+                                         resampling);
+        EXPECT_EQ(got.width, columns);
+        EXPECT_EQ(got.rgb, want.rgb) << width << "x" << height;
+        EXPECT_EQ(got.alpha, want.alpha) << width << "x" << height;
+      }
+}
+
+// The whole would have 3 * 10^9 columns.
+TEST(Resize, MakesAPartOfWhatNoMemoryHolds) {
+  auto line = colours(6'000'000, 1);
+  const auto pixel = [&](int column) {
+    return std::vector(&line.rgb[3 * column], &line.rgb[3 * column + 3]);
+  };
+  for (int column = 2'999'990; column < 3'000'010; ++column)
+    std::copy_n(&line.rgb[0], 3, &line.rgb[3 * std::size_t(column)]);
+  const auto part = part_of_resized(line,
+                                    {.whole_width = 3'072'000'000,
+                                     .whole_height = 512,
+                                     .left = 1'535'999'000,
+                                     .top = 0,
+                                     .width = 2048,
+                                     .height = 512},
+                                    Resampling::kBilinear);
+  ASSERT_EQ(part.rgb.size(), 2048u * 512 * 3);
+  EXPECT_EQ(std::vector(part.rgb.begin(), part.rgb.begin() + 3), pixel(0));
+  EXPECT_EQ(std::vector(part.rgb.end() - 3, part.rgb.end()), pixel(0));
+}
+
 // The largest sides that a file can claim have more pixels than 32 bits count.
 TEST(Resize, ShrinksSidesToAtMostSoManyPixels) {
   const auto shrunk = [](int width, int height, std::int64_t pixels) {

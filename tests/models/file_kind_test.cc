@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "models/kinds/adapted_model.h"
 #include "weights/files.h"
 
 namespace braid::file_kind_test {
@@ -118,7 +121,7 @@ TEST_F(FileKinds, ArePartsAndAdditions) {
   } kFiles[] = {
       {{{"transformer.single_transformer_blocks.0.attn.to_q.lora_A.weight"}},
        FileRole::kAdapter,
-       "a LoRA for a FLUX model",
+       "a LoRA for a FLUX.1 or FLUX.3 model",
        "`adapters`"},
       {{{"lora_unet_input_blocks_4_1_proj_in.lora_down.weight"}},
        FileRole::kAdapter,
@@ -168,6 +171,107 @@ TEST_F(FileKinds, ArePartsAndAdditions) {
                 AllOf(HasSubstr(", not a model"), HasSubstr(flag)));
   }
   EXPECT_EQ(kind({{"weight"}, {"bias"}}).role, FileRole::kUnknown);
+}
+
+const std::string kParity = BRAID_SOURCE_DIR "/tests/data/parity/";
+
+// The families whose adapters are in the folders of tests/data/parity/adapters.
+const std::map<std::string, std::string> kFamilies = {
+    {"flux", "FLUX.1"},           {"flux2", "FLUX.2"},         {"flux3", "FLUX.3"},
+    {"joy", "JoyAI-Image-Edit"},  {"krea2", "Krea 2"},         {"zimage", "Z-Image"},
+    {"qwen21", "Qwen-Image-2.1"}, {"qwen-image", "Qwen-Image"}};
+
+// These change only layers that others of the families have, too, with names of FLUX.1's blocks or
+// diffusers' after fuse_qkv_projections().
+const std::map<std::string, std::string> kOfSeveral = {
+    {"flux2/lokr", "a FLUX.1 or FLUX.2 model"},
+    {"flux2/fused", "a FLUX.1, FLUX.2 or Qwen-Image model"}};
+
+template <class Look>
+void look_at_adapters(const Look& look) {
+  std::set<std::string> seen;
+  for (const auto& folder : fs::directory_iterator(kParity + "adapters"))
+    for (const auto& file : fs::directory_iterator(folder.path())) {
+      const auto of = folder.path().filename().string(), name = file.path().stem().string();
+      if (file.path().extension() != ".safetensors" || name == "expected") continue;
+      SCOPED_TRACE(of + "/" + name);
+      seen.insert(of);
+      look(file.path(), of + "/" + name, kFamilies.at(of));
+    }
+  EXPECT_EQ(seen.size(), kFamilies.size());
+}
+
+TEST_F(FileKinds, OfAdaptersNameTheFamilyWhoseLayersTheyChange) {
+  look_at_adapters([](const fs::path& path, const std::string& file, const std::string& family) {
+    const auto several = kOfSeveral.find(file);
+    const auto model = several != kOfSeveral.end() ? several->second
+                       : family == "Z-Image"       ? "a Z-Image or Lumina 2 model"
+                                                   : "a " + family + " model";
+    EXPECT_EQ(kind_of_file(Checkpoint::open_file(path)).name, "a LoRA for " + model);
+  });
+}
+
+// A change of every layer of a model, in the names of its own files.
+TEST_F(FileKinds, OfAdaptersForWholeModelsNameTheirFamily) {
+  const std::pair<const char*, const char*> kModels[] = {
+      {"basic", "FLUX.1"},          {"klein", "FLUX.2"},         {"flux2-dev", "FLUX.2"},
+      {"flux3", "FLUX.3"},          {"krea2", "Krea 2"},         {"joy", "JoyAI-Image-Edit"},
+      {"qwen21", "Qwen-Image-2.1"}, {"zimage-turbo", "Z-Image"}, {"qwen-image", "Qwen-Image"}};
+  for (const auto& [folder, family] : kModels) {
+    const auto model =
+        Checkpoint::open(kParity + folder + "/model/transformer", "diffusion_pytorch_model");
+    std::vector<Named> modules;
+    for (const auto& [name, stored] : model.tensors()) {
+      const bool is_layer = name.ends_with(".weight") && stored.entry.shape.size() > 1;
+      const auto module = name.substr(0, name.size() - std::string(".weight").size());
+      if (is_layer) modules.push_back({"transformer." + module + ".lora_A.weight"});
+    }
+    EXPECT_GT(modules.size(), 10u) << folder;
+    EXPECT_THAT(name(modules), HasSubstr(std::string("a LoRA for a ") + family)) << folder;
+    EXPECT_THAT(name(modules), testing::Not(HasSubstr("FLUX.1 or"))) << folder;
+    std::vector<std::string> underscored_modules;
+    for (const auto& module : modules)
+      underscored_modules.push_back(underscored(parse_adapter_key(module.name).module));
+    EXPECT_THAT(families_of_adapter(underscored_modules), testing::ElementsAre(family)) << folder;
+  }
+}
+
+TEST_F(FileKinds, OfAdaptersForOtherModelsAreSaid) {
+  look_at_adapters([](const fs::path& path, const std::string& file, const std::string& family) {
+    const AdapterFile adapter(path);
+    EXPECT_EQ(likeness_of_adapter(adapter, family), "");
+    EXPECT_EQ(likeness_of_adapter(adapter, "a toy"), "");
+    const auto own = kOfSeveral.contains(file) ? kOfSeveral.at(file) : family;
+    for (const auto& [folder, other] : kFamilies) {
+      const bool is_own =
+          own.find(other) != own.npos && !(own == "Qwen-Image-2.1" && other == "Qwen-Image");
+      if (is_own) continue;
+      EXPECT_THAT(likeness_of_adapter(adapter, other), HasSubstr("it looks like a LoRA for "))
+          << other;
+    }
+  });
+  const auto said = [&](const std::vector<Named>& names) {
+    EXPECT_EQ(kind(names).role, FileRole::kAdapter);
+    return likeness_of_adapter(AdapterFile(folder_ / "file.safetensors"), "FLUX.1");
+  };
+  EXPECT_THAT(said({{"lora_unet_down_blocks_1_attentions_0_proj_in.lora_down.weight"}}),
+              HasSubstr("it looks like a LoRA for a Stable Diffusion model"));
+  EXPECT_EQ(said({{"transformer.elsewhere.lora_A.weight"}}), "") << "it is like none";
+  EXPECT_EQ(said({{"transformer.transformer_blocks.0.attn.to_q.lora_A.weight"}}), "")
+      << "five families have such a layer";
+}
+
+TEST_F(FileKinds, OfAdaptersForManyFamiliesOrNoneNameNone) {
+  EXPECT_EQ(name({{"transformer.transformer_blocks.0.attn.to_q.lora_A.weight"}}), "a LoRA");
+  EXPECT_EQ(name({{"transformer.elsewhere.lora_A.weight"}}), "a LoRA");
+  EXPECT_EQ(name({{"text_encoder.text_model.encoder.layers.0.mlp.fc1.lora_A.weight"}}), "a LoRA");
+  EXPECT_EQ(name({{"transformer.transformer_blocks.0.attn.add_q_proj.lora_A.weight"}}),
+            "a LoRA for a FLUX.1, FLUX.2 or Qwen-Image model");
+  EXPECT_EQ(name({{"transformer.single_transformer_blocks.0.proj_mlp.lora_A.weight"},
+                  {"text_encoder.text_model.encoder.layers.0.mlp.fc1.lora_A.weight"},
+                  {"text_encoder_2.encoder.block.0.layer.0.SelfAttention.q.lora_A.weight"}}),
+            "a LoRA for a FLUX.1 model")
+      << "text encoders' layers count for none";
 }
 
 TEST_F(FileKinds, OfModelsAreToldFromPartsThatTheyHold) {

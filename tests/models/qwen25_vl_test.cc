@@ -70,7 +70,7 @@ TEST(Qwen25VlFiles, HaveOlderAndNewerNames) {
   EXPECT_EQ(states.sizes(), at::IntArrayRef({1, 3 + 2 * 3, 24}));
   const auto newer = load_encoder(checkpoint_of(renamed));
   EXPECT_TRUE(at::equal(newer(ids, newer.encode({picture})), states));
-  EXPECT_THAT(message_of([&] { model(ids, {}); }), HasSubstr("marks the places of 1 pictures"));
+  EXPECT_THAT(message_of([&] { model(ids, {}); }), HasSubstr("marks the place of 1 picture"));
 }
 
 // Without pictures the three axes are one: a language model that reads the same states.

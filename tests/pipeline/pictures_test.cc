@@ -4,10 +4,13 @@
 #include "picture_requests.h"
 #include "pipeline/families/flux/kinds.h"
 #include "pipeline/families/flux2/references.h"
+#include "pipeline/pictures/prepared.h"
 
 namespace braid::pictures_test {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 TEST(Pictures, AreRefusedWhereTheModelTakesNone) {
   EXPECT_EQ(refusal({}), "");
@@ -29,6 +32,19 @@ TEST(Pictures, AreRefusedWhereTheModelNeedsMore) {
               HasSubstr("only to draw a part of it anew: it needs a mask"));
   EXPECT_THAT(refusal({}, {.extra_channels = PicturesTaken::ExtraChannels::kControl}),
               HasSubstr("needs a control picture"));
+}
+
+// Servers choose by it what becomes of a picture without a mask.
+TEST(Pictures, ToStartFromNeedAMaskWhereTheModelSaysSo) {
+  const auto needs_mask = [](PicturesTaken taken) {
+    Description description;
+    description.limits.pictures = std::move(taken);
+    return info_of(description).pictures.init_needs_mask;
+  };
+  EXPECT_TRUE(needs_mask(flux_pictures(FluxKind::kKontext, {})));
+  EXPECT_TRUE(needs_mask(flux2_pictures(Flux2Kind::kKleinBase, 16)));
+  EXPECT_FALSE(needs_mask(flux2_pictures(Flux2Kind::kDev, 16))) << "it starts from noise alone";
+  EXPECT_FALSE(needs_mask(flux_pictures(FluxKind::kPlain, {})));
 }
 
 TEST(Pictures, AreRefusedWhereTheyDoNotFit) {
@@ -53,6 +69,25 @@ TEST(Pictures, AreRefusedWhereTheyDoNotFit) {
               HasSubstr("the mask is black"));
   const Request both{.latents = Latents{}, .pictures = {.init = waves(4, 4)}};
   EXPECT_THAT(message_of([&] { check_pictures(both, kStarts); }), HasSubstr("give one of them"));
+}
+
+// White is drawn from 0.5 on, once the mask is blurred and resized.
+TEST(Pictures, AreWarnedOfWhereNothingIsRedrawn) {
+  Settings settings;
+  settings.width = settings.height = 16;
+  const auto warnings_of = [&](int level, double blur = 0) {
+    std::vector<std::string> warnings;
+    Pixels mask{16, 16, std::vector<std::uint8_t>(16 * 16 * 3)};
+    std::fill_n(mask.rgb.begin(), 3 * 8, std::uint8_t(level));  // half a line
+    const PicturesIn in{.init = waves(16, 16), .mask = mask, .mask_blur = blur};
+    (void)prepare_pictures(in, settings, kStarts,
+                           [&](const std::string& one) { warnings.push_back(one); });
+    return warnings;
+  };
+  EXPECT_THAT(warnings_of(128), IsEmpty());
+  EXPECT_THAT(warnings_of(0), ElementsAre("the mask is black: nothing of the picture is redrawn"));
+  EXPECT_THAT(warnings_of(127), ElementsAre(HasSubstr("nowhere as bright as 128: nothing")));
+  EXPECT_THAT(warnings_of(255, 8), ElementsAre(HasSubstr("nowhere as bright as 128: nothing")));
 }
 
 // int(N - min(N s, N)), as in the reference.

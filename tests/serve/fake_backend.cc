@@ -19,7 +19,7 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
   if (request.prompts.front() == "is lost") throw BackendLost("rank 1 is gone");
   for (int k = 0; k < request.num_images; ++k) {
     Progress at{.phase = Phase::kDenoise, .first_picture = k, .num_pictures = 1};
-    at.total = *request.steps;
+    at.total = *request.steps - skipped_steps;
     hooks.progress(at);
     while (at.done < at.total) {
       wait_for_step(hooks.stop);

@@ -23,6 +23,7 @@ class FakeEngine {
 
   // What the model is, where a test wants another one. Set before the engine is loaded.
   std::function<void(Backend&)> adapt = {};
+  int skipped_steps = 0;  // of those that a request asks for. Set before it is called
   int num_releases() {
     const std::scoped_lock lock(mutex_);
     return releases_;

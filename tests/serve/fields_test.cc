@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_backend.h"
+#include "message_of.h"
 #include "serve/api_error.h"
 #include "serve/body/picture_request.h"
 
@@ -71,6 +72,18 @@ TEST(Fields, LeaveSizeAndStepsToTheServersLimits) {
   EXPECT_EQ(steps_of({}, 200), 4) << "the model's";
   EXPECT_EQ(steps_of({}, 3), 3);
   EXPECT_THROW(steps_of(4, 3), ApiError);
+}
+
+// Such a size also leads to no noise levels, which the engine would tell first.
+TEST(Fields, OfASizeAreRefusedByTheServersLimitFirst) {
+  FakeEngine engine([](Backend& backend) {
+    backend.complete = [](const Request&, const Hooks&) -> Request {
+      throw InputError("the scheduler's options lead to no noise levels");
+    };
+  });
+  Request request{.prompts = {"a"}, .width = 16384, .height = 16384};
+  EXPECT_THAT(message_of<ApiError>([&] { completed_request(request, engine.backend(), {}); }),
+              HasSubstr("at most 4194304 pixels here, this one has 268435456"));
 }
 
 // As JSON Schema has it, and as Python's sliders send it.
@@ -239,13 +252,15 @@ TEST(Fields, OfAFormThatAreTextAreNoFiles) {
 
 // As browsers send a file that nobody chose.
 TEST(Fields, OfAFormWithoutAFileAreAbsent) {
-  const Part unchosen{"mask", true, "", ""};
+  const Part unchosen{"mask", true, "", "", true};
   Fields fields(std::vector<Part>{unchosen});
   EXPECT_TRUE(fields.files("mask").empty());
   EXPECT_NO_THROW(fields.finish());
-  EXPECT_EQ(refusal_of_form({{"seed", true, "", ""}}, UnknownFields::kRefused).message, "");
+  EXPECT_EQ(refusal_of_form({{"seed", true, "", "", true}}, UnknownFields::kRefused).message, "");
   Fields empty(std::vector<Part>{{"mask", true, "m.png", ""}});
   EXPECT_EQ(empty.files("mask").size(), 1u) << "somebody chose it";
+  EXPECT_EQ(refusal_of_form({{"mask", false, "", ""}}, UnknownFields::kRefused).message,
+            "'mask' should be a picture, or left out where there is none: it is empty");
 }
 
 TEST(Fields, OfAFormAppearOnceUnlessTheyAreLists) {

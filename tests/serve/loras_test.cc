@@ -72,8 +72,20 @@ TEST_F(Loras, AreTakenOutOfTheWebUisPrompts) {
   ASSERT_EQ(equal.size(), 2u);
   EXPECT_EQ(std::pair(equal[0].scale, equal[1].scale), std::pair(0.5, -1.0));
   EXPECT_EQ(equal[1].name, "odd");
-  for (const std::string prompt : {"<lora:gone:1>", "<lora:ink:x>", "<lora:ink:1:2>", "<lora:>",
-                                   "<lora:ink:1:>", "<lora:ink::1>", "<lora:ink:1:1:1>"}) {
+  // extensions-builtin/Lora/extra_networks_lora.py: one that is left out is 1, or that of te
+  for (const auto& [tag, scale] :
+       std::vector<std::pair<std::string, double>>{{"te=0.5:unet=0.5", 0.5},
+                                                   {"unet=2:te=2.0", 2},
+                                                   {"te=0.5", 0.5},
+                                                   {"0.5:unet=0.5", 0.5},
+                                                   {"unet=1", 1}}) {
+    auto prompt = "<lora:ink:" + tag + ">";
+    EXPECT_EQ(take_loras(prompt).front().scale, scale) << tag;
+  }
+  for (const std::string prompt :
+       {"<lora:gone:1>", "<lora:ink:x>", "<lora:ink:1:2>", "<lora:>", "<lora:ink:1:>",
+        "<lora:ink::1>", "<lora:ink:1:1:1>", "<lora:ink:te=1:unet=2>", "<lora:ink:unet=2>",
+        "<lora:ink:te=>", "<lora:ink:te=x>", "<lora:ink:1:dyn=4>"}) {
     const nlohmann::json wish = {{"prompt", prompt}};
     EXPECT_EQ(status_of(server_.ask("POST /sdapi/v1/txt2img", "", wish.dump())), 400) << prompt;
   }

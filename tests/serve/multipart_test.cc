@@ -64,6 +64,22 @@ TEST(Multipart, KnowsAPictureWithoutAFileName) {
   EXPECT_FALSE(part_of(named + "\r\nContent-Type: text/plain; charset=utf-8").is_file);
 }
 
+// HTML has browsers send a file with an empty name and no bytes where nobody chose one.
+TEST(Multipart, KnowsAFileThatNobodyChose) {
+  const auto is_unchosen = [](const std::string& header, const std::string& bytes = "") {
+    const auto body = "--xx\r\nContent-Disposition: form-data; name=a" + header + "\r\n\r\n" +
+                      bytes + "\r\n--xx--";
+    return read_multipart(body, kType).front().is_unchosen;
+  };
+  EXPECT_TRUE(is_unchosen("; filename=\"\"\r\nContent-Type: application/octet-stream"));
+  EXPECT_TRUE(is_unchosen("; filename=\"\""));
+  EXPECT_FALSE(is_unchosen("; filename=\"\"", "x"));
+  EXPECT_FALSE(is_unchosen("; filename=a.png"));
+  EXPECT_FALSE(is_unchosen("; filename=" + std::string(300, 'x'))) << "too long a name is dropped";
+  EXPECT_FALSE(is_unchosen("\r\nContent-Type: image/png"));
+  EXPECT_FALSE(is_unchosen(""));
+}
+
 // RFC 7578, 4.6 and 4.7
 TEST(Multipart, ComesAsItIsAndInUtf8) {
   const auto refusal = [](const std::string& header, const std::string& bytes = "a") {

@@ -212,6 +212,38 @@ TEST_F(OpenAiFields, OfModelsThatClientsHaveWiredInMeanTheFirst) {
   EXPECT_EQ(status_of(generate({{"model", "gpt-4o"}})), 404);
 }
 
+// OpenAI's reference: `response_format` is `url` by default for DALL-E, and is not for the others.
+TEST_F(OpenAiFields, OfDallEHaveItsDefaultOfTheForm) {
+  const auto form_of = [&](const json& wish) {
+    const auto answer = json_of(generate(wish));
+    return answer["data"][0].contains("url") ? "url" : "b64_json";
+  };
+  for (const auto* const name : {"dall-e-2", "dall-e-3"}) {
+    EXPECT_STREQ(form_of({{"model", name}}), "url") << name;
+    EXPECT_STREQ(form_of({{"model", name}, {"response_format", nullptr}}), "url") << name;
+    EXPECT_STREQ(form_of({{"model", name}, {"response_format", "b64_json"}}), "b64_json") << name;
+    EXPECT_TRUE(json_of(edit({{"model", name}, {"image", image_}}))["data"][0].contains("url"));
+    const auto stream = generate({{"model", name}, {"stream", true}});
+    EXPECT_THAT(stream, HasSubstr("b64_json"));
+    EXPECT_THAT(stream, testing::Not(HasSubstr("response_format"))) << "it was not asked for";
+  }
+  for (const auto* const name : {"demo", "gpt-image-1"})
+    EXPECT_STREQ(form_of({{"model", name}}), "b64_json") << name;
+  FakeEngine engine([](Backend& backend) { backend.names = {"dall-e-3"}; });
+  const Server server(engine);
+  const auto own = json_of(ask(server, "/v1/images/generations", {{"model", "dall-e-3"}}));
+  EXPECT_TRUE(own["data"][0].contains("b64_json")) << "the operator's model";
+}
+
+TEST_F(OpenAiFields, OfAStreamSayThatItHasNoUrls) {
+  const auto answer = generate({{"stream", true}, {"response_format", "url"}});
+  EXPECT_THAT(answer,
+              HasSubstr("'response_format' is not used: a 'stream' has its pictures in it"));
+  EXPECT_THAT(answer, HasSubstr("b64_json"));
+  EXPECT_THAT(generate({{"stream", true}, {"response_format", "b64_json"}}),
+              testing::Not(HasSubstr("warnings")));
+}
+
 TEST(ServedNames, AreListedAndTakenAndAliasesAreTaken) {
   FakeEngine engine;
   engine.adapt = [](Backend& backend) {

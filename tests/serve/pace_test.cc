@@ -37,6 +37,19 @@ TEST(Pace, CountsTheEvaluationsOfASampler) {
   EXPECT_DOUBLE_EQ(*pace.seconds_of(heun), 4);
 }
 
+// diffusers' get_timesteps: 10 steps at a strength of 0.3 are the last 3, and at 0.75 the last 8.
+TEST(Pace, CountsTheStepsThatAStrengthLeaves) {
+  auto third = request_of(512, 10);
+  third.pictures.strength = 0.3;
+  auto most = request_of(512, 10);
+  most.pictures.strength = 0.75;
+  Pace pace;
+  pace.step_took(third, 1, 2.0);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(third), 6);
+  EXPECT_DOUBLE_EQ(*pace.seconds_left(third, 0, 2), 2);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(most), 16);
+}
+
 TEST(Pace, CountsRoundsOfPicturesThatAreMadeTogether) {
   Pace pace;
   pace.step_took(request_of(512, 10, 4), 2, 2.0);

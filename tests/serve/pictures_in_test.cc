@@ -209,7 +209,7 @@ TEST_F(PicturesIn, AreRefusedByTheirField) {
   EXPECT_THAT(of_type("/v1/images/generations"), HasSubstr("should be application/json, it is"));
 }
 
-// Another picture would be drawn; but browsers send fields without a chosen file.
+// Another picture would be drawn.
 TEST_F(PicturesIn, ThatAreEmptyAreRefused) {
   const auto one = base64(picture(16, 16, 1));
   const std::vector<std::string> holes = {one, ""};
@@ -231,10 +231,14 @@ TEST_F(PicturesIn, ThatAreEmptyAreRefused) {
   const nlohmann::json web_ui = {{"prompt", "a"}, {"init_images", {one}}, {"mask", ""}};
   EXPECT_EQ(status_of(post("/sdapi/v1/img2img", web_ui)), 200) << "as that web UI has it";
   EXPECT_FALSE(engine_.last().pictures.mask);
-  EXPECT_EQ(
-      status_of(post_form("/v1/images/edits",
-                          {{"prompt", "a"}, {"image", picture(16, 16, 1), "a.png"}, {"mask", ""}})),
-      200);
+  for (const std::string field : {"image", "image[]", "image[1]", "mask", "images", "image_url"})
+    expect_refused(
+        post_form("/v1/images/edits",
+                  {{"prompt", "a"}, {"image", picture(16, 16, 1), "a.png"}, {field, ""}}),
+        field.substr(0, field.find('[')), "it is empty");
+  for (const std::string field : {"init", "mask", "reference", "reference[]", "control"})
+    expect_refused(post_form("/v1/jobs", {{"prompt", "a"}, {field, ""}}),
+                   field.substr(0, field.find('[')), "it is empty");
 }
 
 TEST_F(PicturesIn, AreNotMoreThanTheModelLooksAt) {

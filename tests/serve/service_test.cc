@@ -33,6 +33,29 @@ TEST(Service, MakesPicturesAndTellsOfThem) {
   EXPECT_EQ(service.find(job->id()), job);
 }
 
+// A picture to start from skips some, and readers show how far a job is by both numbers.
+TEST(Service, TellsOfTheStepsThatTheEngineTakes) {
+  FakeEngine engine;
+  engine.skipped_steps = 3;
+  Service service(engine.load(), {});
+  start(service);
+  const auto job = service.submit(order_of("a"));
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  EXPECT_EQ(job->status().steps, 1);
+  for (const auto& event : job->events_after(0))
+    if (event.name == "progress" || event.name == "preview") {
+      EXPECT_THAT(event.data, testing::HasSubstr(R"("step":1,"steps":1)")) << event.name;
+    }
+}
+
+// Before the engine says anything: what waits is known by its strength.
+TEST(Service, ForeseesTheStepsThatAStrengthLeaves) {
+  auto order = order_of("a");
+  order.request.steps = 10;
+  order.request.pictures.strength = 0.3;
+  EXPECT_EQ(Job("id", order).status().steps, 3);
+}
+
 TEST(Service, ReplaysEventsThatWereMissed) {
   FakeEngine engine;
   Service service(engine.load(), {});

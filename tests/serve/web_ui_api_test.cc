@@ -96,7 +96,6 @@ TEST_F(WebUiScalesTaken, ByAModelOfTrueGuidanceAreItsScale) {
   EXPECT_EQ(answer_["parameters"]["cfg_scale"], 6.0);
   EXPECT_EQ(taken({{"cfg_scale", 6}}), (Taken{6.0, 1, {}}));
   EXPECT_EQ(taken({{"cfg_scale", 1}}), (Taken{1.0, 1, {}})) << "off";
-  EXPECT_EQ(taken({{"cfg_scale", 0}}), (Taken{1.0, 1, {}})) << "off";
   EXPECT_EQ(taken(json::object()), (Taken{4.0, 1, {}})) << "the model's own";
   expect_none();
   serve(GuidanceKind::kTrue, 5, 0);
@@ -112,6 +111,35 @@ TEST_F(WebUiScalesTaken, ByADistilledModelOfTrueGuidanceTakeANegativePrompt) {
   expect_warning("'cfg_scale' 7 is not used");
   EXPECT_EQ(answer_["parameters"]["cfg_scale"], 1.0);
   EXPECT_EQ(taken({{"cfg_scale", 3}, {"negative_prompt", "b"}}), (Taken{2.0, 1, "b"}));
+}
+
+// No model is led towards its negative prompt here: diffusers' `true_cfg_scale` does nothing up to
+// 1 either.
+TEST_F(WebUiScalesTaken, BelowOneAreOffAndBelowZeroRefused) {
+  const std::vector<std::pair<GuidanceKind, Taken>> kinds = {
+      {GuidanceKind::kNone, {4.0, 1, {}}},
+      {GuidanceKind::kEmbedded, {4.0, 1, {}}},
+      {GuidanceKind::kEmbeddedOrTrue, {4.0, 1, {}}},
+      {GuidanceKind::kTrue, {1.0, 1, {}}}};
+  for (const auto& [kind, off] : kinds) {
+    serve(kind, 4);
+    for (const double scale : {0.0, 0.5}) {
+      EXPECT_EQ(taken({{"cfg_scale", scale}}), off);
+      ASSERT_EQ(answer_["warnings"].size(), 1u) << answer_["warnings"];
+      expect_warning(text_of("'cfg_scale' ", scale, " is taken as 1, which is off"));
+      EXPECT_EQ(answer_["parameters"]["cfg_scale"], 1.0);
+      EXPECT_EQ(taken({{"cfg_scale", scale}, {"negative_prompt", "b"}}), off);
+      ASSERT_EQ(answer_["warnings"].size(), 1u) << answer_["warnings"];
+      expect_warning("which is off: the negative prompt is not used");
+    }
+    for (const auto* const negative : {"", "b"}) {
+      const json wish = {{"prompt", "a"}, {"cfg_scale", -1}, {"negative_prompt", negative}};
+      const auto refusal = server_->ask("POST /sdapi/v1/txt2img", "", wish.dump());
+      EXPECT_EQ(status_of(refusal), 400) << refusal;
+      EXPECT_EQ(json_of(refusal)["error"]["param"], "cfg_scale");
+      EXPECT_THAT(refusal, HasSubstr("'cfg_scale' should be at least 0"));
+    }
+  }
 }
 
 // modules/processing.py, Processed.js()
@@ -132,8 +160,7 @@ TEST_F(WebUi, ReadsTheSettingsOfEachPicture) {
   EXPECT_EQ(info["index_of_first_image"], 0);
   EXPECT_EQ(info["cfg_scale"], 2.0);
   ASSERT_EQ(info["infotexts"].size(), 2u);
-  EXPECT_EQ(info["infotexts"][1], "a fox\nSteps: 2, Sampler: Euler, Seed: 8")
-      << "the fake engine writes no more";
+  EXPECT_EQ(info["infotexts"][1], "a fox\nSteps: 2, Seed: 8") << "the fake engine writes no more";
   EXPECT_EQ(info["denoising_strength"], nullptr);
   const json start = {
       {"prompt", "a"},
@@ -175,6 +202,46 @@ TEST_F(WebUi, FillsWhatIsMaskedFromAround) {
   EXPECT_EQ(init(0), "98f639fb5ad417ba");
   EXPECT_EQ(init(1), digits_of(noise(50, 30)));
   EXPECT_EQ(init(nullptr), digits_of(noise(50, 30)));
+}
+
+TEST_F(WebUi, HearsOfItsBatchesAsItSentThem) {
+  const auto answer =
+      json_of(post("txt2img", {{"prompt", "a"}, {"batch_size", 2}, {"n_iter", 3}, {"steps", 1}}));
+  EXPECT_EQ(answer["images"].size(), 6u);
+  const auto info = json::parse(answer["info"].get<std::string>());
+  for (const auto& told : {answer["parameters"], info}) {
+    EXPECT_EQ(told["batch_size"], 2);
+    EXPECT_EQ(told["n_iter"], 3);
+  }
+}
+
+// The checksums are those of the web UI's init() and apply_overlay(), of modules/processing.py,
+// with Pillow 13: of a picture of the value 7, which is the fake engine's, and a mask that
+// brightens from the left to the right.
+TEST_F(WebUi, KeepsWhatTheMaskKeeps) {
+  const auto made_of = [&](int width, int height, const json& more) {
+    Pixels mask{.width = width, .height = height, .rgb = {}};
+    for (int i = 0; i < width * height; ++i)
+      mask.rgb.insert(mask.rgb.end(), 3, std::uint8_t(std::min(255, 6 * (i % width))));
+    json wish = {{"prompt", "a"}, {"seed", 7},    {"init_images", {file_of(noise(width, height))}},
+                 {"width", 48},   {"height", 32}, {"mask", file_of(mask)}};
+    wish.update(more);
+    return made(json_of(post("img2img", wish))["images"][0]);
+  };
+  const auto same_size = made_of(48, 32, json::object());
+  EXPECT_EQ(digits_of(same_size), "c353025f26c004dd");
+  const auto init = noise(48, 32);
+  for (std::size_t at = 0; at < init.rgb.size(); at += std::size_t(48) * 3)
+    EXPECT_EQ(same_size.rgb[at], init.rgb[at]) << "where the mask is black";
+  EXPECT_EQ(digits_of(made_of(50, 30, json::object())), "27799b495215d120");
+  EXPECT_EQ(
+      digits_of(made_of(48, 32, {{"inpaint_full_res", true}})),
+      digits_of({.width = 48, .height = 32, .rgb = std::vector<std::uint8_t>(48 * 32 * 3, 7)}))
+      << "the engine puts a crop back";
+  const auto init_alone =
+      post("img2img", {{"prompt", "a"}, {"seed", 7}, {"init_images", {file_of(init)}}});
+  EXPECT_EQ(made(json_of(init_alone)["images"][0]).rgb,
+            std::vector<std::uint8_t>(std::size_t(48) * 32 * 3, 7));
 }
 
 TEST_F(WebUi, AnswersWhatItsClientsAskBeforeTheyBegin) {

@@ -129,7 +129,7 @@ TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
                            {"cfg_scale", 0}});
   ASSERT_EQ(status_of(answer), 200) << answer;
   const json wanted = {
-      "the negative prompt is not used: that takes a 'cfg_scale' above 1",
+      "'cfg_scale' 0 is taken as 1, which is off: the negative prompt is not used",
       "the sampler is the model's own: there is no 'DDIM CFG++' here, but euler, euler_ancestral, "
       "heun, dpm_2, dpmpp_2m, res_multistep, er_sde, lcm",
       "the schedule is the model's own: there is no 'Align Your Steps' here, but model, simple, "
@@ -219,8 +219,7 @@ TEST_F(WebUiFields, SayWhichSamplerWasTaken) {
   const auto answer = json_of(ask({{"sampler_name", "Euler a"}, {"scheduler", "beta"}}));
   EXPECT_EQ(answer["parameters"]["sampler_name"], "Euler a");
   EXPECT_EQ(answer["parameters"]["scheduler"], "Beta");
-  EXPECT_THAT(answer["info"].get<std::string>(),
-              HasSubstr("Sampler: Euler a, Schedule type: Beta, Seed"));
+  EXPECT_EQ(json::parse(answer["info"].get<std::string>())["sampler_name"], "Euler a");
 }
 
 }  // namespace braid::serve::web_ui_fields_test

@@ -84,7 +84,7 @@ class Refused(Case):
         before = self.workers()  # of models that ComfyUI still holds, or no more
         self.assert_refused(changed(job, devices="cuda:7"), "there is no device 'cuda:7' here", "cpu")
         self.assert_refused(changed(job, devices="cpu,cpu", split="tp=3"), "tp=3")
-        self.assert_refused(changed(job, devices="cpu,cpu", split="sideways"), "sideways")
+        self.assert_refused(changed(job, devices="cpu,cpu", split="sideways"), "split should be auto, or degrees", "sideways")
         self.assert_refused(changed(job, devices="cpu,cpu,cpu", split="tp=3"), "tp")
         self.assertLessEqual(set(self.workers()), set(before))
 

@@ -69,6 +69,29 @@ class Generates(Case):
         wanted = self.generated("--seed", "5", "--init", str(here.base / "input" / "grey.png"), "--strength", "0.5")
         np.testing.assert_array_equal(made, wanted)
 
+    def test_a_mask_of_what_is_redrawn(self):
+        grey, mask = (here.base / "input" / name for name in ("start.png", "mask.png"))
+        Image.fromarray(np.full((64, 64, 3), 90, np.uint8)).save(grey)
+        hole = np.zeros((64, 64), np.uint8)
+        hole[20:, 30:] = 255
+        Image.fromarray(hole).convert("RGB").save(mask)
+        flow = Workflow()
+        flow.nodes = self.flow("masked", strength=1.0)
+        flow.nodes["1"]["inputs"]["image"] = flow.add("LoadImage", image=grey.name)
+        flow.nodes["1"]["inputs"]["mask"] = flow.add("LoadImageMask", image=mask.name, channel="red")
+        here.comfy.run(flow.nodes)
+        made = pixels(max((here.base / "output").glob("masked_*.png")))
+        wanted = self.generated("--seed", "5", "--init", str(grey), "--mask", str(mask), "--strength", "1")
+        np.testing.assert_array_equal(made, wanted)
+
+    def test_what_is_transparent_is_a_mask(self):
+        flow = Workflow()
+        flow.nodes = self.flow("opaque")
+        shown = flow.add("MaskToImage", mask=["1", 1])
+        flow.add("SaveImage", images=shown, filename_prefix="transparent")
+        here.comfy.run(flow.nodes)
+        np.testing.assert_array_equal(pixels(max((here.base / "output").glob("transparent_*.png"))), np.zeros((64, 64, 3)))
+
     def test_warnings_are_in_the_log(self):
         self.pictures("warned", negative_prompt="a star")
         self.assertIn("Braid: the negative prompt is not used", here.comfy.log.read_text(errors="replace"))
@@ -100,6 +123,9 @@ class Generates(Case):
             self.refused("server should be an address", server=address)
         self.refused("multiples of 16", width=72)
         self.refused("both be given", width=0)
+        self.refused("at most 4194304 pixels here", width=16384, height=16384)
+        self.refused("without a user and password", server="http://ink:secret@127.0.0.1")
+        self.refused("8188 is ComfyUI's usual port", server=f"http://127.0.0.1:{here.comfy.port}")
         self.refused("ink", lora="ink=1")
         for scale in ("much", "nan"):
             self.refused(f"'ink={scale}' is not", lora=f"ink={scale}")

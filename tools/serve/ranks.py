@@ -29,12 +29,13 @@ def drawn(braid, folder, *flags):
 def gives_the_clis_bytes(braid, server, folder):
     """Pictures without a file name are called by their role."""
     init, mask = (base64.b64encode((folder / name).read_bytes()).decode() for name in ("init", "mask"))
-    wanted = drawn(braid, folder, *LAYOUT, "--init", "init", "--mask", "mask", "--strength", "0.75")
+    from_init =( *LAYOUT, "--init", "init", "--strength", "0.75")
+    wanted = drawn(braid, folder, *from_init, "--mask", "mask")
     wish = {**WISH, "mask": mask}
     edited = server.json("POST", "/v1/images/edits", {**wish, "image": init, "strength": 0.75})
     assert base64.b64decode(edited["data"][0]["b64_json"]) == wanted, "edits"
-    from_web_ui = server.json("POST", "/sdapi/v1/img2img", {**wish, "init_images": [init]})
-    assert base64.b64decode(from_web_ui["images"][0]) == wanted, "img2img"
+    from_web_ui = server.json("POST", "/sdapi/v1/img2img", {**WISH, "init_images": [init]})  # a mask would lay init over it
+    assert base64.b64decode(from_web_ui["images"][0]) == drawn(braid, folder, *from_init), "img2img"
     job = server.json("POST", "/v1/jobs", {**wish, "init": init, "strength": 0.75, "previews": True})
     server.ask("GET", f"/v1/jobs/{job['id']}/events")
     assert server.ask("GET", f"/v1/jobs/{job['id']}/pictures/0")[2] == wanted, "a job with previews"

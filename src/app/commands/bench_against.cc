@@ -1,6 +1,7 @@
 #include "app/commands/bench_against.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "app/print/readable.h"
 #include "base/error.h"
@@ -13,10 +14,17 @@ namespace {
 constexpr const char* kSame[] = {"model", "double", "single", "size",    "tokens", "config",
                                  "gpus",  "dtype",  "device", "machine", "threads"};
 
+// 0.2 wrote pp as layers.
+std::string in_our_words(std::string config) {
+  constexpr std::string_view kOlder = "layers ";
+  const auto at = config.find(kOlder);
+  return at == config.npos ? config : config.replace(at, kOlder.size(), "pp ");
+}
+
 std::string shown(const OrderedJson& result, const char* key) {
   const auto it = result.find(key);
   if (it == result.end()) return "nothing";
-  return it->is_string() ? in_quotes(it->get<std::string>()) : it->dump();
+  return it->is_string() ? in_quotes(in_our_words(it->get<std::string>())) : it->dump();
 }
 
 // If `result` holds only settings, compares only the keys it has.

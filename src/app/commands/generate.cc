@@ -112,6 +112,7 @@ void GenerateRun::prepare() {
   read_latents_given();
   deploy_here();
   request_ = deployment_->tiled(std::move(request_));
+  (void)settle(*deployment_, request_, {});  // again when the weights are loaded, with warnings
   if (!is_first_) return;
   const auto& limits = deployment_->family->description().limits;
   check_followed(request_.pictures, limits.pictures);

@@ -62,11 +62,17 @@ ListedModel deployable(ListedModel model, const PipelineOptions& options) {
   return model;
 }
 
-FileKind kind_of_weights(const fs::path& file) {
+// What a file is, or a sentence saying why it cannot be read.
+struct KindOrDamage {
+  FileKind kind = {};
+  std::string damage = {};
+};
+
+KindOrDamage look_at(const fs::path& file) {
   try {
-    return kind_of_file(Checkpoint::open_file(file));
-  } catch (const InputError&) {
-    return {};
+    return {.kind = kind_of_file(Checkpoint::open_file(file))};
+  } catch (const InputError& error) {
+    return {.damage = error.what()};
   }
 }
 
@@ -80,23 +86,23 @@ class ModelList {
   }
 
   void add_cache() {
-    for (const auto& revision : revisions_in_hub(hub_cache())) {
-      if (is_model_directory(revision.snapshot)) {
-        add_model(revision.name, revision.snapshot);
-        continue;
+    const auto cache = hub_cache();
+    if (auto why = why_unlisted(cache); !why.empty())
+      add_unread({.name = cache.string(), .source = "cache", .path = cache}, std::move(why));
+    for (const auto& revision : revisions_in_hub(cache)) try {
+        require(revision.unlisted.empty(), revision.unlisted);
+        add_revision(revision);
+      } catch (const InputError& error) {
+        add_unread({.name = revision.name, .source = "cache", .path = revision.snapshot},
+                   error.what());
       }
-      const auto kind = kind_of_folder(revision.snapshot);
-      if (kind.role == FileRole::kModel) add_model(revision.name, revision.snapshot);
-      if (kind.role == FileRole::kUnknown) add_files(revision);
-      const bool is_part = kind.role != FileRole::kModel && kind.role != FileRole::kUnknown;
-      if (is_part) add_other(revision.name, revision.snapshot, kind);
-    }
   }
 
   void add_comfy(const fs::path& given) {
     const auto folder = comfy_models(given);
-    for (const auto& file : comfy_weights(folder, comfy::kModels)) {
-      const auto kind = kind_of_weights(file);
+    const auto there = weights_below(comfy_folders(folder, comfy::kModels));
+    for (const auto& file : there.files) {
+      const auto [kind, damage] = look_at(file);
       ListedModel model{
           .name = file.filename().string(), .source = "comfy", .path = file, .family = kind.family};
       if (kind.role == FileRole::kModel && !kind.family.empty()) {
@@ -105,8 +111,12 @@ class ModelList {
         model.is = kind.name;
         model.bytes = bytes_of_files(file);
         models_.push_back(std::move(model));
+      } else if (!damage.empty()) {
+        add_unread(std::move(model), damage);
       }
     }
+    for (const auto& [path, sentence] : there.unread)
+      add_unread({.name = path.filename().string(), .source = "comfy", .path = path}, sentence);
   }
 
   // Their weights are not here, so that their sizes are those of bfloat16.
@@ -124,6 +134,20 @@ class ModelList {
     models_.push_back(deployable({.name = name, .source = "cache", .path = path}, {.model = path}));
   }
 
+  // What is no model that can be named, but should not be missed: damaged, or not to be read.
+  void add_unread(ListedModel model, std::string why) {
+    model.fit.sentence = std::move(why);
+    models_.push_back(std::move(model));
+  }
+
+  void add_revision(const CachedRevision& revision) {
+    if (is_model_directory(revision.snapshot)) return add_model(revision.name, revision.snapshot);
+    const auto kind = kind_of_folder(revision.snapshot);
+    if (kind.role == FileRole::kModel) return add_model(revision.name, revision.snapshot);
+    if (kind.role == FileRole::kUnknown) return add_files(revision);
+    add_other(revision.name, revision.snapshot, kind);
+  }
+
   void add_other(const std::string& name, const fs::path& path, const FileKind& kind) {
     models_.push_back({.name = name,
                        .source = "cache",
@@ -134,23 +158,29 @@ class ModelList {
 
   // Files of weights that lie alone in a repository.
   void add_files(const CachedRevision& revision) {
-    auto files = files_below(revision.snapshot);
-    std::erase_if(files, [](const fs::path& file) { return !is_weights_name(file); });
-    for (const auto& file : files) {
-      const auto kind = kind_of_weights(file);
+    const auto there = weights_below({revision.snapshot});
+    const bool is_alone = there.files.size() + there.unread.size() == 1;
+    const auto name_of_file = [&](const fs::path& file) {
       const auto inside = file.lexically_relative(revision.snapshot).string();
       const auto at = revision.name.find('@');
-      const auto name = files.size() == 1
-                            ? revision.name
-                            : revision.name.substr(0, at) + "/" + inside +
-                                  (at == std::string::npos ? "" : revision.name.substr(at));
+      return is_alone ? revision.name
+                      : revision.name.substr(0, at) + "/" + inside +
+                            (at == std::string::npos ? "" : revision.name.substr(at));
+    };
+    for (const auto& file : there.files) {
+      const auto name = name_of_file(file);
+      const auto [kind, damage] = look_at(file);
       if (kind.role == FileRole::kModel && !kind.family.empty()) {
         add_model(name, file);
         if (models_.back().family.empty()) models_.back().family = kind.family;
       } else if (kind.role != FileRole::kUnknown) {
         add_other(name, file, kind);
+      } else if (!damage.empty()) {
+        add_unread({.name = name, .source = "cache", .path = file}, damage);
       }
     }
+    for (const auto& [path, sentence] : there.unread)
+      add_unread({.name = name_of_file(path), .source = "cache", .path = path}, sentence);
   }
 
   static ListedModel published_model(const std::string& name, const fs::path& folder) {

@@ -59,6 +59,7 @@ void check_shares_suit(const AxisShares& shares, const std::string& devices) {
 }  // namespace
 
 PlanJob job_of(const PlanFlags& f) {
+  require(f.true_cfg >= 0, "--true-cfg should be at least 0, it is ", f.true_cfg);
   check_shares_suit(f.shares, f.devices);
   for (const auto& device : devices_named("--devices", f.devices))
     require(device.multiplies_int8 || !asks_int8_products(f.options.memory),

@@ -9,6 +9,7 @@
 #include "base/hub_cache.h"
 #include "base/utf8.h"
 #include "comm/mesh.h"
+#include "image/web_ui_terms.h"
 #include "pipeline/deployment/degrees.h"
 
 namespace braid {
@@ -45,6 +46,21 @@ void add_negative(PngText& text, const Settings& settings) {
   if (settings.cfg_normalize)
     text.emplace_back("cfg_normalize", *settings.cfg_normalize ? "on" : "off");
   if (guidance.until < 1) text.emplace_back("cfg_until", decimal(guidance.until));
+}
+
+// Without it no other program's scale could be made of the number.
+const char* guidance_kind_name(const Settings& settings) {
+  switch (settings.guidance_kind) {
+    case GuidanceKind::kNone:
+      return kNoGuidance;
+    case GuidanceKind::kEmbedded:
+    case GuidanceKind::kEmbeddedOrTrue:
+      return kEmbeddedGuidance;
+    case GuidanceKind::kTrue:
+      break;
+  }
+  const bool is_from_0 = neutral_scale(settings.true_guidance.from) == 0;
+  return is_from_0 ? kTrueGuidanceFrom0 : kTrueGuidance;
 }
 
 std::string list_of(const std::vector<double>& numbers) {
@@ -179,6 +195,7 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   text.emplace_back("steps", std::to_string(settings.steps));
   add_sampling(text, settings.sampling);
   text.emplace_back("guidance", decimal(settings.guidance));
+  text.emplace_back("guidance_kind", guidance_kind_name(settings));
   add_size(text, settings);
   if (settings.layers() > 0) {
     text.emplace_back("layers", std::to_string(settings.layers()));

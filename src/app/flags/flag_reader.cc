@@ -153,6 +153,9 @@ std::string first_after_mark(std::span<const char* const> arguments) {
 ShowText text_to_show(const CLI::App& app, std::span<const char* const> arguments,
                       std::string text) {
   const auto commands = app.get_subcommands();
+  const std::string_view first = arguments.size() > 1 ? arguments[1] : "--help";
+  if (commands.empty() && first != "help" && !first.starts_with('-'))
+    refuse_command(app, std::string(first));
   if (!commands.empty() && commands.front()->get_help_ptr()->count() > 0) {
     text = app.help();
   } else if (begins_with_command(app, arguments.data())) {

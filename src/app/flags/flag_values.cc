@@ -99,7 +99,9 @@ PictureSize picture_size(const std::string& flag, const std::string& text) {
 NumberedFile numbered_file(const std::string& text) {
   const auto sign = text.rfind('=');
   if (sign == text.npos || is_there(text)) return {.file = text};
-  return {.file = text.substr(0, sign), .number = text.substr(sign + 1)};
+  const NumberedFile parts{.file = text.substr(0, sign), .number = text.substr(sign + 1)};
+  const bool may_be_meant = real_number(*parts.number) || is_there(parts.file);
+  return may_be_meant ? parts : NumberedFile{.file = text};
 }
 
 std::vector<std::string> split_at(const std::string& text, char separator) {

@@ -25,7 +25,8 @@ std::vector<double> number_list(const std::string& flag, const std::string& text
 
 PictureSize picture_size(const std::string& flag, const std::string& text);  // "640x480"
 
-// FILE or FILE=NUMBER. The last '=' ends the name, unless a file of the whole name is there.
+// FILE or FILE=NUMBER. The last '=' ends the name, unless a file of the whole name is there, or
+// what follows is no number and no file of the name before it is there.
 struct NumberedFile {
   std::string file;
   std::optional<std::string> number = std::nullopt;  // as it is written

@@ -1,4 +1,7 @@
+#include <string_view>
+
 #include "app/flags/flag_groups.h"
+#include "base/ascii.h"
 #include "comm/mesh.h"
 #include "pipeline/deployment/degrees.h"
 
@@ -14,7 +17,7 @@ std::vector<int> shares_of_axis(const std::string& flag, const std::string& axis
   const auto each = text_of("a share in ", flag, " ", axis, "=", text);
   std::vector<int> shares;
   for (const auto& part : split_at(text, ':'))
-    shares.push_back(int(whole_number(each, part, 1, kMostShare)));
+    shares.push_back(int(whole_number(each, std::string(trimmed(part)), 1, kMostShare)));
   require(shares.size() > 1, flag, " should have a share for each of several ranks, as in ", axis,
           "=3:2, it has one: ", axis, "=", text);
   return shares;
@@ -30,7 +33,7 @@ AxisShares axis_shares(const std::string& flag, const std::string& text) {
     const auto equals = part.find('=');
     require(equals != part.npos, flag, " should name axes and their shares, as in tp=3:2, it has ",
             in_quotes(part));
-    const auto axis = part.substr(0, equals);
+    const std::string axis(trimmed(std::string_view(part).substr(0, equals)));
     auto& of_axis = *choice(flag + "'s axis", axis, axes);
     require(of_axis.empty(), flag, " names ", axis, " twice");
     of_axis = shares_of_axis(flag, axis, part.substr(equals + 1));

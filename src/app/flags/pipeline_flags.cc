@@ -49,8 +49,9 @@ void add_component_flags(FlagReader& read, PipelineOptions& o) {
 
 void add_comfy_flag(FlagReader& read, PipelineOptions& o) {
   read.path("--comfy", "DIR", "Model",
-            "A ComfyUI models folder: models and LoRAs may be named as in it,\n"
-            "and text encoders and autoencoder are looked up there",
+            "The models folder of ComfyUI, A1111, Forge or SwarmUI: models and\n"
+            "LoRAs may be named as in it, and text encoders and autoencoder\n"
+            "are looked up there, unless --components has their weights",
             o.comfy);
 }
 

@@ -172,7 +172,10 @@ std::vector<std::string> unused_layout_flags(const PipelineOptions& options) {
   const bool waits = layout.deadline != usual.deadline;
   const bool decodes_alone = layout.decode != usual.decode;
   const bool sums_natively = layout.collectives != usual.collectives;
-  if ((!waits && !decodes_alone && !sums_natively) || !is_one_rank(options)) return unused;
+  const bool measures_shares = layout.shares_fit == Fit::kAuto;
+  if ((!waits && !decodes_alone && !sums_natively && !measures_shares) || !is_one_rank(options))
+    return unused;
+  add(measures_shares, "--shares", "there is one rank");
   add(decodes_alone, "--vae", "there is one rank");
   add(sums_natively, "--collectives", "there is one rank");
   add(waits, "--deadline", "there is one rank");

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "models/kinds/adapted_model.h"
 #include "models/kinds/file_marks.h"
 #include "weights/adapters/adapter_keys.h"
 
@@ -153,39 +154,6 @@ bool is_part_of_adapter(const std::string& name) {
                                   ".vera_lambda", ".lora_embedding", ".hada_",  ".lokr_"};
   return std::any_of(kOthers.begin(), kOthers.end(),
                      [&](const char* other) { return name.find(other) != name.npos; });
-}
-
-// The model that an adapter is for, by the layers that it changes; underscores stand for dots in
-// some spellings.
-std::string adapted_model(const Checkpoint& checkpoint) {
-  struct Layers {
-    const char *mark, *model;
-  };
-  constexpr std::array kLayers = std::to_array<Layers>({
-      {"img_mod", "a Qwen-Image model"},
-      {"joint_blocks", "a Stable Diffusion 3 model"},
-      {"single_transformer_blocks", "a FLUX model"},
-      {"double_blocks", "a FLUX model"},
-      {"single_blocks", "a FLUX model"},
-      {"cross_attn", "a Wan model"},
-      {"lora_te2_", "a Stable Diffusion XL (SDXL) model"},
-      {"label_emb", "a Stable Diffusion XL (SDXL) model"},
-      {"input_blocks", "a Stable Diffusion model (SD1.5, SDXL)"},
-      {"down_blocks", "a Stable Diffusion model (SD1.5, SDXL)"},
-      {"up_blocks", "a Stable Diffusion model (SD1.5, SDXL)"},
-      {"txtfusion", "a Krea 2 model"},
-      {"text_fusion", "a Krea 2 model"},
-      {"attn.wq", "a Krea 2 model"},
-      {"attn_wq", "a Krea 2 model"},
-      {"img_mlp.gate", "a Qwen-Image-2.1 model"},
-      {"img_mlp_gate", "a Qwen-Image-2.1 model"},
-      {"noise_refiner", "a Z-Image or Lumina 2 model"},
-      {"adaLN_modulation", "a Z-Image or Lumina 2 model"},
-  });
-  for (const auto& [mark, model] : kLayers)
-    for (const auto& [name, stored] : checkpoint.tensors())
-      if (name.find(mark) != name.npos) return model;
-  return "";
 }
 
 }  // namespace

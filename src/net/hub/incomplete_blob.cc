@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace braid::net {
 namespace {
@@ -102,7 +103,7 @@ void IncompleteBlob::restart() {
 bool IncompleteBlob::is_right() { return size_ == file_.size && hash_.hex() == file_.etag; }
 
 void IncompleteBlob::become(const std::filesystem::path& blob) {
-  require_written(::fdatasync(fd_) == 0);
+  require_written(sync_to_disk(fd_));
   require_written(::rename(path_.c_str(), blob.c_str()) == 0);
 }
 

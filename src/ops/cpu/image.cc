@@ -10,6 +10,7 @@
 #include "base/free_memory.h"
 #include "ops/cpu/group_norm.h"
 #include "ops/cpu/image_engine.h"
+#include "ops/cpu/pixel_norm.h"
 #include "ops/cpu/tensor_rows.h"
 
 namespace braid::ops::cpu {
@@ -92,6 +93,29 @@ bool supports(const Tensor& x, const Convolution& conv) {
          conv.weight_OIKK.size(1) == x.size(1) && conv.bias_O.numel() == conv.weight_OIKK.size(0);
 }
 
+// conv(silu(normed x)), with what the norm of a whole image [C H W] makes of it.
+template <class FactsOf>
+Tensor convolve_normed_by(const Tensor& x, const Convolution& conv,
+                          const std::optional<ImageResidual>& residual, const Band& band,
+                          const FactsOf& facts_of) {
+  const auto dense = x.contiguous();
+  const auto input_of = [&](std::int64_t i) -> ImageInput {
+    const auto one = dense.select(0, i);
+    const auto facts = facts_of(one);
+    return {.height = x.size(2),
+            .width = x.size(3),
+            .make = [one, facts](
+                        RowRange rows,
+                        const Tensor& to) { make_normed_rows(one, *facts, rows, to.select(0, 0)); },
+            .take = take_normed(one, facts),
+            .prefetch =
+                [from = Planes(one)](const PixelRun& run) {
+                  from.prefetch(run.channel, run.row, run.column, run.count);
+                }};
+  };
+  return convolve_made(x, input_of, conv, residual, band);
+}
+
 }  // namespace
 
 bool convolves(const Tensor& x, const Convolution& conv) {
@@ -136,39 +160,18 @@ Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convol
         " groups");
   check(norm.weight_C.numel() == x.size(1) && norm.bias_C.numel() == x.size(1), "a group norm of ",
         norm.weight_C.numel(), " channels for an image of ", x.size(1));
-  const auto dense = x.contiguous();
-  const auto input_of = [&](std::int64_t i) -> ImageInput {
-    const auto one = dense.select(0, i);
-    const auto affine = std::make_shared<const Affine>(affine_of(one, norm));
-    return {.height = x.size(2),
-            .width = x.size(3),
-            .make =
-                [one, affine](RowRange rows, const Tensor& to) {
-                  make_normed_rows(one, *affine, rows, to.select(0, 0));
-                },
-            .take = take_normed(one, affine),
-            .prefetch =
-                [from = Planes(one)](const PixelRun& run) {
-                  from.prefetch(run.channel, run.row, run.column, run.count);
-                }};
-  };
-  return convolve_made(x, input_of, conv, residual, band);
+  return convolve_normed_by(x, conv, residual, band, [&](const Tensor& one) {
+    return std::make_shared<const Affine>(affine_of(one, norm));
+  });
 }
 
 Tensor convolve_normed(const Tensor& x, const PixelNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual, Band band) {
   check(norm.gamma_C.numel() == x.size(1), "a norm of ", norm.gamma_C.numel(),
         " channels for an image of ", x.size(1));
-  const auto input_of = [&](std::int64_t i) -> ImageInput {
-    return {.height = x.size(2),
-            .width = x.size(3),
-            .make =
-                [one = x.narrow(0, i, 1), norm](RowRange rows, const Tensor& to) {
-                  to.copy_(activated_pixel_norm(rows_of(one, rows), norm));
-                },
-            .take = {}};  // a pixel's channels are normed together
-  };
-  return convolve_made(x, input_of, conv, residual, band);
+  return convolve_normed_by(x, conv, residual, band, [&](const Tensor& one) {
+    return std::make_shared<const PixelScales>(pixel_scales_of(one, norm));
+  });
 }
 
 }  // namespace braid::ops::cpu

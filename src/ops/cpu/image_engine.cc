@@ -26,16 +26,15 @@ Convolution in_dtype(const Convolution& conv, at::ScalarType dtype) {
   return typed;
 }
 
-// Writes sums plus bias, and the residual if any, into rows of y.
+// Writes sums plus bias, and the residual if any, into rows of y. All must outlive it.
 PutPixels put_into(const ImageResult& result, RowRange rows, const Tensor& bias_O) {
   const auto& [y, residual] = result;
   const Planes to(y.select(0, 0)), added((residual.defined() ? residual : y).select(0, 0));
-  return [=, &kernels = kernels_of(y), adds = residual.defined(), width = y.size(3)](
-             const PixelRun& run, const float* sums) {
+  return [=, &kernels = kernels_of(y), bias = bias_O.const_data_ptr<float>(),
+          adds = residual.defined(), width = y.size(3)](const PixelRun& run, const float* sums) {
     const auto count = std::min(run.count, width - run.column), row = rows.begin + run.row;
     if (run.row >= rows.count || count <= 0) return;
-    kernels.biased(sums, bias_O.const_data_ptr<float>()[run.channel],
-                   adds ? added.at(run.channel, row, run.column) : nullptr,
+    kernels.biased(sums, bias[run.channel], adds ? added.at(run.channel, row, run.column) : nullptr,
                    to.at(run.channel, row, run.column), count);
   };
 }
@@ -157,7 +156,7 @@ ImageEngine::ImageEngine(const Convolution& conv, const Tensor& y)
 
 void ImageEngine::convolve(const ImageInput& input, const ImageResult& result,
                            const Band& size) const {
-  if (way_.taken && input.take) return way_.taken(input, result);
+  if (way_.taken) return way_.taken(input, result);
   const auto& y = result.y;
   const auto height = y.size(2), left = way_.left, right = way_.right;
   const auto channels = stride_ == 1 ? std::max(inputs_, y.size(1)) : inputs_;

@@ -15,7 +15,7 @@ struct ImageInput {
   std::int64_t height, width;
   // Writes rows to a tensor [1 I H W] of that size, in its dtype.
   std::function<void(RowRange rows, const Tensor& to)> make;
-  TakePixels take;  // empty if only whole rows can be computed
+  TakePixels take;
   PrefetchPixels prefetch = {};
 };
 

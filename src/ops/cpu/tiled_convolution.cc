@@ -15,10 +15,15 @@ constexpr std::int64_t kTaps = 9, kRun = ProductKernels::kRun;
 // kChunkWords words of a panel's pixels, over three rows, stay in the L1 cache. The taps of a
 // task's outputs for these words, and its sums, stay in L2.
 constexpr std::int64_t kChunkWords = 64, kTaskPanels = 16;
-constexpr std::int64_t kFewestChannels = 16;
 
 std::uint32_t pair(std::uint16_t low, std::uint16_t high) {
   return std::uint32_t(low) | std::uint32_t(high) << 16;
+}
+
+// The pointers' targets are apart: compilers make vectors of it.
+void pair_each(const std::uint16_t* __restrict low, const std::uint16_t* __restrict high,
+               std::int64_t count, std::uint32_t* __restrict to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = pair(low[i], high[i]);
 }
 
 }  // namespace
@@ -38,8 +43,7 @@ struct TiledConvolution::Task {
 };
 
 bool TiledConvolution::pays(at::IntArrayRef weight, const ProductKernels& k) {
-  return k.multiply_gathered && std::min(weight[0], weight[1]) >= kFewestChannels &&
-         weight[2] == 3 && weight[3] == 3;
+  return k.multiply_gathered && weight[2] == 3 && weight[3] == 3;
 }
 
 TiledConvolution::TiledConvolution(const Tensor& weight, const ProductKernels& kernels)
@@ -79,16 +83,17 @@ void TiledConvolution::enter_taps(const Tensor& weight_OI33) const {
 
 void TiledConvolution::enter(const Tensor& in, const Image& image) const {
   const auto* const pixels = static_cast<const std::uint16_t*>(in.const_data_ptr());
-  const std::vector<std::uint16_t> none(std::size_t(in.size(2)), 0);
+  const auto plane = in.stride(0), row = in.stride(1), columns = in.size(2);
+  const std::vector<std::uint16_t> none(std::size_t(columns), 0);
   at::parallel_for(0, in.size(1), 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto h = begin; h < end; ++h) {
       const auto channel = [&](std::int64_t i) {
-        return i < inputs_ ? pixels + i * in.stride(0) + h * in.stride(1) : none.data();
+        return i < inputs_ ? pixels + i * plane + h * row : none.data();
       };
       for (std::int64_t word = 0; word < words_; ++word) {
         const auto *const low = channel(2 * word), *const high = channel(2 * word + 1);
         auto* const to = reinterpret_cast<std::uint32_t*>(image.row(h) + word * image.stride);
-        for (std::int64_t w = 0; w < in.size(2); ++w) to[w] = pair(low[w], high[w]);
+        pair_each(low, high, columns, to);
       }
     }
   });

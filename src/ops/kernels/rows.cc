@@ -185,14 +185,48 @@ inline void affine_silu_of(const T* x, float scale, float shift, Y* y, int64 wid
 
 // The end of a run is computed as a whole vector, part of it a second time: one number takes as
 // long as a vector.
+template <class Run>
+inline void for_whole_vectors(int64 width, const Run& run) {
+  if (width < kLanes) return run(0, width);
+  run(0, width / kLanes * kLanes);
+  run(width - kLanes, kLanes);
+}
+
 template <class T, class Y>
 void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width) {
   const auto* x = static_cast<const T*>(x_);
   auto* y = static_cast<Y*>(y_);
-  if (width < kLanes) return affine_silu_of(x, scale, shift, y, width);
-  affine_silu_of(x, scale, shift, y, width / kLanes * kLanes);
-  const auto last = width - kLanes;
-  affine_silu_of(x + last, scale, shift, y + last, kLanes);
+  for_whole_vectors(width, [=](int64 first, int64 count) {
+    affine_silu_of(x + first, scale, shift, y + first, count);
+  });
+}
+
+template <class T>
+void add_squares(const void* x_, float* sums, int64 width) {
+  const auto* x = static_cast<const T*>(x_);
+  for_each_run(width, [=](int64 i, auto where) {
+    const auto value = get(x + i, where);
+    put(get(sums + i, where) + value * value, sums + i, where);
+  });
+}
+
+template <class T, class Y>
+inline void pixel_silu_of(const T* x, const float* lengths, float scale, Y* y, int64 width) {
+  for_each_run(width, [=](int64 i, auto where) {
+    if constexpr (sizeof(T) == sizeof(Y))
+      give(silu(y, take(x + i, where) / take_beside(x, lengths + i, where) * scale), y + i, where);
+    else
+      put(silu(y, get(x + i, where) / get(lengths + i, where) * scale), y + i, where);
+  });
+}
+
+template <class T, class Y>
+void pixel_silu(const void* x_, const float* lengths, float scale, void* y_, int64 width) {
+  const auto* x = static_cast<const T*>(x_);
+  auto* y = static_cast<Y*>(y_);
+  for_whole_vectors(width, [=](int64 first, int64 count) {
+    pixel_silu_of(x + first, lengths + first, scale, y + first, count);
+  });
 }
 
 inline Bfloat16 in_form_of(const Bfloat16*, Bfloat16 x) { return x; }
@@ -308,6 +342,9 @@ constexpr RowKernels kOf = {&modulated_norm<T>,
                             &biased<T>,
                             &affine_silu<T, T>,
                             &affine_silu<T, float>,
+                            &add_squares<T>,
+                            &pixel_silu<T, T>,
+                            &pixel_silu<T, float>,
                             &doubled<T, T>,
                             &doubled<T, float>,
                             &widened<T>,

@@ -35,20 +35,26 @@ struct RowKernels {
   using Biased = void(const float* x, float bias, const void* residual, void* y,
                       std::int64_t width);
   using Silu = void(const void* x, float scale, float shift, void* y, std::int64_t width);
+  using AddSquares = void(const void* x, float* sums, std::int64_t width);
+  using PixelSilu = void(const void* x, const float* lengths, float scale, void* y,
+                         std::int64_t width);
   using Doubled = void(const void* x, void* y, std::int64_t width);
   using Widened = void(const void* x, float* y, std::int64_t width);
 
-  Norm* modulated_norm;    // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
-  Gate* gated_residual;    // residual + gate * y
-  Gelu* gelu;              // tanh approximation
-  Rotate* norm_rotate;     // x / rms(x) * weight, then pairs rotated; cos, sin twice per pair
-  Moments* moments;        // mean, and the sum of squared deviations from it
-  Biased* biased;          // x + bias, plus the residual unless null
-  Silu* affine_silu;       // z / (1 + e^-z), z = x * scale + shift; y is not x
-  Silu* affine_silu_wide;  // the same with y in float32
-  Doubled* doubled;        // each number of x twice; y is twice as wide
-  Doubled* doubled_wide;   // the same with y in float32
-  Widened* widened;        // x in float32
+  Norm* modulated_norm;        // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
+  Gate* gated_residual;        // residual + gate * y
+  Gelu* gelu;                  // tanh approximation
+  Rotate* norm_rotate;         // x / rms(x) * weight, then pairs rotated; cos, sin twice per pair
+  Moments* moments;            // mean, and the sum of squared deviations from it
+  Biased* biased;              // x + bias, plus the residual unless null
+  Silu* affine_silu;           // z / (1 + e^-z), z = x * scale + shift; y is not x
+  Silu* affine_silu_wide;      // the same with y in float32
+  AddSquares* add_squares;     // sums += x * x
+  PixelSilu* pixel_silu;       // as affine_silu, z = x / length * scale, a length per number
+  PixelSilu* pixel_silu_wide;  // the same with y in float32
+  Doubled* doubled;            // each number of x twice; y is twice as wide
+  Doubled* doubled_wide;       // the same with y in float32
+  Widened* widened;            // x in float32
 
   RmsNorm* llama_rms_norm;           // x / rms(x), rounded, times weight
   RotateHalves* rotate_halves;       // pairs across the two halves; cos and sin once per pair

@@ -155,6 +155,9 @@ int num_branches_shared(const DeployOptions& asked, const Family& family) {
 }
 
 void take_older_names(Layout& layout) {
+  const bool says_two = layout.pp != 1 && layout.layer_split != 1;
+  require(!says_two || layout.pp == layout.layer_split, "`pp` and `layer_split` are two names of ",
+          "one degree, they should not be ", layout.pp, " and ", layout.layer_split);
   if (layout.pp == 1) layout.pp = layout.layer_split;
   layout.layer_split = 1;
 }

@@ -1,4 +1,5 @@
-// Folder names of ComfyUI's models folder: the current ones, then the older ones.
+// Folder names of models folders: ComfyUI's current ones, then its older ones, then those of A1111,
+// Forge and SwarmUI.
 #pragma once
 
 #include <vector>
@@ -6,9 +7,12 @@
 namespace braid::comfy {
 
 using Folders = std::vector<const char*>;
-inline const Folders kModels = {"diffusion_models", "unet", "checkpoints"};
-inline const Folders kTextEncoders = {"text_encoders", "clip"};
-inline const Folders kAutoencoders = {"vae"};
-inline const Folders kAdapters = {"loras"};
+inline const Folders kModels = {"diffusion_models", "unet", "checkpoints", "Stable-diffusion",
+                                "Stable-Diffusion"};
+inline const Folders kTextEncoders = {"text_encoders", "clip", "text_encoder"};
+inline const Folders kAutoencoders = {"vae", "VAE"};
+inline const Folders kAdapters = {"loras", "Lora", "LyCORIS"};
+inline const Folders kControlNets = {"controlnet", "ControlNet"};
+inline const Folders kDirectories = {"diffusers"};  // in the diffusers layout
 
 }  // namespace braid::comfy

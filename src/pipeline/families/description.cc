@@ -60,6 +60,7 @@ ModelInfo info_of(const Description& description) {
               .takes_mask = takes_init,
               .needs_mask = pictures.extra_channels == PicturesTaken::ExtraChannels::kMasked,
               .takes_control = pictures.extra_channels == PicturesTaken::ExtraChannels::kControl,
+              .init_needs_mask = pictures.init == PicturesTaken::Init::kWithMask,
               .net_fills_in = pictures.nets_follow == PicturesTaken::NetsFollow::kMasked,
               .most_references = pictures.most_references,
               .strength = pictures.strength,

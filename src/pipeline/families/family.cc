@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "models/kinds/adapted_model.h"
 
 namespace braid {
 
@@ -22,6 +23,11 @@ Family::Family(Description description) : description_(std::move(description)) {
   if (!description_.honours_flow_sigmas) description_.schedule.use_flow_sigmas = false;
   description_.limits.sampling = sampling_limits(description_.schedule);
   description_.limits.may_keep_prefix = keeps_prefix(ReferenceCache::kAuto);
+  for (auto& part : description_.parts)
+    if (part.role == Part::Role::kDenoiser)
+      part.adapters.likeness = [name = description_.family](const AdapterFile& file) {
+        return likeness_of_adapter(file, name);
+      };
 }
 
 Schedule Family::schedule_as(const Sampling& sampling, int steps, PictureSize size,

@@ -1,12 +1,16 @@
 #include "pipeline/files/comfy_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <string>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder_entries.h"
+#include "pipeline/files/extra_model_paths.h"
 #include "weights/files/folder_files.h"
 
 namespace braid {
@@ -15,16 +19,65 @@ namespace {
 namespace fs = std::filesystem;
 using comfy::Folders;
 
-// A folder is looked into once, however many links lead to it: one may lead to a folder around it.
-void add_weights(const fs::path& folder, std::set<fs::path>& seen, std::vector<fs::path>& found) {
-  std::error_code unreadable;
-  const auto real = fs::canonical(folder, unreadable);
-  if (unreadable || !seen.insert(real).second) return;
-  for (const auto& entry : entries_in(folder, unreadable)) {
-    if (entry.is_directory(unreadable)) add_weights(entry.path(), seen, found);
-    if (entry.is_regular_file(unreadable) && is_weights_name(entry.path()))
-      found.push_back(entry.path());
+// A folder is looked into once, however many links lead to it (one may lead to a folder around it),
+// and in whatever case a file system of Windows has its name.
+class WeightsSearch {
+ public:
+  void look_into(const fs::path& folder) {
+    struct stat status = {};
+    if (::stat(folder.c_str(), &status) != 0) {
+      if (errno != ENOENT && errno != ENOTDIR) add_unread(folder, {errno, std::generic_category()});
+      return;
+    }
+    if (!seen_.emplace(status.st_dev, status.st_ino).second) return;
+    std::error_code failure;
+    const auto entries = entries_in(folder, failure);
+    if (failure) add_unread(folder, failure);
+    for (const auto& entry : entries) add(entry.path(), folder);
   }
+
+  FoundWeights found() && {
+    std::sort(found_.files.begin(), found_.files.end());
+    std::sort(found_.unread.begin(), found_.unread.end(),
+              [](const auto& a, const auto& b) { return a.path < b.path; });
+    return std::move(found_);
+  }
+
+ private:
+  void add(const fs::path& path, const fs::path& folder) {
+    std::error_code failure;
+    const auto type = fs::status(path, failure).type();
+    if (type == fs::file_type::directory) return look_into(path);
+    const bool is_weights = is_weights_name(path);
+    if (type == fs::file_type::regular) {
+      if (is_weights) found_.files.push_back(path);
+    } else if (failure == std::errc::permission_denied) {
+      add_unread(folder, failure);  // it may be listed, but not entered
+    } else if (is_weights || (failure && type != fs::file_type::not_found)) {
+      add_unread(path, failure);
+    }
+  }
+
+  void add_unread(const fs::path& path, std::error_code failure) {
+    const bool is_known = std::any_of(found_.unread.begin(), found_.unread.end(),
+                                      [&](const auto& other) { return other.path == path; });
+    if (is_known) return;
+    const auto why = failure ? " cannot be read: " + failure.message()
+                             : std::string(" is neither a file nor a folder");
+    found_.unread.push_back({.path = path, .sentence = path.string() + why});
+  }
+
+  std::set<std::pair<dev_t, ino_t>> seen_;
+  FoundWeights found_;
+};
+
+// ComfyUI has the file beside its folder "models".
+std::vector<ExtraFolder> extra_folders(const fs::path& comfy) {
+  constexpr const char* kFile = "extra_model_paths.yaml";
+  const bool is_inside = comfy.filename() == "models";
+  for (const auto& folder : {comfy, is_inside ? comfy.parent_path() : comfy})
+    if (is_file(folder / kFile)) return read_extra_model_paths(folder / kFile);
+  return {};
 }
 
 bool is_named(const fs::path& file, const fs::path& name) {
@@ -35,15 +88,32 @@ bool is_named(const fs::path& file, const fs::path& name) {
 
 fs::path comfy_models(const fs::path& given) {
   require(is_folder(given), "there is no ComfyUI models folder at ", given.string());
-  return is_folder(given / "models") ? given / "models" : given;
+  for (const char* const name : {"models", "Models"})
+    if (is_folder(given / name)) return given / name;
+  return given.has_filename() ? given : given.parent_path();
 }
 
-std::vector<fs::path> comfy_weights(const fs::path& comfy, const Folders& folders) {
-  std::set<fs::path> seen;
-  std::vector<fs::path> found;
-  for (const char* const folder : folders) add_weights(comfy / folder, seen, found);
-  std::sort(found.begin(), found.end());
-  return found;
+std::vector<fs::path> comfy_folders(const fs::path& comfy, const Folders& names) {
+  std::vector<fs::path> defaults, own, others;
+  for (const char* const name : names) own.push_back(comfy / name);
+  for (const auto& extra : extra_folders(comfy))
+    if (std::find(names.begin(), names.end(), extra.kind) != names.end())
+      (extra.is_default ? defaults : others).push_back(extra.path);
+  for (const auto* const last : {&own, &others})
+    defaults.insert(defaults.end(), last->begin(), last->end());
+  return defaults;
+}
+
+FoundWeights weights_below(const std::vector<fs::path>& folders) {
+  WeightsSearch search;
+  for (const auto& folder : folders) search.look_into(folder);
+  return std::move(search).found();
+}
+
+std::string unread_clause(const std::vector<UnreadPath>& unread) {
+  std::string clause;
+  for (const auto& path : unread) clause += "; " + path.sentence;
+  return clause;
 }
 
 std::string list_of_files(const std::vector<fs::path>& files) {
@@ -53,9 +123,10 @@ std::string list_of_files(const std::vector<fs::path>& files) {
 }
 
 fs::path find_in_comfy(const fs::path& name, const fs::path& comfy, const Folders& folders) {
-  for (const char* const folder : folders)
-    if (is_file(comfy / folder / name)) return comfy / folder / name;
-  const auto all = comfy_weights(comfy, folders);
+  const auto places = comfy_folders(comfy, folders);
+  for (const auto& folder : places)
+    if (is_file(folder / name)) return folder / name;
+  const auto all = weights_below(places).files;
   std::vector<fs::path> same;
   std::copy_if(all.begin(), all.end(), std::back_inserter(same),
                [&](const fs::path& file) { return is_named(file, name); });
@@ -65,10 +136,10 @@ fs::path find_in_comfy(const fs::path& name, const fs::path& comfy, const Folder
 }
 
 fs::path only_comfy_model(const fs::path& comfy) {
-  const auto all = comfy_weights(comfy, comfy::kModels);
-  require(all.size() == 1, "one of the models in ", comfy.string(),
-          " has to be chosen, it has: ", list_of_files(all));
-  return all[0];
+  const auto all = weights_below(comfy_folders(comfy, comfy::kModels));
+  require(all.files.size() == 1, "one of the models in ", comfy.string(),
+          " has to be chosen, it has: ", list_of_files(all.files), unread_clause(all.unread));
+  return all.files[0];
 }
 
 }  // namespace braid

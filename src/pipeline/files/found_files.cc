@@ -1,6 +1,7 @@
 #include "pipeline/files/found_files.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -28,12 +29,11 @@ using comfy::Folders;
   const auto unfinished = unfinished_download(name);
   require(unfinished.empty(), "there is no ", name.string(), ", but ", unfinished.string(),
           " is: a download that was not completed");
-  const auto in_comfy =
-      comfy.empty() ? ""
-                    : text_of(", and none in ", comfy.string(),
-                              ", which has: ", list_of_files(comfy_weights(comfy, folders)));
-  throw InputError(text_of(comfy.empty() ? "there is no model at " : "there is no ", name.string(),
-                           in_comfy, not_in_hub(name)));
+  if (comfy.empty()) throw InputError("there is no model at " + name.string() + not_in_hub(name));
+  const auto there = weights_below(comfy_folders(comfy, folders));
+  throw InputError(text_of("there is no ", name.string(), ", and none in ", comfy.string(),
+                           ", which has: ", list_of_files(there.files), unread_clause(there.unread),
+                           not_in_hub(name)));
 }
 
 // An existing path first, then ComfyUI's folder, then the cache. Names that are found nowhere stay,
@@ -43,7 +43,7 @@ fs::path located(const fs::path& name, const fs::path& comfy, const Folders& fol
   if (!comfy.empty())
     if (const auto file = find_in_comfy(name, comfy, folders); !file.empty()) return file;
   if (const auto path = found_in_hub(name); !path.empty()) return path;
-  if (!comfy.empty() || hub_name(name.string())) refuse_missing(name, comfy, folders);
+  if (!comfy.empty() || !not_in_hub(name).empty()) refuse_missing(name, comfy, folders);
   return name;
 }
 
@@ -68,9 +68,9 @@ fs::path located_model(const fs::path& name, const fs::path& comfy) {
   require(!name.empty() || !comfy.empty(), "no model is named: `model` should be a folder, a file ",
           "or a name in Hugging Face's cache");
   if (name.empty()) return only_comfy_model(comfy);
-  const bool is_directory_there =
-      !comfy.empty() && !is_there(name) && is_model_directory(comfy / "diffusers" / name);
-  if (is_directory_there) return comfy / "diffusers" / name;
+  if (!comfy.empty() && !is_there(name))
+    for (const auto& folder : comfy_folders(comfy, comfy::kDirectories))
+      if (is_model_directory(folder / name)) return folder / name;
   return model_in(located(name, comfy, comfy::kModels));
 }
 
@@ -93,7 +93,7 @@ fs::path located_components(const fs::path& name, const fs::path& published) {
   if (const auto path = published_named(name.filename().string(), published); !path.empty())
     return path;
   const auto names = list_of_published(published);
-  throw InputError(text_of("there is no model at ", name.string(),
+  throw InputError(text_of("there is no model at ", name.string(), not_in_hub(name),
                            names.empty() ? ""
                                          : ", and no configuration of that name; those that "
                                            "come with Braid: ",
@@ -130,14 +130,6 @@ fs::path chosen_components(const PipelineOptions& options, const Warn& say) {
   return choice.directory;
 }
 
-bool fits(const fs::path& file, const ModelFiles& files, const Part& part) {
-  try {
-    return find_part_in(file, part, files).found.has_value();
-  } catch (const InputError&) {
-    return false;  // damaged, or of another kind
-  }
-}
-
 // Chooses by name and metadata, then by size.
 fs::path likeliest(const std::vector<fs::path>& files, const Part& part,
                    const std::string& family) {
@@ -154,17 +146,51 @@ struct FoundParts {
   fs::path vae = {};
 };
 
+// What lies in the folders for a part.
+struct Candidates {
+  std::vector<fs::path> fitting = {}, others = {};
+  std::vector<UnreadPath> unread = {};  // also damaged files, and those in codings of other tools
+};
+
+Candidates candidates_for(const Part& part, const ModelFiles& files, const fs::path& comfy) {
+  const auto& names =
+      part.role == Part::Role::kDecoder ? comfy::kAutoencoders : comfy::kTextEncoders;
+  auto there = weights_below(comfy_folders(comfy, names));
+  Candidates candidates{.unread = std::move(there.unread)};
+  for (const auto& file : there.files) try {
+      const bool fits = find_part_in(file, part, files).found.has_value();
+      (fits ? candidates.fitting : candidates.others).push_back(file);
+    } catch (const InputError& damage) {
+      candidates.unread.push_back({.path = file, .sentence = damage.what()});
+    }
+  return candidates;
+}
+
+const char* flag_of_files(const Part& part) {
+  return part.role == Part::Role::kDecoder ? "`vae_file`" : "`text_encoder_files`";
+}
+
+std::string fit_too(const std::vector<fs::path>& files, const Part& part) {
+  return text_of(list_of_files(files), files.size() == 1 ? " fits" : " fit",
+                 ", too: ", flag_of_files(part), " chooses");
+}
+
 // Looks for those parts.
 class PartFinder {
  public:
-  PartFinder(const ModelFiles& files, const fs::path& comfy, const Warn& say)
-      : files_(files), comfy_(comfy), say_(say) {
+  struct Told {
+    const Warn& say;   // which of several files is taken
+    const Warn& warn;  // which could not be read
+  };
+
+  PartFinder(const ModelFiles& files, const fs::path& comfy, Told told)
+      : files_(files), comfy_(comfy), told_(told) {
     const bool is_file_given = is_file(files_.single_file);
     if (is_file_given && parts_in(Checkpoint::open_file(files_.single_file)).size() > 1)
       whole_ = files_.single_file;
   }
 
-  FoundParts run() const {
+  FoundParts run() {
     FoundParts parts;
     if (comfy_.empty() && whole_.empty()) return parts;
     const auto family = open_family(files_);
@@ -176,40 +202,65 @@ class PartFinder {
       else if (std::ranges::find(parts.text_encoders, found) == parts.text_encoders.end())
         parts.text_encoders.push_back(found);
     }
+    tell_unread();
     return parts;
   }
 
+  // Says what else fits the parts whose weights are among the components.
+  void tell_passed_over() const {
+    if (!told_.say || (comfy_.empty() && whole_.empty())) return;
+    const auto family = open_family(files_);
+    for (const auto role : {Part::Role::kText, Part::Role::kDecoder})
+      for (const auto* const part : family->parts(role)) {
+        const auto& own = part->folder;
+        if (files_.part_files.contains(own) || !files_.has_weights(own)) continue;
+        auto fitting = comfy_.empty() ? std::vector<fs::path>()
+                                      : candidates_for(*part, files_, comfy_).fitting;
+        if (is_in_whole(*part)) fitting.push_back(whole_);
+        if (!fitting.empty())
+          told_.say(text_of(part->label, ": the weights in ", files_.path_of(own).string(),
+                            " are taken, as `components` come first; ", fit_too(fitting, *part)));
+      }
+  }
+
  private:
+  bool is_in_whole(const Part& part) const {
+    return !whole_.empty() && find_part_in(whole_, part, files_).found.has_value();
+  }
+
   // The parts of a checkpoint belong together: they come before those of a folder.
-  fs::path find(const Part& part, const std::string& family) const {
-    if (!whole_.empty() && fits(whole_, files_, part)) return whole_;
+  fs::path find(const Part& part, const std::string& family) {
+    if (is_in_whole(part)) return whole_;
     if (comfy_.empty()) return {};
-    const auto& folders =
-        part.role == Part::Role::kDecoder ? comfy::kAutoencoders : comfy::kTextEncoders;
-    const auto all = comfy_weights(comfy_, folders);
-    std::vector<fs::path> fitting;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(fitting),
-                 [&](const fs::path& file) { return fits(file, files_, part); });
+    auto [fitting, others, unread] = candidates_for(part, files_, comfy_);
     require(!fitting.empty(), comfy_.string(), " has no weights of ", part.label,
-            ", none of these fits: ", list_of_files(all));
+            others.empty() ? "" : ", none of these fits: " + list_of_files(others),
+            unread_clause(unread));
     const auto chosen = likeliest(fitting, part, family);
-    if (fitting.size() > 1 && say_) tell(part, chosen, fitting);
+    for (const auto& path : unread) {
+      auto& taken = taken_beside_[path.sentence];
+      taken +=
+          (taken.empty() ? "" : ", ") + text_of(chosen.filename().string(), " for ", part.label);
+    }
+    std::erase(fitting, chosen);
+    if (!fitting.empty() && told_.say)
+      told_.say(text_of(part.label, ": ", chosen.filename().string(), " is taken; ",
+                        fit_too(fitting, part)));
     return chosen;
   }
 
-  void tell(const Part& part, const fs::path& chosen, std::vector<fs::path> fitting) const {
-    std::erase(fitting, chosen);
-    const auto* const flag =
-        part.role == Part::Role::kDecoder ? "`vae_file`" : "`text_encoder_files`";
-    say_(text_of(part.label, ": ", chosen.filename().string(), " is taken; ",
-                 list_of_files(fitting), fitting.size() == 1 ? " fits" : " fit", ", too: ", flag,
-                 " chooses"));
+  void tell_unread() const {
+    if (!told_.warn) return;
+    for (const auto& [sentence, taken] : taken_beside_)
+      told_.warn(text_of("in ", comfy_.string(), " were found ", taken, ", but ", sentence));
   }
 
   const ModelFiles& files_;
   const fs::path& comfy_;
-  const Warn& say_;
+  const Told told_;
   fs::path whole_ = {};  // the checkpoint, if it holds all parts
+  // Each sentence on a file that could not be read has the files that were taken.
+  std::map<std::string, std::string> taken_beside_ = {};
 };
 
 void tell_custom_class(const PipelineOptions& options, const Warn& say) {
@@ -231,13 +282,12 @@ fs::path settled_components(const PipelineOptions& options, const Warn& say, con
 }
 
 void locate_parts(PipelineOptions& options, const fs::path& comfy) {
-  const Folders nets = {"controlnet"};
   for (auto& adapter : options.adapters)
     adapter.file = located(adapter.file, comfy, comfy::kAdapters);
   for (auto& file : options.text_encoder_files) file = located(file, comfy, comfy::kTextEncoders);
   options.vae_file = located(options.vae_file, comfy, comfy::kAutoencoders);
   for (auto& net : options.controlnets) {
-    net = located(net, comfy, nets);
+    net = located(net, comfy, comfy::kControlNets);
     if (is_weights_name(net) && is_there(net.parent_path() / "config.json"))
       net = net.parent_path();  // the file in a directory stands for it
   }
@@ -245,9 +295,9 @@ void locate_parts(PipelineOptions& options, const fs::path& comfy) {
 }
 
 // Adds the parts that are still missing, to the options and to the files.
-void add_missing_parts(FoundModel& model, const fs::path& comfy, const Warn& say) {
+void add_missing_parts(FoundModel& model, PartFinder finder) {
   auto& [options, files] = model;
-  auto found = PartFinder(files, comfy, say).run();
+  auto found = finder.run();
   auto& texts = options.text_encoder_files;
   std::erase_if(found.text_encoders, [&](const fs::path& file) {
     return std::ranges::find(texts, file) != texts.end();
@@ -278,7 +328,11 @@ FoundModel find_model(const PipelineOptions& given, WeightsNeeded needed, const 
   FoundModel model{.options = std::move(options), .files = std::move(files)};
   const auto& components = model.options.components;
   const bool may_lack_parts = is_lone_transformer(model.options.model) && !components.empty();
-  if (!comfy.empty() || may_lack_parts) add_missing_parts(model, comfy, say);
+  if (!comfy.empty() || may_lack_parts) {
+    PartFinder finder(model.files, comfy, {.say = say, .warn = warn});
+    if (may_lack_parts && !given.components.empty()) finder.tell_passed_over();
+    add_missing_parts(model, std::move(finder));
+  }
   if (needed == WeightsNeeded::kAll && !model.files.single_file.empty())
     require_all_weights(model.files);
   return model;

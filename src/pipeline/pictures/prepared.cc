@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "image/blur.h"
 #include "image/over_white.h"
@@ -43,6 +45,16 @@ void tell_of_change(const std::string& name, const Pixels& from, const Pixels& t
                words_of(to.width, to.height), " pixels"));
 }
 
+// A crop around a black mask is refused: there would be nothing to cut out.
+void warn_of_nothing_drawn(const Pixels& mask, const Tensor& drawn_11HW, const Warn& warn) {
+  if (!warn || drawn_11HW.any().item<bool>()) return;
+  const auto levels = luma(mask);
+  const bool is_black = std::ranges::all_of(levels, [](std::uint8_t level) { return level == 0; });
+  warn(text_of(is_black ? "the mask is black"
+                        : "the mask, as it is blurred and resized, is nowhere as bright as 128",
+               ": nothing of the picture is redrawn"));
+}
+
 }  // namespace
 
 Picture PutBack::operator()(Picture drawn) const {
@@ -71,6 +83,7 @@ PreparedPictures prepare_pictures(const PicturesIn& in, const Settings& settings
     auto mask = blurred(*in.mask, float(in.mask_blur));
     if (in.padding_crop) region = region_to_draw(mask, shape.width, shape.height, *in.padding_crop);
     out.mask_11HW = binary_11HW(fit("mask", mask));
+    warn_of_nothing_drawn(*in.mask, out.mask_11HW, warn);
     if (region)
       out.put_back = PutBack{.region = *region, .picture = *in.init, .mask = std::move(mask)};
   }

@@ -19,4 +19,12 @@ inline double checked_number(const char* name, double value) {
   return value;
 }
 
+// `value`; throws InputError unless it lies between the two.
+template <class Number>
+Number within(const char* name, Number value, Number low, Number high) {
+  require(value >= low && value <= high, "the ", name, " should lie between ", low, " and ", high,
+          ", it is ", value);
+  return value;
+}
+
 }  // namespace braid

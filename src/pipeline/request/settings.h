@@ -27,6 +27,7 @@ struct Settings {
   int num_steps = 0;                // of the grid, which may have fewer levels than `steps`
   Sampling sampling = {};           // settled: with its sampler
   double guidance = 0;
+  GuidanceKind guidance_kind = GuidanceKind::kEmbeddedOrTrue;  // what that is to the model
   int max_sequence_length = 0;
   std::uint64_t seed = 0;
   int num_images = 1, batch_size = 1;

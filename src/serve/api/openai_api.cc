@@ -20,13 +20,22 @@ struct AnswerForm {
   std::string quality = {};  // as it was asked for
 };
 
-AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
+// Clients that name DALL-E await its default. A stream has its pictures in it.
+bool read_is_url(Fields& fields, const Backend& backend, bool is_stream) {
+  const auto* const otherwise = asks_for_dall_e(fields, backend) ? "url" : "b64_json";
+  const bool is_url = fields.word("response_format", {"b64_json", "url"}, otherwise) == "url";
+  if (is_url && is_stream && fields.has("response_format"))
+    fields.warn("'response_format' is not used: a 'stream' has its pictures in it, as base64");
+  return is_url && !is_stream;
+}
+
+AnswerForm read_answer_form(Fields& fields, const HttpRequest& request, const Backend& backend) {
   AnswerForm form{.base = request.site + request.prefix};
   form.is_stream = fields.flag("stream").value_or(false);
   form.num_partial = int(fields.integer({"partial_images"}, 0, 3).value_or(0));
   if (form.num_partial > 0 && !form.is_stream)
     fields.warn("'partial_images' is not used: only a 'stream' has them");
-  form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
+  form.is_url = read_is_url(fields, backend, form.is_stream);
   if (!fields.files("markup").empty())
     refuse("markup", "'markup' is not followed here: paint a 'mask', or draw into the picture");
   // Published by OpenAI: of the formats GIF and SVG, of moderation, and of how its models work.
@@ -158,10 +167,13 @@ class OpenAiStream {
   }
 
  private:
-  // Spreads the previews evenly over a picture's steps.
+  // Spreads the previews evenly over a picture's steps. One that was skipped may have had some.
   std::string preview(const Event& event) {
-    const int step = Json::parse(event.data)["step"];
-    const int next = *job_->order().request.steps * (num_shown_ + 1) / (form_.num_partial + 1);
+    const auto shown = Json::parse(event.data);
+    const int step = shown["step"], steps = shown["steps"];
+    if (const int picture = shown["picture"]; std::exchange(shown_of_, picture) != picture)
+      num_shown_ = 0;
+    const int next = steps * (num_shown_ + 1) / (form_.num_partial + 1);
     if (num_shown_ >= form_.num_partial || step < next) return "";
     auto data = stream_event(kind_ + ".partial_image", job_->order(), form_.quality);
     data["partial_image_index"] = num_shown_++;
@@ -172,6 +184,7 @@ class OpenAiStream {
   std::string kind_;
   AnswerForm form_;
   int num_shown_ = 0;
+  int shown_of_ = 0;  // picture
 };
 
 // A request for new pictures or, with `read_pictures`, for edits of given ones.
@@ -184,7 +197,7 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
   auto quality = read_quality(fields, backend.info, context.bounds, request);
-  auto form = read_answer_form(fields, http);
+  auto form = read_answer_form(fields, http, backend);
   form.quality = std::move(quality);
   const auto file_form = read_file_form(fields, backend.info);
   const auto user = read_user(fields);

@@ -8,6 +8,7 @@
 #include "image/parameters.h"
 #include "image/picture_file.h"
 #include "serve/api/sdapi.h"
+#include "serve/api/sdapi_overlay.h"
 #include "serve/api/take_order.h"
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
@@ -27,7 +28,12 @@ const Backend& web_ui_backend(const ApiContext& context, Fields& fields) {
   if (name == settings.end() || name->is_null()) return chosen_in_web_ui(context);
   if (!name->is_string())
     refuse("override_settings", "'sd_model_checkpoint' should be the name of a model");
-  return backend_named(name->get<std::string>(), context.service.backends());
+  try {
+    return backend_named(name->get<std::string>(), context.service.backends());
+  } catch (ApiError& error) {
+    error.param = "override_settings";
+    throw;
+  }
 }
 
 // Sliders of these clients have steps of 8.
@@ -42,6 +48,21 @@ std::optional<int> read_side(Fields& fields, const char* name, const ModelInfo& 
   return rounded;
 }
 
+// As many pictures as both together, one after the other.
+struct Batches {
+  std::int64_t size = 1, rounds = 1;
+  int num_pictures() const { return int(size * rounds); }
+};
+
+Batches read_batches(Fields& fields, const RequestBounds& bounds) {
+  const Batches batches{.size = fields.integer({"batch_size"}, 1, bounds.max_pictures).value_or(1),
+                        .rounds = fields.integer({"n_iter"}, 1, bounds.max_pictures).value_or(1)};
+  if (batches.num_pictures() > bounds.max_pictures)
+    refuse("n_iter", text_of("a request may ask for at most ", bounds.max_pictures,
+                             " pictures, this one asks for ", batches.num_pictures()));
+  return batches;
+}
+
 Request read_txt2img(Fields& fields, const Backend& backend, const RequestBounds& bounds) {
   Request request;
   auto prompt = fields.text("prompt", kLongestPrompt).value_or("");
@@ -52,12 +73,6 @@ Request read_txt2img(Fields& fields, const Backend& backend, const RequestBounds
   request.height = read_side(fields, "height", backend.info);
   if (const auto steps = fields.integer({"steps"}, 1, bounds.max_steps))
     request.steps = int(*steps);
-  const auto batch = fields.integer({"batch_size"}, 1, bounds.max_pictures).value_or(1);
-  const auto rounds = fields.integer({"n_iter"}, 1, bounds.max_pictures).value_or(1);
-  if (batch * rounds > bounds.max_pictures)
-    refuse("n_iter", text_of("a request may ask for at most ", bounds.max_pictures,
-                             " pictures, this one asks for ", batch * rounds));
-  request.num_images = int(batch * rounds);
   request.seed = fields.seed().value_or(random_seed());
   read_web_ui_sampling(fields, request.sampling);
   return request;
@@ -72,7 +87,7 @@ SigmaSchedule schedule_of(const Request& r) {
 }
 
 // What was taken, in the web UI's words and in our own.
-Json parameters_json(const Request& r, const Backend& backend) {
+Json parameters_json(const Request& r, const Batches& batches, const Backend& backend) {
   const auto scales = web_ui_scales(r, backend);
   Json json = {{"prompt", r.prompts.front()},
                {"negative_prompt", r.negative_prompt.value_or("")},
@@ -83,8 +98,8 @@ Json parameters_json(const Request& r, const Backend& backend) {
                {"guidance", *r.guidance},
                {"true_cfg", r.true_cfg},
                {"seed", r.seed},
-               {"batch_size", r.num_images},
-               {"n_iter", 1},
+               {"batch_size", batches.size},
+               {"n_iter", batches.rounds},
                {"sampler_name", web_ui_label(sampler_of(r, backend))},
                {"scheduler", web_ui_label(schedule_of(r))}};
   if (scales.distilled) json["distilled_cfg_scale"] = *scales.distilled;
@@ -92,31 +107,13 @@ Json parameters_json(const Request& r, const Backend& backend) {
   return json;
 }
 
-// A picture's text as Forge writes it.
-std::string infotext(const std::string& file, const WebUiScales& scales, const Json& info) {
-  PngText text;
-  for (const auto& [key, value] : read_picture_text(file, "the picture")) {
-    if (key == "sampler" || key == "schedule") continue;
-    text.emplace_back(key, key == "guidance" ? text_of(scales.cfg) : value);
-    if (key == "guidance" && scales.distilled)
-      text.emplace_back("Distilled CFG Scale", text_of(*scales.distilled));
-    if (key != "steps") continue;
-    text.emplace_back("Sampler", info["sampler_name"].get<std::string>());
-    if (info["scheduler"] != web_ui_label(SigmaSchedule::kModel))
-      text.emplace_back("Schedule type", info["scheduler"].get<std::string>());
-  }
-  return parameters_of(text);
-}
-
 // The settings of all pictures, and of each.
-Json info_json(const Job& job, const std::vector<MadePicture>& pictures, const Backend& backend) {
-  const auto& request = job.order().request;
-  auto info = parameters_json(request, backend);
-  const auto scales = web_ui_scales(request, backend);
+Json info_json(Json info, const Request& request, const std::vector<MadePicture>& pictures,
+               const Backend& backend) {
   auto seeds = Json::array(), texts = Json::array();
   for (const auto& picture : pictures) {
     seeds.push_back(picture.seed);
-    texts.push_back(infotext(*picture.file, scales, info));
+    texts.push_back(parameters_of(read_picture_text(*picture.file, "the picture")));
   }
   info.update({{"all_prompts", std::vector(pictures.size(), info["prompt"])},
                {"all_negative_prompts", std::vector(pictures.size(), info["negative_prompt"])},
@@ -141,20 +138,36 @@ Json info_json(const Job& job, const std::vector<MadePicture>& pictures, const B
   return info;
 }
 
-HttpResponse sdapi_result(const Job& job, const Backend& backend, bool sends_images) {
-  const auto status = job.status();
+// What an answer tells beside the job.
+struct Told {
+  Batches batches;
+  bool sends_images = true;
+};
+
+// Such an answer looks like one of fewer pictures.
+std::string interruption_text(const Job& job, std::size_t made) {
+  return text_of("interrupted: ", made, " of ", job.num_pictures(), " pictures ",
+                 made == 1 ? "was" : "were", " drawn");
+}
+
+HttpResponse sdapi_result(const Job& job, const Backend& backend, const Told& told) {
+  auto status = job.status();
   if (status.state == JobState::kFailed || status.cause == Cause::kStop)
     return error_response(error_of(status));
+  if (status.state == JobState::kCancelled)
+    status.warnings.push_back(interruption_text(job, status.pictures.size()));
   std::string images;
   for (const auto& picture : status.pictures) {
-    if (!sends_images) break;
+    if (!told.sends_images) break;
     images += images.empty() ? "\"" : ",\"";
     append_base64(images, *picture.file);
     images += '"';
   }
-  const auto info = info_json(job, status.pictures, backend);
-  Json rest = {{"parameters", parameters_json(job.order().request, backend)},
-               {"info", json_line(info)}};
+  const auto& request = job.order().request;
+  const auto parameters = parameters_json(request, told.batches, backend);
+  auto info = info_json(parameters, request, status.pictures, backend);
+  if (!status.warnings.empty()) info["warnings"] = status.warnings;  // Python's webuiapi drops ours
+  Json rest = {{"parameters", parameters}, {"info", json_line(info)}};
   if (!status.warnings.empty()) rest["warnings"] = status.warnings;
   return {.body = with_member("images", "[" + images + "]", rest)};
 }
@@ -167,33 +180,35 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
   const auto& backend = web_ui_backend(context, fields);
   refuse_missing_features(fields);
   auto request = read_txt2img(fields, backend, context.bounds);
-  UndecodedPictures brought(context.bounds);
+  Told told{.batches = read_batches(fields, context.bounds)};
+  request.num_images = told.batches.num_pictures();
+  auto brought = brings == Brings::kPictures
+                     ? read_sdapi_pictures(fields, backend.info, context.bounds)
+                     : read_sdapi_references(fields, backend.info, context.bounds);
   std::function<void(Request&)> adjust;
-  if (brings == Brings::kPictures) {
-    brought = read_sdapi_pictures(fields, backend.info, context.bounds);
+  if (brings == Brings::kPictures)
     adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds);
-  }
   const bool is_enhanced = reads_enhance(fields, context);
-  const bool sends_images = is_on(fields, "send_images", true);
+  told.sends_images = is_on(fields, "send_images", true);
   warn_of_unused_choices(fields);
   ClientOrder requested{.order = {.backend = &backend,
                                   .request = std::move(request),
                                   .client = http.client_address,
                                   .warnings = fields.warnings(),
                                   .sent = fields.names(),
+                                  .finish = lay_over_kept_part,
                                   .has_previews = true},
                         .brought = std::move(brought),
                         .adjust = std::move(adjust),
                         .is_enhanced = is_enhanced};
-  return take_order(context, std::move(requested),
-                    [&context, &backend, sends_images](const std::shared_ptr<Job>& job) {
-                      return Answer{.job = job,
-                                    .when_ended =
-                                        [&backend, sends_images](const Job& ended) {
-                                          return sdapi_result(ended, backend, sends_images);
-                                        },
-                                    .when_gone = [&context, job] { context.service.cancel(job); }};
-                    });
+  return take_order(
+      context, std::move(requested), [&context, &backend, told](const std::shared_ptr<Job>& job) {
+        return Answer{
+            .job = job,
+            .when_ended = [&backend,
+                           told](const Job& ended) { return sdapi_result(ended, backend, told); },
+            .when_gone = [&context, job] { context.service.cancel(job); }};
+      });
 }
 
 Answer txt2img(const ApiContext& context, const HttpRequest& http,

@@ -1,10 +1,12 @@
 // The endpoints of AUTOMATIC1111's web UI that say what there is and how far it is: models,
 // settings, progress by polling, and lists that its clients ask for before they begin.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "base/control_group.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "serve/api/sdapi.h"
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
@@ -13,6 +15,10 @@
 
 namespace braid::serve {
 namespace {
+
+constexpr const char* kCheckpoint = "sd_model_checkpoint";
+constexpr std::size_t kLongestModel = 1000;  // characters
+constexpr std::size_t kMostTold = 20;        // settings in a line of the log
 
 Json state_json(const std::string& job, int jobs, int number, int step, int steps) {
   return {{"skipped", false}, {"interrupted", false},  {"stopping_generation", false},
@@ -34,12 +40,13 @@ Json progress_json(const Job* job, Shown shown) {
                {"textinfo", nullptr}};
   if (!job) return json;
   const auto status = job->status();
-  const int steps = *job->order().request.steps, pictures = job->num_pictures();
-  const double done = double(status.pictures.size()) + std::min(1.0, double(status.step) / steps);
+  const int steps = std::max(status.steps, 1), pictures = job->num_pictures();
+  const int ended = int(status.pictures.size()) + status.num_skipped;
+  const double done = ended + std::min(1.0, double(status.step) / steps);
   json["progress"] = std::min(0.99, done / pictures);
   json["eta_relative"] = status.eta.value_or(0);
   const auto id = shown == Shown::kCounters ? "" : job->id();
-  json["state"] = state_json(id, pictures, int(status.pictures.size()), status.step, steps);
+  json["state"] = state_json(id, pictures, ended, status.step, steps);
   json["state"]["interrupted"] = status.is_cancelling;
   if (shown != Shown::kJobAndImage) return json;
   for (const auto& event : job->events_after(0))
@@ -57,11 +64,21 @@ Answer progress(const ApiContext& context, const HttpRequest& http,
   return json_answer(progress_json(job.get(), shown));
 }
 
-// Interrupts the running job only if it came from the same address.
+// Nobody ends another's job.
+std::shared_ptr<Job> own_running(const ApiContext& context, const HttpRequest& http) {
+  auto job = context.service.running();
+  return job && is_clients_own(*job, http) ? job : nullptr;
+}
+
 Answer interrupt(const ApiContext& context, const HttpRequest& http,
                  const std::vector<std::string>&) {
-  const auto job = context.service.running();
-  if (job && is_clients_own(*job, http)) context.service.cancel(job);
+  if (const auto job = own_running(context, http)) context.service.cancel(job);
+  return json_answer(Json::object());
+}
+
+// Ends the picture that is being drawn.
+Answer skip(const ApiContext& context, const HttpRequest& http, const std::vector<std::string>&) {
+  if (const auto job = own_running(context, http)) job->request_skip();
   return json_answer(Json::object());
 }
 
@@ -72,13 +89,36 @@ Answer options(const ApiContext& context, const HttpRequest&, const std::vector<
                       {"samples_format", "png"}});
 }
 
+void choose_model(const ApiContext& context, const std::string& name) {
+  const auto& backends = context.service.backends();
+  try {
+    *context.web_ui_model = std::size_t(&backend_named(name, backends) - backends.data());
+  } catch (ApiError& error) {
+    error.param = kCheckpoint;
+    throw;
+  }
+}
+
+// The answer has no room for warnings: they go to the log, in one line.
+void warn_of_options(const ApiContext& context, const Fields& options) {
+  Fields around(json_line({{"override_settings", options.json()}}), UnknownFields::kWarnedOf);
+  (void)around.has("override_settings");  // a field that is read
+  warn_of_unused_choices(around);
+  const auto& warnings = around.warnings();
+  if (warnings.empty()) return;
+  std::string all = "POST /sdapi/v1/options: ";
+  for (std::size_t i = 0; i < std::min(warnings.size(), kMostTold); ++i)
+    all += (i > 0 ? "; " : "") + warnings[i];
+  if (warnings.size() > kMostTold) all += text_of("; and ", warnings.size() - kMostTold, " more");
+  context.service.warn(all);
+}
+
 Answer set_options(const ApiContext& context, const HttpRequest& http,
                    const std::vector<std::string>&) {
-  Fields fields(http.body);
-  const auto& backends = context.service.backends();
-  const auto model = fields.text("sd_model_checkpoint", 1000).value_or("");
-  if (!model.empty())
-    *context.web_ui_model = std::size_t(&backend_named(model, backends) - backends.data());
+  Fields options(http.body);
+  const auto model = options.text(kCheckpoint, kLongestModel).value_or("");
+  if (!model.empty()) choose_model(context, model);
+  warn_of_options(context, options);
   return json_answer(nullptr);
 }
 
@@ -166,15 +206,21 @@ Answer embeddings(const ApiContext&, const HttpRequest&, const std::vector<std::
 
 std::vector<Route> sdapi_list_routes() {
   const std::string base = "/sdapi/v1/";
-  std::vector<Route> routes = {
-      {"GET", base + "progress", progress},     {"POST", base + "interrupt", interrupt},
-      {"POST", base + "skip", interrupt},       {"GET", base + "options", options},
-      {"POST", base + "options", set_options},  {"GET", base + "samplers", samplers},
-      {"GET", base + "schedulers", schedulers}, {"GET", base + "sd-models", sd_models},
-      {"GET", base + "loras", loras},           {"GET", base + "memory", memory},
-      {"GET", base + "cmd-flags", cmd_flags},   {"GET", base + "scripts", scripts},
-      {"GET", base + "embeddings", embeddings}, {"POST", base + "unload-checkpoint", unload},
-      {"GET", "/internal/ping", ping}};
+  std::vector<Route> routes = {{"GET", base + "progress", progress},
+                               {"POST", base + "interrupt", interrupt},
+                               {"POST", base + "skip", skip},
+                               {"GET", base + "options", options},
+                               {"POST", base + "options", set_options},
+                               {"GET", base + "samplers", samplers},
+                               {"GET", base + "schedulers", schedulers},
+                               {"GET", base + "sd-models", sd_models},
+                               {"GET", base + "loras", loras},
+                               {"GET", base + "memory", memory},
+                               {"GET", base + "cmd-flags", cmd_flags},
+                               {"GET", base + "scripts", scripts},
+                               {"GET", base + "embeddings", embeddings},
+                               {"POST", base + "unload-checkpoint", unload},
+                               {"GET", "/internal/ping", ping}};
   for (const auto* const list :
        {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks", "face-restorers",
         "realesrgan-models", "prompt-styles", "script-info", "extensions"})

@@ -86,9 +86,12 @@ std::optional<BroughtFile> single(std::vector<BroughtFile> files, const std::str
   return files.empty() ? std::nullopt : std::optional(std::move(files.front()));
 }
 
-// The web UI takes an empty text for no picture, and its clients send it.
-bool is_left_empty(Fields& fields, const char* name) {
-  return fields.has(name) && fields.json().at(name) == Json("");
+// The web UI takes an empty text or list for no picture, and its clients send it.
+std::vector<BroughtFile> files_if_any(Fields& fields, const char* name) {
+  if (!fields.has(name)) return {};
+  const auto& value = fields.json().at(name);
+  if (value == Json("") || value == Json::array()) return {};
+  return fields.files(name);
 }
 
 // The family decides: its pictures are what to start from, what to look at, or what to follow.
@@ -104,6 +107,20 @@ void require_few(std::size_t files, const std::string& field, Role first, const 
   if (files > most)
     refuse(field, text_of("this model takes ", most, most == 1 ? " picture" : " pictures", " as '",
                           field, "', there are ", files));
+}
+
+// stable-diffusion.cpp's and KoboldCpp's field for pictures to look at, beside those that are
+// there.
+void add_extra_images(Fields& fields, const ModelInfo& info, UndecodedPictures& pictures) {
+  const char* const field = "extra_images";
+  auto files = files_if_any(fields, field);
+  const auto most = std::size_t(info.pictures.most_references),
+             left = most - std::min(most, pictures.settings().references.size());
+  if (files.size() > left)
+    refuse(field, text_of("this model takes ", left, left < most ? " more" : "",
+                          left == 1 ? " picture" : " pictures", " as '", field, "', there ",
+                          files.size() == 1 ? "is " : "are ", files.size()));
+  for (auto& file : files) pictures.add(Role::kReference, field, std::move(file));
 }
 
 void add_all(std::vector<BroughtFile> files, const std::string& field, Role first,
@@ -216,9 +233,9 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   auto images = fields.files("init_images");
   if (images.empty())
     throw ApiError(400, "there are no 'init_images'", "missing_required_parameter", "init_images");
-  auto mask = is_left_empty(fields, "mask") ? std::nullopt : single(fields.files("mask"), "mask");
+  auto mask = single(files_if_any(fields, "mask"), "mask");
   const auto strength = fields.number({"denoising_strength"}).value_or(kSdapiStrength);
-  const auto role = role_of_first(info.pictures, true);
+  const auto role = role_of_first(info.pictures, mask || !info.pictures.init_needs_mask);
   require_few(images.size(), "init_images", role, info);
   UndecodedPictures pictures(bounds);
   add_all(std::move(images), "init_images", role, pictures);
@@ -228,6 +245,14 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   else if (strength != kSdapiStrength)
     fields.warn("'denoising_strength' is not used: this model does not start from its pictures");
   if (mask) pictures.add(Role::kPainted, "mask", std::move(*mask));
+  add_extra_images(fields, info, pictures);
+  return pictures;
+}
+
+UndecodedPictures read_sdapi_references(Fields& fields, const ModelInfo& info,
+                                        const RequestBounds& bounds) {
+  UndecodedPictures pictures(bounds);
+  add_extra_images(fields, info, pictures);
   return pictures;
 }
 

@@ -65,9 +65,14 @@ UndecodedPictures read_own_pictures(Fields& fields, const ModelInfo& info,
 UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
                                        const RequestBounds& bounds);
 
-// AUTOMATIC1111's `init_images`, `mask` and `denoising_strength`; read_sdapi_options() reads its
-// other options of pictures.
+// AUTOMATIC1111's `init_images`, `mask` and `denoising_strength`, and stable-diffusion.cpp's
+// `extra_images`, which are references; read_sdapi_options() reads its other options of pictures.
+// Images are references if the model does not start from pictures, or not without a mask; else the
+// first is the one to start from.
 UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
                                       const RequestBounds& bounds);
+// `extra_images` alone.
+UndecodedPictures read_sdapi_references(Fields& fields, const ModelInfo& info,
+                                        const RequestBounds& bounds);
 
 }  // namespace braid::serve

@@ -79,7 +79,7 @@ struct Spellings {
 const std::vector<Spellings>& spellings() {
   static const std::vector<Spellings> kSpellings = {
       {"init", {"init", "image", "images", "image_url", "init_images"}},
-      {"reference", {"reference", "image", "images", "image_url", "init_images"}},
+      {"reference", {"reference", "image", "images", "image_url", "init_images", "extra_images"}},
       {"size", {"size", "width", "height"}},
       {"width", {"width", "size"}},
       {"height", {"height", "size"}},

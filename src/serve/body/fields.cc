@@ -24,19 +24,6 @@ constexpr std::size_t kLongestNumber = 40;            // characters, in forms
 constexpr std::size_t kLongestScheme = 32;            // of addresses: "https://"
 constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: exact in a double
 
-// A file without a name and a type cannot be told from text.
-void check_text(const Part& part) {
-  if (!is_valid_utf8(part.name + part.file))
-    throw ApiError(400, "the form has a name that is not UTF-8", "invalid_multipart");
-  if (part.is_file || is_valid_utf8(part.bytes)) return;
-  const auto shown = part.name.substr(0, kLongestFieldName);
-  throw ApiError(400,
-                 "'" + shown +
-                     "' should be text in UTF-8, or a file with a file name or a content "
-                     "type such as image/png: it is neither",
-                 "invalid_multipart", shown);
-}
-
 // Turns an InputError of base/json into the client's error, naming the field.
 template <class Read>
 auto naming(const std::string& param, Read read, const char* code = "invalid_value") {
@@ -112,14 +99,6 @@ struct Spelled {
   }
 };
 
-[[noreturn]] void refuse_twice(const std::string& name) {
-  const auto shown = name.substr(0, kLongestFieldName);
-  throw ApiError(400, "the field '" + shown + "' appears twice", "invalid_multipart", shown);
-}
-
-// A form's file that nobody chose: browsers send it without a name and without bytes.
-bool is_left_empty(const Part& part) { return part.file.empty() && part.bytes.empty(); }
-
 bool read_decimal(const std::string& text, std::uint64_t& value) {
   const auto* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
@@ -149,38 +128,10 @@ Fields::Fields(std::string_view body, UnknownFields unknown) : unknown_(unknown)
 }
 
 Fields::Fields(const std::vector<Part>& form, UnknownFields unknown)
-    : json_(std::make_shared<Json>(Json::object())), is_form_(true), unknown_(unknown) {
-  for (const auto& part : form) {
-    const auto name =
-        part.name.ends_with("[]") ? part.name.substr(0, part.name.size() - 2) : part.name;
-    check_text(part);
-    if (!part.is_file)
-      add_text(part.name, part.bytes);
-    else if (auto& files = files_[name]; !is_left_empty(part))
-      files.push_back({part.file, std::string(part.bytes)});
-  }
-}
-
-// The k-th `name[][key]` of a key belongs to the list's k-th object: clients group by key.
-void Fields::add_text(const std::string& name, std::string_view text) {
-  const auto bracket = name.find("[]");
-  if (bracket == name.npos) {
-    if (!json_->emplace(name, text).second) refuse_twice(name);
-    return;
-  }
-  auto& list = *json_->emplace(name.substr(0, bracket), Json::array()).first;
-  if (!list.is_array()) refuse_twice(name.substr(0, bracket));
-  const auto rest = name.substr(bracket + 2);
-  if (rest.empty()) return list.push_back(text);
-  if (rest.size() < 3 || !rest.starts_with('[') || !rest.ends_with(']'))
-    refuse(name, "'" + name.substr(0, 100) + "' should be a name, name[] or name[][key]");
-  const auto key = rest.substr(1, rest.size() - 2);
-  const auto lacks_it = [&](const Json& one) { return one.is_object() && !one.contains(key); };
-  const auto next = std::find_if(list.begin(), list.end(), lacks_it);
-  if (next != list.end())
-    (*next)[key] = text;
-  else
-    list.push_back({{key, text}});
+    : is_form_(true), unknown_(unknown) {
+  auto fields = read_form_fields(form);
+  json_ = std::move(fields.texts);
+  files_ = std::move(fields.files);
 }
 
 bool Fields::has(const std::string& name) {
@@ -311,7 +262,7 @@ std::vector<BroughtFile> Fields::files(const std::string& name) {
     if (!text.empty()) files.push_back({"", bytes_of_base64(text, name)});
   }
   // Another picture would be drawn than the one that was meant.
-  if (lacks_one && !is_form_)
+  if (lacks_one)
     refuse(name,
            "'" + name + "' should be a picture, or left out where there is none: it is empty");
   return files;

@@ -10,15 +10,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "serve/body/multipart.h"
+#include "serve/body/form_fields.h"
 
 namespace braid::serve {
-
-// A file sent by a client.
-struct BroughtFile {
-  std::string name;  // the client's; empty if it has none, as in JSON
-  std::string bytes;
-};
 
 // What becomes of fields that nobody asks for.
 enum class UnknownFields { kRefused, kWarnedOf };
@@ -29,8 +23,7 @@ class Fields {
   // than 100,000 values.
   explicit Fields(std::string_view body, UnknownFields unknown = UnknownFields::kRefused);
   // Text in a form is parsed as a number or boolean when one is asked for, also as Python's `True`
-  // and `False`. `name[]` is a list, and `name[][key]` a list of objects. Throws ApiError for a
-  // field that appears twice.
+  // and `False`. Throws what read_form_fields() does.
   explicit Fields(const std::vector<Part>& form, UnknownFields unknown = UnknownFields::kRefused);
 
   bool has(const std::string& name);  // present and not null; throws ApiError if it is a file
@@ -49,9 +42,9 @@ class Fields {
   // One of the words, or `otherwise` if absent.
   std::string word(const std::string& name, std::initializer_list<const char*> words,
                    const std::string& otherwise);
-  // Files of a form by field name, but for those that nobody chose; in JSON base64, a data URL, or
-  // OpenAI's object with such an `image_url`; or a list of these. Throws ApiError for JSON without
-  // a picture in it, but for null.
+  // Files of a form by field name, but for those that nobody chose; as text base64, a data URL, or
+  // OpenAI's object with such an `image_url`; or a list of these. Throws ApiError for an empty text
+  // or list: another picture would be drawn than the one that was meant.
   std::vector<BroughtFile> files(const std::string& name);
   // The elements of a list, each with its fields, also for a list given as JSON text; empty if
   // absent.
@@ -78,7 +71,6 @@ class Fields {
   bool has_text(const std::string& name);
   bool has_files(const std::string& name) const;
   void complain_of_unknown(const std::string& name, const char* more) const;
-  void add_text(const std::string& name, std::string_view text);
   void read_scalar(const std::string& name);
   void read_whole(const std::string& name);
 

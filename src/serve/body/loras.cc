@@ -27,13 +27,40 @@ std::optional<double> scale_in(std::string_view text) {
   return is_number ? std::optional(number) : std::nullopt;
 }
 
-// The web UI takes one for the text encoders and another for the transformer, TE:UNET; here they
-// have to be equal.
+// The web UI's scales: one for the text encoders and another for the transformer, by their places
+// or by these names. One that is left out is 1, or that of the text encoders.
+constexpr std::string_view kScaleNames[] = {"te=", "unet="};
+struct Scales {
+  std::optional<double> encoders = 1, transformer = {};
+};
+
+// Nothing if the text is no TE:UNET, te=TE:unet=UNET or the like.
+std::optional<Scales> scales_in(std::string_view text) {
+  Scales scales;
+  std::optional<double>* const places[] = {&scales.encoders, &scales.transformer};
+  std::size_t num_unnamed = 0;
+  for (bool is_last = false; !is_last;) {
+    const auto colon = text.find(':');
+    is_last = colon == text.npos;
+    auto part = text.substr(0, colon);
+    text.remove_prefix(is_last ? text.size() : colon + 1);
+    const auto* const named = std::ranges::find_if(
+        kScaleNames, [&](std::string_view name) { return part.starts_with(name); });
+    const bool has_name = named != std::end(kScaleNames);
+    const auto place = has_name ? std::size_t(named - kScaleNames) : num_unnamed++;
+    if (has_name) part.remove_prefix(named->size());
+    const auto scale = scale_in(part);
+    if (!scale || place >= std::size(places)) return {};
+    *places[place] = scale;
+  }
+  return scales;
+}
+
+// Both scales have to be equal here.
 double scale_of(std::string_view text) {
-  const auto colon = text.find(':');
-  const auto scale = scale_in(text.substr(0, colon));
-  const auto other = colon == text.npos ? scale : scale_in(text.substr(colon + 1));
-  if (!scale || scale != other)
+  const auto scales = scales_in(text);
+  const auto scale = scales ? scales->encoders : std::nullopt;
+  if (!scale || scales->transformer.value_or(*scale) != *scale)
     refuse("prompt", "a LoRA in the prompt should be <lora:NAME:SCALE>, its scale is '" +
                          std::string(text.substr(0, 100)) + "'");
   return *scale;

@@ -109,6 +109,7 @@ std::string_view read_head(std::string_view head, Part& part) {
     if (parameters.contains("filename*")) part.is_file = true;
     if (!parameters.contains("filename")) continue;
     part.is_file = true;
+    part.is_unchosen = parameters.at("filename").empty();  // if it has no bytes either
     part.file = without_folders(unescaped(parameters.at("filename")));
   }
   if (!has_name) refuse_body("a part has no name");
@@ -149,6 +150,7 @@ Part take_part(std::string_view& body, std::string_view delimiter) {
   // An empty part's only line end belongs to the delimiter.
   part.bytes = body.substr(std::min(head + 4, end), end - std::min(head + 4, end));
   body.remove_prefix(end + delimiter.size());
+  part.is_unchosen = part.is_unchosen && part.bytes.empty();
   if (!part.is_file) require_utf8(part, content_type);
   return part;
 }

@@ -13,6 +13,7 @@ struct Part {
   bool is_file = false;
   std::string file;  // the client's file name, without folders; may be empty
   std::string_view bytes;
+  bool is_unchosen = false;  // a browser's empty file, named "", of a field where nobody chose one
 };
 
 // `content_type` is the header with its boundary. Throws ApiError for a malformed body, parts

@@ -14,7 +14,8 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kLongestUser = 1000;  // characters
+constexpr std::size_t kLongestUser = 1000, kLongestModel = 1000;  // characters
+constexpr std::string_view kDallE = "dall-e-";
 
 void read_size(Fields& fields, const ModelInfo& info, Request& request) {
   const auto size = fields.text("size", 100);
@@ -78,7 +79,7 @@ bool is_called(const Backend& backend, const std::string& name) {
 
 // Names that many clients have wired in.
 bool is_openais_model(const std::string& name) {
-  return name.starts_with("dall-e-") || name.starts_with("gpt-image-") ||
+  return name.starts_with(kDallE) || name.starts_with("gpt-image-") ||
          name.starts_with("chatgpt-image-");
 }
 
@@ -111,11 +112,16 @@ const Backend& backend_named(const std::string& name, const std::vector<Backend>
 }
 
 const Backend& read_model(Fields& fields, const std::vector<Backend>& backends) {
-  const auto name = fields.text("model", 1000).value_or("");
+  const auto name = fields.text("model", kLongestModel).value_or("");
   const auto& backend = backend_named(name, backends);
   if (!name.empty() && !is_called(backend, name))
     fields.warn(text_of("the model is '", backend.model, "': there is no '", name, "' here"));
   return backend;
+}
+
+bool asks_for_dall_e(Fields& fields, const Backend& backend) {
+  const auto name = fields.text("model", kLongestModel).value_or("");
+  return name.starts_with(kDallE) && !is_called(backend, name);
 }
 
 std::string read_user(Fields& fields) {
@@ -193,6 +199,8 @@ void require_few_pixels(int width, int height, const RequestBounds& bounds,
 
 CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds) {
+  // The engine would first meet what such a size does to its schedule, and tell of that.
+  if (request.width && request.height) require_few_pixels(*request.width, *request.height, bounds);
   CompletedRequest completed;
   auto& complete = completed.request;
   const auto fill_in = [&] {

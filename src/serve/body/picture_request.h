@@ -23,6 +23,8 @@ struct RequestBounds {
 const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends);
 // The field `model` names it; warns if the model has another name.
 const Backend& read_model(Fields& fields, const std::vector<Backend>& backends);
+// Whether `model` names a DALL-E, and `backend` stands for it under another name.
+bool asks_for_dall_e(Fields& fields, const Backend& backend);
 
 // `safety_identifier`, or the older `user`; empty if absent.
 std::string read_user(Fields& fields);

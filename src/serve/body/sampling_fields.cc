@@ -130,33 +130,4 @@ void read_web_ui_sampling(Fields& fields, Sampling& sampling) {
   if (named != SigmaSchedule::kModel) sampling.schedule = named;
 }
 
-std::string web_ui_label(Sampler sampler) {
-  switch (sampler) {
-    case Sampler::kEuler:
-      return "Euler";
-    case Sampler::kEulerAncestral:
-      return "Euler a";
-    case Sampler::kHeun:
-      return "Heun";
-    case Sampler::kDpm2:
-      return "DPM2";
-    case Sampler::kDpmpp2m:
-      return "DPM++ 2M";
-    case Sampler::kResMultistep:
-      return "Res Multistep";
-    case Sampler::kErSde:
-      return "ER SDE";
-    case Sampler::kLcm:
-      break;
-  }
-  return "LCM";
-}
-
-std::string web_ui_label(SigmaSchedule schedule) {
-  if (schedule == SigmaSchedule::kModel) return "Automatic";
-  std::string label(sampling_name(kSigmaSchedules, schedule));
-  label.front() = char(label.front() - 'a' + 'A');
-  return label;
-}
-
 }  // namespace braid::serve

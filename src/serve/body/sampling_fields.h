@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/request.h"
+#include "image/web_ui_terms.h"
 #include "serve/body/fields.h"
 
 namespace braid::serve {
@@ -14,9 +15,5 @@ void read_sampling(Fields& fields, Sampling& sampling);
 // Its clients name those of other engines too: a warning says which is used instead, also of a
 // `sampler_index` that says something else.
 void read_web_ui_sampling(Fields& fields, Sampling& sampling);
-
-// "DPM++ 2M" and "Beta": what the web UI calls them.
-std::string web_ui_label(Sampler sampler);
-std::string web_ui_label(SigmaSchedule schedule);  // "Automatic" for the model's own
 
 }  // namespace braid::serve

@@ -151,8 +151,16 @@ bool has_embedded_guidance(const Backend& backend) {
 }
 
 // The model's own scale: some add the difference to the prompt's branch, and are off at 0.
-double own_scale(double cfg, const Backend& backend) {
-  return std::max(cfg, 1.0) - 1 + backend.unguided;
+double own_scale(double cfg, const Backend& backend) { return cfg - 1 + backend.unguided; }
+
+// A scale below 1 would lead towards the negative prompt.
+void turn_off_true_guidance(double cfg, const std::string& negative, const Backend& backend,
+                            Fields& fields, Request& request) {
+  if (cfg < 0)
+    refuse("cfg_scale", text_of("'cfg_scale' should be at least 0, where 1 is off, it is ", cfg));
+  fields.warn(text_of("'cfg_scale' ", cfg, " is taken as 1, which is off",
+                      negative.empty() ? "" : ": the negative prompt is not used"));
+  if (backend.info.guidance_kind == GuidanceKind::kTrue) request.guidance = backend.unguided;
 }
 
 void read_true_guidance(std::optional<double> cfg, const std::string& negative,
@@ -240,6 +248,7 @@ void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& reque
   else if (distilled)
     fields.warn(text_of("'distilled_cfg_scale' ", *distilled, " is not used: this model takes no ",
                         "guidance as a number"));
+  if (cfg.value_or(1) < 1) return turn_off_true_guidance(*cfg, negative, backend, fields, request);
   const auto kind = backend.info.guidance_kind;
   if (kind == GuidanceKind::kTrue || kind == GuidanceKind::kEmbeddedOrTrue)
     return read_true_guidance(cfg, negative, backend, fields, request);

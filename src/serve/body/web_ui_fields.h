@@ -18,7 +18,7 @@ void warn_of_unused_choices(Fields& fields);
 // `cfg_scale`, at 1 off, `distilled_cfg_scale` and `negative_prompt`: true guidance, the guidance
 // that a distilled model takes as a number, and what true guidance leads away from. A model that
 // was distilled to do without true guidance takes it only with a negative prompt. Warns of what is
-// not used.
+// not used, and of scales below 1, which are taken as 1. Throws ApiError for those below 0.
 void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& request);
 
 // Pydantic's words for true and false in any case, as "True", "1" and "off"; nothing for others.

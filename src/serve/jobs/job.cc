@@ -7,6 +7,7 @@
 #include "base/hexadecimal.h"
 #include "base/json.h"
 #include "base/random_bits.h"
+#include "serve/jobs/pace.h"
 
 namespace braid::serve {
 
@@ -69,6 +70,7 @@ Job::Job(std::string id, Order order)
       num_input_bytes_(bytes_of(pictures_)),
       order_(std::move(order)) {
   status_.warnings = order_.warnings;
+  status_.steps = steps_taken(order_.request);
   publish("queued", {{"id", id_}, {"pictures", num_pictures()}});
   for (const auto& sentence : status_.warnings) publish("warning", {{"message", sentence}});
 }
@@ -98,22 +100,24 @@ void Job::start() {
   publish("started", Json::object());
 }
 
-void Job::advance(const std::string& phase, int step, std::optional<double> eta) {
+void Job::advance(const std::string& phase, int step, int steps, std::optional<double> eta) {
   const std::scoped_lock lock(mutex_);
   status_.phase = phase;
   status_.step = step;
+  status_.steps = steps;
   status_.eta = eta;
   publish("progress", {{"phase", phase},
                        {"step", step},
-                       {"steps", order_.request.steps.value_or(0)},
-                       {"picture", int(status_.pictures.size())},
+                       {"steps", steps},
+                       {"picture", int(status_.pictures.size()) + status_.num_skipped},
                        {"pictures", num_pictures()},
                        {"eta", eta ? Json(*eta) : Json()}});
 }
 
 void Job::preview(int picture, int step, FileBytes file) {
   const std::scoped_lock lock(mutex_);
-  publish("preview", {{"picture", picture}, {"step", step}}, std::move(file));
+  publish("preview", {{"picture", picture}, {"step", step}, {"steps", status_.steps}},
+          std::move(file));
 }
 
 void Job::add(MadePicture picture) {
@@ -122,6 +126,14 @@ void Job::add(MadePicture picture) {
   data["picture"] = int(status_.pictures.size());
   status_.pictures.push_back(picture);
   publish("picture", data, picture.file);
+}
+
+void Job::skip(int pictures, const std::string& sentence) {
+  {
+    const std::scoped_lock lock(mutex_);
+    status_.num_skipped += pictures;
+  }
+  warn(sentence);
 }
 
 // The engine settles the request again before it draws.
@@ -150,10 +162,32 @@ void Job::mark_fetched(std::size_t picture) {
   status_.pictures.at(picture).is_fetched = true;
 }
 
+// The sources are told outside the lock: callbacks of their tokens run there.
 void Job::request_stop() {
-  stop_.request_stop();  // outside the lock: callbacks of the token run here
+  std::stop_source stop(std::nostopstate);
+  {
+    const std::scoped_lock lock(mutex_);
+    status_.is_cancelling = true;
+    stop = stop_;
+  }
+  stop.request_stop();
+}
+
+void Job::request_skip() {
+  std::stop_source stop(std::nostopstate);
+  {
+    const std::scoped_lock lock(mutex_);
+    const bool is_drawing = !status_.phase.empty() && status_.phase != "load";
+    if (status_.state == JobState::kRunning && is_drawing) stop = stop_;
+  }
+  stop.request_stop();
+}
+
+std::stop_token Job::begin_drawing() {
   const std::scoped_lock lock(mutex_);
-  status_.is_cancelling = true;
+  stop_ = std::stop_source();
+  if (status_.is_cancelling) stop_.request_stop();
+  return stop_.get_token();
 }
 
 std::vector<Event> Job::events_after(std::uint64_t id) const {

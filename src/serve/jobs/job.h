@@ -83,9 +83,10 @@ class Job {
     bool is_cancelling = false;
     std::optional<Clock::time_point> started = {}, finished = {};
     std::string phase = {};          // "text", "denoise", "decode" while running
-    int step = 0;                    // of the pictures being made
+    int step = 0, steps = 0;         // of the pictures being made: done, and all that are taken
     std::optional<double> eta = {};  // seconds, for the whole job
     std::vector<MadePicture> pictures = {};
+    int num_skipped = 0;     // files that it did not make
     std::string error = {};  // if it failed
     Cause cause = Cause::kWork;
     std::string param = {};  // as of JobResult
@@ -97,15 +98,20 @@ class Job {
 
   // State changes, each publishing its event.
   void start();
-  void advance(const std::string& phase, int step, std::optional<double> eta);
+  void advance(const std::string& phase, int step, int steps, std::optional<double> eta);
   void preview(int picture, int step, FileBytes file);
   void add(MadePicture picture);
-  void warn(const std::string& sentence);  // once for each
+  void skip(int pictures, const std::string& sentence);  // files; the sentence is a warning
+  void warn(const std::string& sentence);                // once for each
   void finish(const JobResult& result);
 
   void mark_fetched(std::size_t picture);
   void request_stop();
-  std::stop_token stop_token() const { return stop_.get_token(); }
+  // Leaves out the picture that is being drawn, or those that are drawn together, and goes on with
+  // the next; nothing before the first is begun.
+  void request_skip();
+  // Call before each call of the engine: the token ends that one.
+  [[nodiscard]] std::stop_token begin_drawing();
 
   // Events with larger ids, in order.
   std::vector<Event> events_after(std::uint64_t id) const;
@@ -122,7 +128,7 @@ class Job {
   const std::size_t num_input_bytes_;
   const Order order_;
   const Clock::time_point accepted_ = Clock::now();
-  std::stop_source stop_;
+  std::stop_source stop_;  // of the call of the engine
   mutable std::mutex mutex_;
   Status status_;
   std::uint64_t last_event_ = 0;

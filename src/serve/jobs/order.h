@@ -1,6 +1,7 @@
 // A client's request, ready for the engine.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct Order {
   std::vector<std::string> warnings = {};  // for the client
   std::set<std::string> sent = {};         // names of the fields that the client sent
   FileForm form = {};
+  // What is done to each picture before it becomes a file; it gets those of the request.
+  std::function<void(Picture&, const PicturesIn&)> finish = {};
   bool is_kept = false;  // for clients that come back; otherwise it ends with its connection
   bool has_previews = false;
   double preview_interval = 0.5;  // seconds

@@ -18,6 +18,12 @@ std::int64_t work_of(const Request& r) {
 
 }  // namespace
 
+int steps_taken(const Request& request) {
+  const int steps = request.steps.value_or(0);
+  const double taken = steps * std::min(request.pictures.strength.value_or(1), 1.0);
+  return steps - int(std::max(steps - taken, 0.0));
+}
+
 void Pace::add(Averages& averages, std::int64_t work, double seconds) {
   if (averages.size() >= kMostSizes) averages.clear();
   const auto [it, is_first] = averages.try_emplace(work, seconds);
@@ -51,8 +57,7 @@ std::optional<double> Pace::seconds_of(const Request& request) const {
 std::optional<double> Pace::seconds_left(const Request& request, int first, int step) const {
   const auto one_step = of(step_, work_of(request));
   if (!one_step) return {};
-  const int steps = request.steps.value_or(0);
-  const double round = steps * *one_step + of(rest_, work_of(request)).value_or(0);
+  const double round = steps_taken(request) * *one_step + of(rest_, work_of(request)).value_or(0);
   const double rounds = std::ceil(double(request.num_images - first) / pictures_per_round_);
   return rounds * round - step * *one_step;
 }

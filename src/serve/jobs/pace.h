@@ -8,6 +8,10 @@
 
 namespace braid::serve {
 
+// Steps that the engine takes for each picture of a complete request: from a picture to start from,
+// those alone that its strength leaves (diffusers' get_timesteps).
+int steps_taken(const Request& request);
+
 class Pace {
  public:
   // Time of one step of a round of `pictures`, and of everything in a round that is not a step.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "image/parameters.h"
 #include "serve/body/loras.h"
 
@@ -28,13 +29,50 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
-Hooks PictureRun::hooks(const Backend& backend) {
+// A picture is that of its seed, whatever was drawn before: skipping one, the engine begins anew
+// with the next.
+void PictureRun::draw(const Backend& backend) {
+  const auto* left = &request_;
+  std::optional<Request> rest;
+  while (left->num_images > 0) {
+    const auto stop = job_.begin_drawing();
+    try {
+      return backend.generate(*left, hooks(backend, stop));
+    } catch (const Cancelled&) {
+      if (!stop.stop_requested() || job_.status().is_cancelling) throw;
+      leave_out_round();
+    }
+    rest = request_;
+    rest->seed += std::uint64_t(first_);
+    rest->num_images -= first_;
+    left = &*rest;
+  }
+  if (job_.status().pictures.empty()) throw Cancelled("all pictures were skipped");
+}
+
+// The first pictures of a round may be finished.
+void PictureRun::leave_out_round() {
+  first_ = std::min(round_ + in_round_, request_.num_images);
+  const int files = job_.num_pictures() / request_.num_images;
+  const auto status = job_.status();
+  const int missing = first_ * files - int(status.pictures.size()) - status.num_skipped;
+  round_ = first_;
+  in_round_ = 1;
+  if (missing <= 0) return;
+  const int begin = first_ - (missing + files - 1) / files + 1;
+  const auto which =
+      begin == first_ ? text_of("picture ", first_) : text_of("pictures ", begin, " to ", first_);
+  job_.skip(missing, text_of("skipped: ", which, " of ", request_.num_images));
+}
+
+Hooks PictureRun::hooks(const Backend& backend, std::stop_token stop) {
   Hooks hooks{.progress = [this](const Progress& at) { advance(at); },
               .picture =
                   [this, &backend](Picture& picture) {
                     if (is_laid_on_white(job_.order().form, picture.alpha) && !is_told_of_white_)
                       job_.warn(kLaidOnWhite);
                     is_told_of_white_ = true;
+                    if (job_.order().finish) job_.order().finish(picture, request_.pictures);
                     auto file = file_of(backend, picture);
                     job_.add({.seed = picture.seed,
                               .width = picture.width,
@@ -49,12 +87,12 @@ Hooks PictureRun::hooks(const Backend& backend) {
                   [this, &backend](const std::string& sentence) {
                     job_.warn(with_lora_names(sentence, request_, backend).text);
                   },
-              .stop = job_.stop_token()};
+              .stop = std::move(stop)};
   if (!job_.order().has_previews) return hooks;
   hooks.preview_interval = job_.order().preview_interval;
   hooks.preview = [this](const Preview& preview) {
     auto file = encoded(job_.order().form, preview.width, preview.height, preview.rgb);
-    job_.preview(preview.picture, preview.step,
+    job_.preview(first_ + preview.picture, preview.step,
                  std::make_shared<const std::string>(std::move(file)));
   };
   return hooks;
@@ -88,13 +126,14 @@ void PictureRun::advance(const Progress& at) {
   }
   if (at.phase == Phase::kDenoise) stepped_ = now;
   if (at.phase == Phase::kDenoise && at.done == 0) ++rounds_;
-  const int steps = request_.steps.value_or(0);
-  const int done = at.phase == Phase::kDecode    ? steps
+  if (at.phase == Phase::kDenoise) steps_ = int(at.total);
+  const int done = at.phase == Phase::kDecode    ? steps_
                    : at.phase == Phase::kDenoise ? int(at.done)
                                                  : 0;
-  const int first =
-      at.phase == Phase::kDenoise || at.phase == Phase::kDecode ? at.first_picture : 0;
-  job_.advance(stage_name(at.phase), done, seconds_left_(first, done));
+  const bool is_round = at.phase == Phase::kDenoise || at.phase == Phase::kDecode;
+  round_ = first_ + (is_round ? at.first_picture : 0);
+  in_round_ = is_round ? std::max(at.num_pictures, 1) : 1;
+  job_.advance(stage_name(at.phase), done, steps_, seconds_left_(round_, done));
 }
 
 double PictureRun::finish() {

@@ -6,6 +6,7 @@
 
 #include "serve/backend.h"
 #include "serve/jobs/job.h"
+#include "serve/jobs/pace.h"
 #include "serve/metrics.h"
 
 namespace braid::serve {
@@ -24,12 +25,15 @@ class PictureRun {
         step_took_(std::move(step_took)),
         seconds_left_(std::move(seconds_left)) {}
 
-  Hooks hooks(const Backend& backend);
+  // Throws what the engine does; Cancelled also if every picture was skipped.
+  void draw(const Backend& backend);
 
   // Call after the engine's return: seconds per round, without its steps and the model's load.
   double finish();
 
  private:
+  Hooks hooks(const Backend& backend, std::stop_token stop);
+  void leave_out_round();
   std::string file_of(const Backend& backend, const Picture& picture) const;
   void advance(const Progress& at);
   void enter(Phase phase, Clock::time_point now);
@@ -41,9 +45,12 @@ class PictureRun {
   SecondsLeft seconds_left_;
   Clock::time_point began_ = Clock::now(), entered_ = began_, stepped_ = began_;
   std::optional<Phase> phase_;
+  int steps_ = steps_taken(request_);  // of each picture; the engine says how many these are
   double seconds_of_steps_ = 0, seconds_of_load_ = 0;
   bool is_told_of_white_ = false;  // of formats without transparency
   int rounds_ = 0;
+  int first_ = 0;                 // picture of the call of the engine
+  int round_ = 0, in_round_ = 1;  // first picture that is being drawn, and how many are
 };
 
 }  // namespace braid::serve

@@ -30,7 +30,7 @@ export async function readSettings(blob) {
 }
 
 // Braid signs its text. Other programs use some of the same names with other meanings: ComfyUI keeps its graph
-// of nodes as "prompt", and the web UI's "CFG scale", which is "guidance" here, is Forge's true guidance.
+// of nodes as "prompt", and "guidance", which the server makes of their "CFG scale", is Forge's true guidance.
 const isOfBraid = ({ software }) => software?.startsWith("braid ") ?? false;
 
 // Empty for pictures that Braid did not make. `limits` are the server's.
@@ -58,9 +58,10 @@ async function settingsByServer(whole, format, most) {
 }
 
 // What the text tells of the server and of the picture: no request has such fields.
-const informational = new Set(["software", "layer", "original_prompt", "dp", "cfg", "pp", "ring", "ulysses", "tp", "shares",
-  "collectives", "dtype", "quantize", "quantize_text", "quantize_skip", "cache", "cache_limit", "cache_polynomial",
-  "components", "text_encoder_file", "vae_file", "vae_tiling", "redux", "lora_mode"]);
+const informational = new Set(["software", "layer", "original_prompt", "guidance_kind", "dp", "cfg", "pp", "ring",
+  "ulysses", "tp", "shares", "collectives", "dtype", "quantize", "quantize_text", "quantize_skip", "cache",
+  "cache_limit", "cache_polynomial", "components", "text_encoder_file", "vae_file", "vae_tiling", "redux",
+  "lora_mode"]);
 
 // True for what a request asks for. Names of another form were added by other programs.
 export const isSetting = (name) =>

@@ -13,14 +13,16 @@ void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std
   if (warn && !used.empty() && !file.note().empty()) warn(file.note());
   auto [left, is_for_others] = unused_in(part, file, used);
   if (left.empty()) return;
+  const auto likeness = part.names.likeness ? part.names.likeness(file) : "";
+  const auto looks = likeness.empty() ? "" : "; " + likeness;
   require(!used.empty() || is_for_others, file.source(),
           " changes nothing of this model: ", "it has no layer that any of the ", left.size(),
-          " tensors names, '", left.front(), "' is the first");
+          " tensors names, '", left.front(), "' is the first", looks);
   if (!warn) return;
   const auto count = left.size();
   left.resize(std::min<std::size_t>(count, 3));
   warn(text_of(file.source(), " holds ", count, count == 1 ? " tensor" : " tensors",
-               " that the model has no use for: ", list_of(left), count > 3 ? ", ..." : ""));
+               " that the model has no use for: ", list_of(left), count > 3 ? ", ..." : "", looks));
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ const StoredTensor* AdapterModule::find(AdapterRole role) const {
 namespace {
 
 std::filesystem::path found(const std::filesystem::path& name) {
+  require(!name.empty(), "an adapter has an empty name");
   if (is_there(name)) return snapshot_of(name);
   if (const auto path = found_in_hub(name); !path.empty()) return path;
-  require(!hub_name(name.string()), "there is no adapter at ", name.string(), not_in_hub(name));
-  return name;  // the reader of the file complains
+  throw InputError(text_of("there is no adapter at ", name.string(), not_in_hub(name)));
 }
 
 // Scales of codes are no tensors of their own: one that is left has none of its codes beside it.

@@ -1,6 +1,7 @@
 #include "weights/adapters/adapter_metadata.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -71,18 +72,44 @@ void check_beginning(const Json& fields, const std::string& where) {
         "path_initial_model_for_weight_conversion=...)");
 }
 
+// What peft does with the factors of a layer is not only their product with these. All other fields
+// say how an adapter was trained, or what its tensors tell, too.
+void check_variant(const Json& fields, const std::string& where) {
+  struct Variant {
+    const char *field, *does;
+  };
+  constexpr std::array kVariants = std::to_array<Variant>({
+      {"layer_replication", "repeats layers of the base"},
+      {"use_qalora", "is of QA-LoRA, whose factors see means of neighbouring inputs"},
+      {"use_bdlora", "is of BD-LoRA, whose factors are parts of larger ones"},
+      {"alora_invocation_tokens", "is of aLoRA, which changes the tokens behind these alone"},
+      {"arrow_config", "is of Arrow, which chooses among adapters for each token"},
+      {"trainable_token_indices", "replaces rows of the table of tokens"},
+  });
+  for (const auto& [field, does] : kVariants) {
+    const bool is_set = says(fields, field) && fields[field] != false &&
+                        !(fields[field].is_structured() && fields[field].empty());
+    require(!is_set, where, "'", field, "' ", does, ": Braid cannot apply it");
+  }
+}
+
+bool flag_of(const Json& fields, const std::string& field, const std::string& where) {
+  if (!says(fields, field)) return false;
+  const auto& value = fields[field];
+  require(value.is_boolean(), where, "'", field, "' should be true or false, it is ",
+          json_text(value));
+  return value.get<bool>();
+}
+
 // `fields` are those of peft's LoraConfig, LoHaConfig or LoKrConfig.
 PeftScaling scaling_of(const Json& fields, const std::string& where) {
   check_beginning(fields, where);
+  check_variant(fields, where);
   PeftScaling scaling;
   const auto* const alpha = says(fields, "alpha") ? "alpha" : "lora_alpha";
   scaling.alpha = read_pattern(fields, alpha, "alpha_pattern", where);
-  if (says(fields, "use_rslora")) {
-    const auto& value = fields["use_rslora"];
-    require(value.is_boolean(), where, "'use_rslora' should be true or false, it is ",
-            json_text(value));
-    scaling.by_root_of_rank = value.get<bool>();
-  }
+  scaling.by_root_of_rank = flag_of(fields, "use_rslora", where);
+  scaling.is_dora = flag_of(fields, "use_dora", where);
   if (!says(fields, "peft_type") || fields["peft_type"] != "LOKR") return scaling;
   scaling.lokr_rank = read_pattern(fields, "r", "rank_pattern", where);
   require(scaling.lokr_rank->usual > 0, where, "'r' should be positive, it is ",

@@ -23,6 +23,7 @@ struct PeftScaling {
 
   Pattern alpha = {};
   bool by_root_of_rank = false;           // rslora: alpha / sqrt(rank)
+  bool is_dora = false;                   // layers without magnitudes have those of the base's rows
   std::optional<Pattern> lokr_rank = {};  // only for LoKr: whole factors do not tell it
 
   double factor(std::string_view module, std::int64_t rank) const;

@@ -1,6 +1,7 @@
 // How adapter files spell the layers of one part of a model.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,17 @@ struct GrownLayer {
   std::int64_t inputs = 0;
 };
 
+class AdapterFile;
+
 struct AdapterNames {
   // Prefixes a module's name may have. A part whose prefixes include "" owns every module that
   // begins with no other part's prefix.
   std::vector<std::string> prefixes = {};
   std::vector<Names> tables = {};  // each is a checkpoint's or trainer's spelling of our layers
   GrownLayer grown = {};
+  // A clause on what a file that is left unused in part looks like; empty if it may be for this
+  // model.
+  std::function<std::string(const AdapterFile&)> likeness = {};
 };
 
 // The usual prefixes of a denoiser.

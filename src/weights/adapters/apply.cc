@@ -21,10 +21,14 @@ void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
     if (change.scale != 0) target.copy_(made);
     return;
   }
+  const auto lengths_of = [](const Tensor& rows) { return rows.norm(2, {1}, /*keepdim=*/true); };
+  const auto before = change.keeps_lengths ? lengths_of(target) : Tensor();
   target.add_(made, change.scale);
-  if (!change.magnitude_N.defined()) return;
-  const auto magnitude = change.magnitude_N.narrow(0, module_row, target.size(0)).unsqueeze(1);
-  const auto lengths = target.norm(2, {1}, /*keepdim=*/true).clamp_min(kLeastLength);
+  if (!change.magnitude_N.defined() && !change.keeps_lengths) return;
+  const auto magnitude =
+      change.keeps_lengths ? before
+                           : change.magnitude_N.narrow(0, module_row, target.size(0)).unsqueeze(1);
+  const auto lengths = lengths_of(target).clamp_min(kLeastLength);
   target.mul_(magnitude.to(target.device()) / lengths);
 }
 

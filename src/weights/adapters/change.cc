@@ -202,7 +202,8 @@ void Found::add(const AdapterModule& module, const AdapterTarget& target) {
                 .scale = search_.adapter.scale,
                 .delta = *delta,
                 .lengths = {},
-                .replaces = replaces(module)};
+                .replaces = replaces(module),
+                .keeps_lengths = delta->is_dora && !module.find(AdapterRole::kMagnitude)};
   add_magnitudes(change, module, target);
   const auto lengths = std::exchange(change.lengths, {});
   for (const auto& run : runs_of(target)) {
@@ -303,7 +304,7 @@ void Found::add_named_tensors() {
 }  // namespace
 
 bool Change::is_product() const {
-  return delta.product && !magnitude_N.defined() && !lengths && !replaces;
+  return delta.product && !magnitude_N.defined() && !lengths && !replaces && !keeps_lengths;
 }
 
 AdapterNames names_in(const AdapterFile& file, AdapterNames names) {
@@ -344,7 +345,8 @@ AdapterPlace AdapterChanges::place(AdapterMode mode) const {
 
 bool AdapterChanges::need_all_columns() const {
   return std::any_of(changes.begin(), changes.end(), [](const Change& change) {
-    return change.magnitude_N.defined() || (change.lengths && change.lengths->window > 1);
+    return change.magnitude_N.defined() || change.keeps_lengths ||
+           (change.lengths && change.lengths->window > 1);
   });
 }
 
@@ -364,7 +366,8 @@ std::string AdapterChanges::identity() const {
   std::string words = identity_of(stored);
   for (const auto& c : changes)
     words += text_of(" rows ", c.rows.begin, "+", c.rows.count, " from ", c.from, " times ",
-                     std::hexfloat, c.scale, " ", c.delta.factor, c.replaces ? " replaced" : "");
+                     std::hexfloat, c.scale, " ", c.delta.factor, c.replaces ? " replaced" : "",
+                     c.keeps_lengths ? " kept" : "");
   return words;
 }
 

@@ -17,7 +17,8 @@ struct ColumnLengths {
 };
 
 // Changes some rows of one of our tensors, in this order:
-//   rows = rows + scale * delta, then each normalised and multiplied by its magnitude, if any
+//   rows = rows + scale * delta, then each normalised and multiplied by its magnitude, if any, or
+//   by the length that it had
 struct Change {
   Share rows;         // of our tensor
   std::int64_t from;  // the module's row that corresponds to the first
@@ -26,6 +27,7 @@ struct Change {
   Tensor magnitude_N = {};               // for all of the module's rows
   std::optional<ColumnLengths> lengths;  // applied last
   bool replaces = false;                 // the delta replaces what is there
+  bool keeps_lengths = false;            // of rows, as peft begins a DoRA
 
   bool is_product() const;  // only adds a product of low rank
 };

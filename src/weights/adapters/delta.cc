@@ -161,7 +161,8 @@ Delta low_rank_delta(const Subject& s) {
           .columns = down.size(1),
           .factor = factor,
           .open = open,
-          .product = StoredProduct{.down_RC = down, .up_NR = up}};
+          .product = StoredProduct{.down_RC = down, .up_NR = up},
+          .is_dora = s.peft() && s.peft()->is_dora};
 }
 
 Delta hadamard_delta(const Subject& s) {

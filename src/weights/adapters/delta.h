@@ -26,6 +26,7 @@ struct Delta {
   // Moves the factors to a device; the returned function computes rows of all columns.
   std::function<std::function<Tensor(Share rows)>(at::Device)> open;
   std::optional<StoredProduct> product = {};
+  bool is_dora = false;  // by peft's configuration, whether or not it has magnitudes
 };
 
 // nullopt if the module changes no weight (but a bias, say). Throws InputError naming file and

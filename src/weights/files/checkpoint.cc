@@ -147,7 +147,7 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
   const auto single = folder / (stem + ".safetensors");
   const auto index = folder / (stem + ".safetensors.index.json");
   const bool has_both = is_there(single) && is_there(index);
-  if (has_both && is_index_taken(index, stem)) return open_index(index).noting(single);
+  if (has_both && is_index_taken(index, stem)) return open_index(index).noting(index, {single});
   const auto found = find_weights(folder, stem);
   if (found.is_empty()) {
     const auto there = what_lies_there(folder);
@@ -155,13 +155,14 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
                              ".safetensors nor ", stem, ".safetensors.index.json nor ", stem,
                              ".gguf is there", there.empty() ? "" : "; ", there));
   }
-  if (!found.index.empty()) return open_index(found.index);
+  if (!found.index.empty()) return open_index(found.index).noting(found.index, found.left_alone);
+  const auto& first = found.files.front();
   if (found.files.size() == 1)
-    return open_file(found.files.front()).noting(has_both ? index : fs::path());
+    return open_file(first).noting(first, has_both ? std::vector{index} : found.left_alone);
   Checkpoint checkpoint(folder.string());
   for (const auto& file : found.files) checkpoint.add(file);
-  checkpoint.join(found.files.front());
-  return checkpoint;
+  checkpoint.join(first);
+  return std::move(checkpoint).noting(first, found.left_alone);
 }
 
 Checkpoint Checkpoint::open_index(const fs::path& index) {
@@ -199,10 +200,13 @@ void Checkpoint::join(const fs::path& source) {
   joined_.merge(join_scales(tensors_));
 }
 
-Checkpoint Checkpoint::noting(const fs::path& left_alone) && {
-  if (!left_alone.empty())
-    note_ = text_of("the weights are read from ", source_, "; ", left_alone.filename().string(),
-                    " beside it is left alone");
+Checkpoint Checkpoint::noting(const fs::path& read, const std::vector<fs::path>& left_alone) && {
+  std::string names;
+  for (const auto& file : left_alone)
+    names += (names.empty() ? "" : ", ") + file.filename().string();
+  if (!names.empty())
+    note_ = text_of("the weights are read from ", read.string(), "; ", names, " beside it ",
+                    left_alone.size() == 1 ? "is" : "are", " left alone");
   return std::move(*this);
 }
 

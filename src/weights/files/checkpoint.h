@@ -96,8 +96,9 @@ class Checkpoint {
   void add(const std::filesystem::path& path);
   // Joins the tensors that stand for one matrix, and refuses forms that are not known.
   void join(const std::filesystem::path& source);
-  // Says that another file was left alone; nothing if the path is empty.
-  Checkpoint noting(const std::filesystem::path& left_alone) &&;
+  // Says that the files beside `read` were left alone; nothing if there are none.
+  Checkpoint noting(const std::filesystem::path& read,
+                    const std::vector<std::filesystem::path>& left_alone) &&;
 
   std::string source_, note_;
   StoredByName tensors_;

@@ -14,8 +14,12 @@ constexpr const char* kNote = "_quantization_metadata";
 ComfyMark mark_of(const Json& json, const std::string& where) {
   const JsonObject mark(json, where);
   ComfyMark read{.format = mark.string("format"), .where = where};
-  if (!mark.flag_or("convrot", false)) return read;
-  read.rotated_together = mark.integer_or("convrot_groupsize", 256, 4, 1 << 20);
+  const bool has_more = json.contains("params") && json["params"].is_object();
+  const auto params = has_more ? json["params"] : Json::object();
+  const JsonObject more(params, where + ": 'params'");
+  if (!mark.flag_or("convrot", more.flag_or("convrot", false))) return read;
+  const auto size = more.integer_or("convrot_groupsize", 256, 4, 1 << 20);
+  read.rotated_together = mark.integer_or("convrot_groupsize", size, 4, 1 << 20);
   auto rest = read.rotated_together;
   while (rest % 4 == 0) rest /= 4;
   require(rest == 1, where, ": 'convrot_groupsize' should be a power of 4, it is ",

@@ -39,23 +39,43 @@ std::size_t variant_rank(const std::string& name) {
   return kPreferred.size();
 }
 
-// The first by rank of the names that match; empty if there is none.
-std::string best_matching(const std::vector<std::string>& names, const std::string& pattern) {
+// The names that match, those of preferred variants first.
+std::vector<std::string> matching(const std::vector<std::string>& names,
+                                  const std::string& pattern) {
   const std::regex regex(pattern);
-  std::string best;
+  std::vector<std::string> found;
   for (const auto& name : names)
-    if (std::regex_match(name, regex))
-      if (best.empty() || variant_rank(name) < variant_rank(best)) best = name;
-  return best;
+    if (std::regex_match(name, regex)) found.push_back(name);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return variant_rank(a) < variant_rank(b); });
+  return found;
 }
 
 std::string escaped(const std::string& text) {
   return std::regex_replace(text, std::regex(R"([.+*?^$()\[\]{}|\\])"), R"(\$&)");
 }
 
+// A single file of a variant, or an index of its shards.
+FolderFiles variant_in(const fs::path& folder, const std::vector<std::string>& names,
+                       const std::string& stem) {
+  const auto begin = escaped(stem);
+  FolderFiles found;
+  for (const auto& ending : {R"(\.\w+\.(safetensors|sft))", R"(\.\w+\.gguf)",
+                             R"((\.safetensors\.index\.\w+|\.\w+\.safetensors\.index)\.json)"})
+    for (const auto& name : matching(names, begin + ending)) {
+      if (!found.is_empty())
+        found.left_alone.push_back(folder / name);
+      else if (name.ends_with(".json"))
+        found.index = folder / name;
+      else
+        found.files = {folder / name};
+    }
+  return found;
+}
+
 // All of "STEM-00001-of-00003.safetensors", also with a variant before or after the number.
-std::vector<fs::path> shards_in(const fs::path& folder, const std::vector<std::string>& names,
-                                const std::string& stem) {
+FolderFiles shards_in(const fs::path& folder, const std::vector<std::string>& names,
+                      const std::string& stem) {
   const std::regex shard(escaped(stem) +
                          R"((\.\w+)?-(\d{5})-of-(\d{5})(\.\w+)?\.(safetensors|sft))");
   std::map<std::string, std::vector<fs::path>> by_set;
@@ -67,8 +87,19 @@ std::vector<fs::path> shards_in(const fs::path& folder, const std::vector<std::s
     by_set[set].push_back(folder / name);
     wanted[set] = std::stoul(match[3]);
   }
+  std::vector<std::vector<fs::path>> whole;
   for (const auto& [set, files] : by_set)
-    if (files.size() == wanted[set]) return files;
+    if (files.size() == wanted[set]) whole.push_back(files);
+  std::stable_sort(whole.begin(), whole.end(), [](const auto& a, const auto& b) {
+    return variant_rank(a.front().filename()) < variant_rank(b.front().filename());
+  });
+  FolderFiles found;
+  for (const auto& files : whole)
+    if (found.files.empty())
+      found.files = files;
+    else
+      found.left_alone.push_back(files.front());
+  if (!found.is_empty()) return found;
   for (const auto& [set, files] : by_set)
     throw InputError(text_of(folder.string(), " has ", files.size(), " of ", wanted[set],
                              " shards, such as ", files.front().filename().string(),
@@ -104,16 +135,8 @@ FolderFiles find_weights_among(const Listing& listing, const std::string& stem) 
   const auto index = stem + kIndex + ".json";
   if (listing.has(index)) return {.index = folder / index};
   if (listing.has(stem + ".gguf")) return {.files = {folder / (stem + ".gguf")}};
-  const auto begin = escaped(stem);
-  for (const auto& pattern : {begin + R"(\.\w+\.(safetensors|sft))", begin + R"(\.\w+\.gguf)"})
-    if (const auto name = best_matching(names, pattern); !name.empty())
-      return {.files = {folder / name}};
-  const auto variant_index =
-      begin + R"((\.safetensors\.index\.\w+|\.\w+\.safetensors\.index)\.json)";
-  if (const auto name = best_matching(names, variant_index); !name.empty())
-    return {.index = folder / name};
-  if (auto shards = shards_in(folder, names, stem); !shards.empty())
-    return {.files = std::move(shards)};
+  if (auto variant = variant_in(folder, names, stem); !variant.is_empty()) return variant;
+  if (auto shards = shards_in(folder, names, stem); !shards.is_empty()) return shards;
   const auto other = stem == "model" ? "diffusion_pytorch_model" : "model";
   const auto other_index = std::string(other) + kIndex + ".json";
   if (listing.has(other_index)) return {.index = folder / other_index};
@@ -148,7 +171,8 @@ FolderFiles find_weights(const std::vector<std::string>& names, const std::strin
   };
   auto found = find_weights_among({.place = where, .has = has, .names = names}, stem);
   found.index = found.index.filename();
-  for (auto& file : found.files) file = file.filename();
+  for (auto* const files : {&found.files, &found.left_alone})
+    for (auto& file : *files) file = file.filename();
   return found;
 }
 

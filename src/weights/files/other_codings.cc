@@ -173,4 +173,18 @@ void refuse_other_coding(const StoredByName& tensors, const fs::path& source) {
   if (const auto* const weight = sdnq_weight_in(tensors)) refuse(source, "SDNQ", *weight);
 }
 
+std::string codes_without_scales(const StoredByName& tensors) {
+  for (const auto& [name, stored] : tensors) {
+    const auto type = stored.entry.type;
+    const bool is_integer = type == ElementType::kInt8 || type == ElementType::kInt32;
+    const bool is_code = is_integer && name.ends_with("weight") && !stored.packed &&
+                         !stored.is_quantized() && stored.entry.shape.size() > 1;
+    if (is_code && !tensors.contains(name + "_scale"))
+      return text_of("tensor '", name, "' is stored as ", element_type_name(type),
+                     " codes without a scale per row, '", name, "_scale': nothing can be drawn ",
+                     "with it");
+  }
+  return {};
+}
+
 }  // namespace braid

@@ -16,4 +16,8 @@ inline constexpr const char* kFilesToTake =
 // the config.json beside `source` together with coded tensors, tell it.
 void refuse_other_coding(const StoredByName& tensors, const std::filesystem::path& source);
 
+// A clause on a weight of integers whose scales are not there; empty if there is none. Nothing can
+// be drawn with it, though a file may be looked at.
+std::string codes_without_scales(const StoredByName& tensors);
+
 }  // namespace braid

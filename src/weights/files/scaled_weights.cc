@@ -180,9 +180,13 @@ void join(StoredByName& tensors, const std::string& base, StoredTensor& weight,
     join_mxfp8(tensors, base, weight);
   else if (says("int8_tensorwise") && type == ElementType::kInt8)
     join_int8(tensors, base, weight);
-  else if (is_float8(type) && (!mark || mark->format.starts_with("float8_")))
+  else if (is_float8(type) && (!mark || mark->format.starts_with("float8_"))) {
     join_float8(tensors, base, weight);
-  else if (mark)
+    // Without a mark the codes are the numbers, and ComfyUI's oldest files mean a scale of 1. A
+    // marked layer without its scale is no layer there either.
+    require(!mark || weight.scales, mark ? mark->where : "", " says that a weight is coded as ",
+            mark ? mark->format : "", ", but its scale '", base, ".weight_scale' is not there");
+  } else if (mark)
     throw InputError(text_of(mark->where, " says that a weight of the dtype ",
                              element_type_name(type), " is coded as ", mark->format,
                              ", which Braid cannot read"));

@@ -38,6 +38,12 @@ TEST(Against, TellsTheRatio) {
   EXPECT_EQ(results[1]["against"]["slower"], false);
 }
 
+TEST(Against, KnowsTheWordThatPipelineParallelismHadBefore) {
+  std::vector<OrderedJson> results = {result({3}, "tp 2 x pp 2")};
+  compare_results(results, {result({1}), result({2}, "tp 2 x layers 2")}, 0.1);
+  EXPECT_EQ(results[0]["against"]["ratio"], 1.5);
+}
+
 TEST(Against, AllowsWhatIsWithinTheTolerance) {
   const auto before = result({1, 1, 1, 1, 1});
   EXPECT_EQ(count_slower(result({1.09, 1.09, 1.09, 1.09, 1.09}), before, 0.1), 0);

@@ -143,6 +143,26 @@ TEST(PictureText, NamesWhatReplacesTheModelsOwn) {
   EXPECT_EQ(written("vae_file"), "ae.safetensors");
 }
 
+// Other programs' scales are made of the number by what it is.
+TEST(PictureText, SaysWhatItsGuidanceIs) {
+  PipelineOptions options;
+  options.model = "models/demo";
+  Settings settings;
+  const auto kind = [&](GuidanceKind of_model, GuidedFrom from = GuidedFrom::kNegative) {
+    settings.guidance_kind = of_model;
+    settings.true_guidance.from = from;
+    for (const auto& [name, value] :
+         text_of_picture({}, Prompt{"a", "", {}, {}}, settings, options, {}))
+      if (name == "guidance_kind") return value;
+    return std::string();
+  };
+  EXPECT_EQ(kind(GuidanceKind::kNone), "none");
+  EXPECT_EQ(kind(GuidanceKind::kEmbedded), "embedded");
+  EXPECT_EQ(kind(GuidanceKind::kEmbeddedOrTrue), "embedded");
+  EXPECT_EQ(kind(GuidanceKind::kTrue), "true");
+  EXPECT_EQ(kind(GuidanceKind::kTrue, GuidedFrom::kPositive), "true_from_0");
+}
+
 // A picture that was drawn must not be lost for the name of a file.
 TEST(PictureText, IsUtf8WhateverFilesAreCalled) {
   PipelineOptions options;

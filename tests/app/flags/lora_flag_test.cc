@@ -4,6 +4,7 @@
 
 #include "app/flags/flags.h"
 #include "base/file.h"
+#include "message_of.h"
 #include "temporary_folder.h"
 
 namespace braid::lora_flag_test {
@@ -29,6 +30,30 @@ TEST(LoraFlag, TakesTheWholeNameOfAFileThatIsThere) {
   const auto absent = adapters_of({(folder / "y=0.5").string()});
   EXPECT_EQ(absent[0].file, folder / "y");
   EXPECT_EQ(absent[0].scale, 0.5);
+}
+
+// Such files need not be there: ComfyUI's folder or the hub's cache may have them.
+TEST(LoraFlag, TakesWhatIsNoNumberForPartOfTheName) {
+  const auto adapters = adapters_of(
+      {"plain=0.5.safetensors", "plain=0.5.safetensors=-2", "org/a=b", "a=b=.5", "a=", "a=2="});
+  const std::vector<std::pair<std::string, double>> expected = {{"plain=0.5.safetensors", 1},
+                                                                {"plain=0.5.safetensors", -2},
+                                                                {"org/a=b", 1},
+                                                                {"a=b", 0.5},
+                                                                {"a=", 1},
+                                                                {"a=2=", 1}};
+  ASSERT_EQ(adapters.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(adapters[i].file, expected[i].first);
+    EXPECT_EQ(adapters[i].scale, expected[i].second) << expected[i].first;
+  }
+}
+
+TEST(LoraFlag, ScalesThatAreNotFiniteAreNoNames) {
+  for (const auto* const lora : {"a=inf", "a=nan", "a=1e39"})
+    EXPECT_THAT(message_of([&] { adapters_of({lora}); }), testing::HasSubstr("--lora")) << lora;
+  EXPECT_THAT(message_of([&] { adapters_of({"=0.5"}); }),
+              testing::HasSubstr("should be FILE or FILE=SCALE"));
 }
 
 // A reference may also have another "=" in its name.

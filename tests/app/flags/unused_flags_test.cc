@@ -181,6 +181,11 @@ TEST(UnusedFlags, SayThatThereIsOneRank) {
   }
 }
 
+TEST(UnusedFlags, SayThatSharesNeedSeveralRanks) {
+  EXPECT_THAT(unused({"--shares", "auto"}), ElementsAre("--shares is not used: there is one rank"));
+  EXPECT_THAT(unused({"--shares", "auto", "--devices", "cpu,cpu"}), IsEmpty());
+}
+
 // Requests to a server bring LoRAs and pictures of their own.
 TEST(UnusedFlags, SayWhatTheRequestDoesNotBring) {
   const auto* const mode = "--lora-mode is not used: there is no --lora";

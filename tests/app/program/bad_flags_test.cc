@@ -35,8 +35,21 @@ TEST_F(BadFlags, NoPromptOnATerminalShowsExamples) {
   EXPECT_THAT(shown.err, testing::HasSubstr("braid generate \"a green star\" -n 4"));
 }
 
+// Weights may take minutes to load.
+TEST_F(BadFlags, NoiseLevelsThatAreNoneAreRefusedBeforeWeightsAreLoaded) {
+  for (const std::vector<std::string>& levels :
+       {std::vector<std::string>{"--shift", "1e30"}, {"--schedule", "karras", "--shift", "1e30"}}) {
+    std::vector<std::string> arguments = {"generate", "a", "--steps", "4"};
+    arguments.insert(arguments.end(), levels.begin(), levels.end());
+    const auto refused = braid(std::move(arguments));
+    expect_refusal(refused, 2, "noise levels");
+    EXPECT_THAT(refused.err, testing::Not(HasSubstr("load")));
+  }
+}
+
 TEST_F(BadFlags, UnknownCommandsFlagsAndArguments) {
   expect_bad_input({"draw", "a cat"}, "unknown command 'draw'");
+  expect_bad_input({"draw", "--help"}, "unknown command 'draw'");
   expect_refused({"--stepz", "3"}, "unknown flag '--stepz' (did you mean --steps?)");
   expect_bad_input({"generate", "a", "red", "circle"}, "unexpected argument 'red'");
 }

@@ -138,6 +138,20 @@ TEST_F(Info, DescribesAFileOfWeights) {
   expect_bad_input({"info", "missing.gguf"}, "missing.gguf");
 }
 
+TEST_F(Info, SaysThatAFileOfWeightsLacksScales) {
+  const auto file = [&](const std::string& type, const std::string& bytes) {
+    const auto header = R"({"double_blocks.0.img_attn.qkv.weight":{"dtype":")" + type +
+                        R"(","shape":[2,2],"data_offsets":[0,)" + std::to_string(bytes.size()) +
+                        "]}}";
+    std::string length(8, '\0');
+    length[0] = char(header.size());
+    return info({write("codes.safetensors", length + header + bytes).string()});
+  };
+  EXPECT_THAT(file("I8", "1234")["lacking"].get<std::string>(),
+              HasSubstr("is stored as I8 codes without a scale per row"));
+  EXPECT_FALSE(file("F16", "12345678").contains("lacking"));
+}
+
 TEST_F(Info, IsReadableWithoutJson) {
   const auto text = braid({"info", "-v", "-m", BRAID_SOURCE_DIR "/models/demo"}).out;
   EXPECT_THAT(text, HasMatch("version +" BRAID_VERSION "\n"));

@@ -114,7 +114,9 @@ TEST_F(Lora, IsRefusedInOneSentenceWhereItIsWrong) {
   expect_refused(lora(pair("diffusion_model.img_in", 192, 64, NAN)), "not finite");
   expect_refused(lora({{"img_in.lora_A.weight", {2, 64}}, {"img_in.lora_B.weight", {192, 3}}}),
                  "two factors of one rank");
-  expect_bad_input({"generate", "a", "--lora", "x.safetensors=much"}, "--lora");
+  expect_refused("x.safetensors=much", "there is no adapter at x.safetensors=much");
+  const auto there = lora(pair("diffusion_model.img_in", 192, 64));
+  expect_refused(there + "=much", "--lora should be a finite number, it is 'much'");
   expect_bad_input({"convert", "-m", BRAID_SOURCE_DIR "/models/demo", "-o", "out", "--lora",
                     lora(pair("diffusion_model.img_in", 3072, 64))},
                    "is for a weight of [3072, 64]");

@@ -80,9 +80,12 @@ TEST_F(PicturesIn, StayWhereTheMaskIsBlack) {
   make("photo.in", 64, 64, 230);
   make("black.in", 64, 64, 0);
   make("white.in", 64, 64, 255);
+  const std::string kBlack = "the mask is black: nothing of the picture is redrawn";
   const auto mean = [&](const std::string& mask) {
-    draw({"a black square", "--init", "photo.in", "--mask", mask, "--strength", "1", "--size",
-          "64x64", "--steps", "2"});
+    const auto finished =
+        braid({"generate", "a black square", "--init", "photo.in", "--mask", mask, "--strength",
+               "1", "--size", "64x64", "--steps", "2", "--overwrite", "always"});
+    EXPECT_EQ(finished.err.find(kBlack) != std::string::npos, mask == "black.in") << finished.err;
     const auto made = decode_png(read_file(folder_ / "braid.png"), "braid.png");
     double sum = 0;
     for (const auto value : made.rgb) sum += value;

@@ -166,6 +166,9 @@ TEST_F(Plan, TakesShares) {
       HasSubstr("--shares tp=3:2 --quantize int8\n1 rtx-5090 of 34.4 GB, 1 rtx-4090 of 25.8 GB"));
   EXPECT_THAT(finished.out, HasSubstr("\n  tp 2 (3:2) "));
   EXPECT_THAT(finished.out, Not(HasSubstr("tp 2 (8:6)")));
+  auto spaced = cards;
+  spaced.back() = " tp = 3 : 2";
+  EXPECT_EQ(plan(spaced).out, finished.out);
   const auto named = [](const Json& plan, const std::string& name) {
     for (const auto& layout : plan["layouts"])
       if (layout["layout"] == name) return layout;
@@ -275,6 +278,7 @@ TEST_F(Plan, RefusesWhatItCannotRead) {
   for (const auto& [command, model] : commands)
     expect_bad_input({command, model, "flux3-klein", "--size", "70x70"},
                      "the width should be a multiple of 16, it is 70");
+  expect_bad_input({"plan", "--true-cfg", "-1"}, "--true-cfg should be at least 0, it is -1");
   expect_bad_input({"plan", "-m", "flux2"}, "should be a path, flux1-dev, ");
   expect_bad_input({"plan", "--size", "8x8"}, "the width should lie between 16 and 16384, it is 8");
   expect_bad_input({"plan", "8xh200"}, "unexpected argument '8xh200'");

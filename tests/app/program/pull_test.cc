@@ -239,4 +239,67 @@ TEST_F(PullModel, IsListedWithWhatElseIsHere) {
   }
 }
 
+// A row of `braid models` for each thing that is there and cannot be read.
+class ModelsHere : public PullModel {
+ protected:
+  std::map<std::string, std::string> sentences(std::vector<std::string> arguments = {}) const {
+    arguments.insert(arguments.begin(), {"models", "--json"});
+    const auto listed = braid(std::move(arguments));
+    EXPECT_EQ(listed.exit_code, 0) << listed.err;
+    std::map<std::string, std::string> by_name;
+    const auto all = nlohmann::json::parse(listed.out);
+    for (const auto& model : all["models"]) by_name[model["name"]] = model["here"];
+    return by_name;
+  }
+};
+
+TEST_F(ModelsHere, SayThatTheCacheCannotBeRead) {
+  fs::create_directory_symlink("loop", folder_ / "loop");
+  set("HF_HUB_CACHE", (folder_ / "loop").string());
+  const auto listed = braid({"models"});
+  EXPECT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("loop cannot be read: Too many levels of symbolic links"),
+                                Not(HasSubstr("no model"))));
+  EXPECT_THAT(sentences()[(folder_ / "loop").string()], HasSubstr("Too many levels"));
+}
+
+TEST_F(ModelsHere, SayWhichModelsOfTheCacheCannotBeRead) {
+  const auto hub = folder_ / "hub";
+  const auto snapshot = [&](const std::string& name) {
+    const auto folder = hub / ("models--org--" + name) / "snapshots" / "0123abcd";
+    fs::create_directories(folder);
+    return folder;
+  };
+  set("HF_HUB_CACHE", hub.string());
+  fs::create_symlink("model_index.json", snapshot("b") / "model_index.json");
+  fs::create_directory_symlink("models--org--a", hub / "models--org--a");
+  write_file(snapshot("c") / "c.safetensors", "version https://git-lfs.github.com/spec/v1\noid 0");
+  fs::create_symlink("../../blobs/gone", snapshot("d") / "d.safetensors");
+  auto here = sentences();
+  EXPECT_THAT(here["org/a"], HasSubstr("Too many levels of symbolic links"));
+  EXPECT_THAT(here["org/b"], HasSubstr("model_index.json"));
+  EXPECT_THAT(here["org/c"], HasSubstr("c.safetensors is a Git LFS pointer"));
+  EXPECT_THAT(here["org/d"], HasSubstr("d.safetensors cannot be read: No such file"));
+}
+
+TEST_F(ModelsHere, SayWhichOfComfysFilesCannotBeRead) {
+  const auto models = folder_ / "comfy/models";
+  fs::create_directories(models / "diffusion_models");
+  const auto whole = read_file(kDemo / kFlux);
+  write_file(models / "diffusion_models/cut.safetensors", whole.substr(0, whole.size() / 2));
+  fs::create_symlink("loop.gguf", models / "diffusion_models/loop.gguf");
+  fs::create_directory_symlink("unet", models / "unet");
+  auto here = sentences({"--comfy", "comfy"});
+  EXPECT_THAT(here["cut.safetensors"], HasSubstr("download was not completed"));
+  EXPECT_THAT(here["loop.gguf"], HasSubstr("Too many levels of symbolic links"));
+  EXPECT_THAT(here["unet"], HasSubstr("Too many levels of symbolic links"));
+}
+
+TEST_F(ModelsHere, AreNoAddresses) {
+  for (const char* const address : {"https://huggingface.co/org/m", "hf.co/org/m/tree/main"})
+    expect_bad_input({"generate", "a", "-m", address},
+                     std::string("there is no model at ") + address +
+                         ", which is an address: its name here is org/m, and 'braid pull org/m'");
+}
+
 }  // namespace braid::pull_test

@@ -75,6 +75,30 @@ TEST_F(ServeEdits, GiveTheSameThroughJobsAndTheWebUisClients) {
   EXPECT_EQ(serve::bytes_of_base64(answer.at("images")[0].get<std::string>(), ""), wanted);
 }
 
+// Elsewhere it passes through the autoencoder. The mask's upper half is black, as the picture's is.
+TEST_F(ServeEdits, OfTheWebUisClientsKeepTheirPixelsWhereTheMaskIsBlack) {
+  start();
+  const auto photo = encode_png(64, 48, [] {
+    std::vector<std::uint8_t> rgb(std::size_t(64) * 48 * 3);
+    for (std::size_t i = 0; i < rgb.size(); ++i) rgb[i] = std::uint8_t(i * i % 251);
+    return rgb;
+  }());
+  const auto upper_half = [](const std::string& png) {
+    auto rgb = decode_png(png, "it").rgb;
+    rgb.resize(rgb.size() / 2);
+    return rgb;
+  };
+  const nlohmann::json wish = {{"prompt", "a"},
+                               {"seed", 3},
+                               {"steps", 4},
+                               {"mask", base64(mask_)},
+                               {"init_images", {base64(photo)}}};
+  const auto answer = nlohmann::json::parse(ask("POST /sdapi/v1/img2img", wish.dump()));
+  const auto image = serve::bytes_of_base64(answer.at("images")[0].get<std::string>(), "");
+  EXPECT_EQ(upper_half(image), upper_half(photo));
+  EXPECT_NE(decode_png(image, "it").rgb, decode_png(photo, "it").rgb);
+}
+
 // The engine's own sentences, as clients are told of their fields.
 TEST_F(ServeEdits, AreToldWhichFieldIsWrong) {
   start();

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <thread>
 
+#include "base/base64.h"
 #include "base/error.h"
+#include "image/picture_file.h"
 #include "serving.h"
 
 namespace braid::serve_test {
@@ -30,6 +32,54 @@ TEST_F(Serve, GivesTheBytesOfGenerate) {
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[1], drawn({"a", "--seed", "0", "--size", "32x32", "--steps", "2"}, "braid.png"));
   EXPECT_EQ(stop().exit_code, 0);
+}
+
+// What a client of the web UI reads in a text and sends back draws the same picture, whichever
+// endpoint the text is of, and whichever format.
+TEST_F(Serve, SaysInEveryTextOfTheWebUiWhatDrawsThePicture) {
+  start();
+  const auto web_ui = [&](const std::string& path, const nlohmann::json& wish) {
+    return nlohmann::json::parse(ask("POST /sdapi/v1/" + path, wish.dump()));
+  };
+  const auto pixels = [](const nlohmann::json& image) {
+    return decode_picture(serve::bytes_of_base64(image.get<std::string>(), ""), "it").rgb;
+  };
+  const nlohmann::json size = {
+      {"prompt", "a"}, {"seed", 5}, {"steps", 2}, {"width", 32}, {"height", 32}};
+  const auto plain = [&](nlohmann::json more) {
+    more.update(size);
+    return web_ui("txt2img", more);
+  };
+  nlohmann::json guided = {{"negative_prompt", "b"},
+                           {"cfg_scale", 3},
+                           {"distilled_cfg_scale", 2.5},
+                           {"sampler_name", "Heun"},
+                           {"scheduler", "Beta"}};
+  const std::string line =
+      "Steps: 2, Sampler: Heun, Schedule type: Beta, CFG scale: 3, Distilled CFG Scale: 2.5, Seed: "
+      "5";
+  for (const auto& [more, begin] : std::vector<std::pair<nlohmann::json, std::string>>{
+           {guided, "a\nNegative prompt: b\n" + line},
+           {{{"distilled_cfg_scale", 2.5}},
+            "a\nSteps: 2, Sampler: Euler, CFG scale: 1, Distilled CFG Scale: 2.5, Seed: 5"}}) {
+    const auto answer = plain(more);
+    const auto info = nlohmann::json::parse(answer["info"].get<std::string>());
+    EXPECT_THAT(info["infotexts"][0].get<std::string>(), testing::StartsWith(begin));
+    const auto told = web_ui("png-info", {{"image", answer["images"][0]}});
+    EXPECT_EQ(told["info"], info["infotexts"][0]);
+    EXPECT_EQ(told["items"]["guidance"], "2.5");
+  }
+  const auto jpeg = pictures_for(R"({"prompt": "a", "negative_prompt": "b", "true_cfg": 3,
+      "guidance": 2.5, "sampler": "heun", "schedule": "beta", "seed": 5, "steps": 2,
+      "size": "32x32", "output_format": "jpeg"})");
+  const auto of_jpeg = web_ui("png-info", {{"image", base64(jpeg.at(0))}});
+  EXPECT_THAT(of_jpeg["info"].get<std::string>(), HasSubstr("\n" + line + ","));
+  EXPECT_EQ(of_jpeg["items"]["true_cfg"], "3");
+  EXPECT_EQ(of_jpeg["items"]["sampler"], "heun");
+  const auto png = pictures_for(R"({"prompt": "a", "negative_prompt": "b", "true_cfg": 3,
+      "guidance": 2.5, "sampler": "heun", "schedule": "beta", "seed": 5, "steps": 2,
+      "size": "32x32"})");
+  EXPECT_EQ(pixels(plain(guided)["images"][0]), decode_picture(png.at(0), "it").rgb);
 }
 
 TEST_F(Serve, PreviewsChangeNoByte) {

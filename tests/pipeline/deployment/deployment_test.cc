@@ -73,6 +73,15 @@ TEST(Deployment, TakesTheNameThatPipelineParallelismHadBefore) {
   asked.pipeline.devices = {"cuda:0-1"};
   asked.pipeline.layout.layer_split = 2;
   EXPECT_EQ(deploy(asked, host_of("2xh100")).degrees(), Degrees{.pp = 2});
+  asked.pipeline.layout.pp = 2;
+  EXPECT_EQ(deploy(asked, host_of("2xh100")).degrees(), Degrees{.pp = 2});
+  for (const int other : {3, -5}) {
+    asked.pipeline.layout.layer_split = other;
+    EXPECT_THAT(message_of([&] { (void)deploy(asked, host_of("2xh100")); }),
+                HasSubstr(text_of("`pp` and `layer_split` are two names of one degree, they should "
+                                  "not be 2 and ",
+                                  other)));
+  }
 }
 
 TEST(Deployment, ChoosesTheDegreesThatThePlannerPutsFirstIfAsked) {

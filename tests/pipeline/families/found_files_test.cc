@@ -202,6 +202,71 @@ TEST_F(FoundFiles, ThatAreNotThereAreNamed) {
   EXPECT_THAT(refusal({.model = vae, .published = published()}), HasSubstr("`vae_file`"));
 }
 
+// ------------------------------------------------------------------- what cannot be read
+
+const char* const kPointer =
+    "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1234\n";
+
+TEST_F(FoundFiles, ThatCannotBeReadAreNamedWhereNoneFits) {
+  const auto two = comfy() / "models/text_encoders/other/two.safetensors";
+  const auto bytes = read_file(two);
+  const auto refused = [&] { return refusal(options()); };
+  write_file(two, kPointer);
+  EXPECT_THAT(refused(), AllOf(HasSubstr("has no weights of T5, none of these fits: one.safe"),
+                               HasSubstr(two.string() + " is a Git LFS pointer"),
+                               HasSubstr("models/clip/cut.safetensors")));
+  write_file(two, bytes.substr(0, bytes.size() - 4));
+  EXPECT_THAT(refused(), HasSubstr("download was not completed"));
+  fs::remove(two);
+  fs::create_symlink("two.safetensors", two);
+  EXPECT_THAT(refused(), HasSubstr("two.safetensors cannot be read: Too many levels"));
+  fs::remove(two);
+  fs::create_symlink("nowhere", two);
+  EXPECT_THAT(refused(), HasSubstr("two.safetensors cannot be read: No such file"));
+  fs::remove_all(comfy() / "models/text_encoders");
+  fs::create_directory_symlink("text_encoders", comfy() / "models/text_encoders");
+  EXPECT_THAT(refused(), HasSubstr("models/text_encoders cannot be read: Too many levels"));
+  EXPECT_THAT(refusal({.model = "basic_dev",
+                       .published = published(),
+                       .comfy = comfy(),
+                       .text_encoder_files = {"missing"}}),
+              HasSubstr("Too many levels of symbolic links"));
+}
+
+TEST_F(FoundFiles, ThatCannotBeReadAreNotPassedOverSilently) {
+  const auto pointer = comfy() / "models/clip/t5xxl.safetensors";
+  write_file(pointer, kPointer);
+  fs::remove(comfy() / "models/clip/cut.safetensors");
+  std::vector<std::string> warned;
+  const auto found = find_model(options(), WeightsNeeded::kAll, {},
+                                [&](const std::string& sentence) { warned.push_back(sentence); });
+  EXPECT_EQ(found.options.text_encoder_files[1].filename(), "two.safetensors");
+  ASSERT_EQ(warned.size(), 1u) << "once, though two encoders were looked for";
+  EXPECT_THAT(warned[0], AllOf(HasSubstr("one.safetensors for CLIP, two.safetensors for T5, but " +
+                                         pointer.string() + " is a Git LFS pointer")));
+}
+
+TEST_F(FoundFiles, BesideTheComponentsWeightsAreSaidToFit) {
+  std::vector<std::string> said;
+  const auto told_of = [&](const fs::path& components) {
+    said.clear();
+    auto asked = options("basic_dev");
+    asked.components = components;
+    return find_model(asked, WeightsNeeded::kAll,
+                      [&](const std::string& sentence) { said.push_back(sentence); })
+        .files;
+  };
+  EXPECT_TRUE(told_of(kModel).part_files.empty()) << "the components' own weights come first";
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_THAT(said[1],
+              AllOf(HasSubstr("T5: the weights in " + (kModel / "text_encoder_2").string()),
+                    HasSubstr("`components` come first; two.safetensors fits, too: "
+                              "`text_encoder_files` chooses")));
+  EXPECT_THAT(said[2], HasSubstr("three.safetensors fits, too: `vae_file` chooses"));
+  EXPECT_EQ(told_of(published() / "Basic-dev").part_files.size(), 3u);
+  EXPECT_TRUE(said.empty()) << said[0];
+}
+
 // A shell's <(...) is one.
 TEST(ModelFile, IsNoPipe) {
   const TemporaryFolder folder;

@@ -167,6 +167,17 @@ TEST(JoyParity, ASampleOfTheReferenceIsDrawnBehindTheNoise) {
   EXPECT_LT(largest_difference(some, want["reference_latents"]), 1e-5);
 }
 
+// The picture that covers the size would have 3 * 10^9 columns, or rows.
+TEST(JoySizes, CoverWithANarrowPicture) {
+  const PictureSize wide{.width = 2048, .height = 512}, high{.width = 512, .height = 2048};
+  for (const auto& [width, height, size] :
+       {std::tuple(6'000'000, 1, wide), std::tuple(1, 6'000'000, high)}) {
+    const Pixels line{width, height,
+                      std::vector<std::uint8_t>(std::size_t(width) * height * 3, 90)};
+    EXPECT_EQ(joy_cover(line, size).rgb, std::vector<std::uint8_t>(3 * 2048 * 512, 90));
+  }
+}
+
 TEST(SlowJoyParity, EachPictureIsThatOfItsSeedAlone) {
   auto request = joy_request();
   request.steps = 1;

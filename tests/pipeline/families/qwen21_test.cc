@@ -231,7 +231,7 @@ TEST(Qwen21Family, RefusesRequestsThatItCannotDraw) {
   request = kQwen21.plain;
   request.prompts = {"a <|image_pad|>"};
   EXPECT_THAT(message_of([&] { kQwen21.drawn(kQwen21.with(), request); }),
-              HasSubstr("marks the places of 1 pictures"));
+              HasSubstr("marks the place of 1 picture"));
   request.prompts = {"a <|video_pad|>"};
   EXPECT_THAT(message_of([&] { kQwen21.drawn(kQwen21.with(), request); }),
               HasSubstr("the prompt marks the place of a video, <|video_pad|>"));

@@ -131,7 +131,7 @@ TEST_F(GivenFiles, ForSomethingElseAreNamed) {
     return refusal({.model = file, .components = kModel});
   };
   EXPECT_THAT(as_model(lora),
-              AllOf(HasSubstr("is a LoRA for a FLUX model"), HasSubstr("`adapters`")));
+              AllOf(HasSubstr("is a LoRA for a FLUX.1 or FLUX.3 model"), HasSubstr("`adapters`")));
   EXPECT_THAT(as_model(vae), AllOf(HasSubstr("an autoencoder"), HasSubstr("`vae_file`")));
   EXPECT_THAT(as_model(clip),
               AllOf(HasSubstr("a CLIP text encoder"), HasSubstr("`text_encoder_files`")));

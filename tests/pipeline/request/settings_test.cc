@@ -89,6 +89,22 @@ TEST(Settle, TrueGuidanceNeedsAScaleAndANegativePrompt) {
   EXPECT_EQ(settled({.prompts = {"a"}, .negative_prompt = "", .true_cfg = 2}).negative->second, "");
 }
 
+// diffusers' `true_cfg_scale` does nothing up to 1.
+TEST(Settle, ATrueGuidanceScaleBelowOneIsOff) {
+  for (const double scale : {0.0, 0.5}) {
+    std::vector<std::string> warnings;
+    EXPECT_FALSE(settled({.prompts = {"a"}, .true_cfg = scale}, &warnings).negative);
+    const auto with_negative =
+        settled({.prompts = {"a"}, .negative_prompt = "b", .true_cfg = scale}, &warnings);
+    EXPECT_FALSE(with_negative.negative);
+    EXPECT_THAT(warnings, ElementsAre(testing::EndsWith("is taken as 1, which is off"),
+                                      testing::EndsWith(": the negative prompt is not used")));
+  }
+  EXPECT_THAT(refusal({.true_cfg = -1}), HasSubstr("scale should be at least 0, it is -1"));
+  EXPECT_THAT(refusal({.true_cfg = -1}, limits_of(GuidanceKind::kTrue)),
+              HasSubstr("scale should be at least 0, it is -1"));
+}
+
 TEST(Settle, GuidanceOfItsOwnIsTrueAgainstAnEmptyPrompt) {
   const auto limits = limits_of(GuidanceKind::kTrue);
   auto s = settled({.prompts = {"a"}}, nullptr, limits);

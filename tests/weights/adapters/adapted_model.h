@@ -43,6 +43,12 @@ class AdaptedModel : public testing::Test {
             .grown = {.layer = "b", .inputs = 10}};
   }
 
+  AdapterNames names_with_likeness() const {
+    auto own = names();
+    own.likeness = [this](const AdapterFile&) { return likeness_; };
+    return own;
+  }
+
   fs::path write(const Tensors& tensors, const std::string& name = "lora") const {
     const auto path = folder_ / (name + ".safetensors");
     write_file(path, write_safetensors(tensors));
@@ -63,7 +69,7 @@ class AdaptedModel : public testing::Test {
 
   std::shared_ptr<TensorSource> source(const std::vector<Adapter>& adapters,
                                        AdapterMode mode = AdapterMode::kAuto) {
-    AdaptedPart part{.names = names(),
+    AdaptedPart part{.names = names_with_likeness(),
                      .shardings = shardings(),
                      .others = {"text_"},
                      .warn = [this](const std::string& warning) { warnings_.push_back(warning); }};
@@ -103,6 +109,7 @@ class AdaptedModel : public testing::Test {
   TemporaryFolder folder_;
   Tensors base_;
   std::vector<std::string> warnings_;
+  std::string likeness_;  // what every file looks like
   std::mutex mutex_;
   std::shared_ptr<UnmergedAdapters> unmerged_;  // of the last source
 };

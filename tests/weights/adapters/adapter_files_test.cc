@@ -77,6 +77,13 @@ TEST(AdapterKeys, AreReadWithoutWrappers) {
 
 using AdapterFiles = AdaptedModel;
 
+TEST(AdapterNames, OfNothingAreRefused) {
+  for (const auto* const name : {"/nope.safetensors", "/nope", "nope.safetensors"})
+    EXPECT_EQ(message_of([&] { (void)adapter_in(name); }),
+              std::string("there is no adapter at ") + name);
+  EXPECT_EQ(message_of([] { (void)adapter_in(""); }), "an adapter has an empty name");
+}
+
 TEST_F(AdapterFiles, NameWhatTheModelDoesNotHave) {
   const Tensors tensors = {{"a.lora_A.weight", at::randn({3, 6})},
                            {"a.lora_B.weight", at::randn({16, 3})},
@@ -87,6 +94,25 @@ TEST_F(AdapterFiles, NameWhatTheModelDoesNotHave) {
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_THAT(warnings_[0],
               HasSubstr("2 tensors that the model has no use for: 'b.alpha', 'elsewhere.lora_A"));
+}
+
+TEST_F(AdapterFiles, ThatLookLikeThoseOfAnotherModelAreSaidTo) {
+  const auto down = at::randn({3, 6}), up = at::randn({16, 3});
+  const Tensors own = {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}};
+  const Tensors other = {{"z.lora_A.weight", down}, {"z.lora_B.weight", up}};
+  auto both = own;
+  both.insert(other.begin(), other.end());
+  for (const std::string likeness : {"", "it looks like a LoRA for a toy"}) {
+    likeness_ = likeness;
+    const auto words = likeness.empty() ? "'" : "; " + likeness;
+    warnings_.clear();
+    (void)all(load({{.file = write(own)}}));
+    EXPECT_TRUE(warnings_.empty());
+    (void)all(load({{.file = write(both)}}));
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_THAT(warnings_[0], testing::EndsWith(words));
+    EXPECT_THAT(refusal(other), testing::EndsWith(likeness.empty() ? "is the first" : words));
+  }
 }
 
 TEST_F(AdapterFiles, ThatChangeNothingAreRefused) {

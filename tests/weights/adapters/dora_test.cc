@@ -21,6 +21,33 @@ TEST_F(DoraTest, GivesRowsTheMagnitudesOfOutputs) {
   }
 }
 
+// peft begins magnitudes as the lengths of the base's rows, and leaves those that a file lacks so.
+TEST_F(DoraTest, KeepsTheLengthsOfRowsWithoutMagnitudesWherePeftSaysSo) {
+  const auto up = at::randn({8, 2}), down = at::randn({2, 6});
+  const std::string to_m = "base_model.model.x.0.to_m.";
+  const auto merged_by = [&](const std::string& config, Tensors tensors, double scale) {
+    tensors.insert({{to_m + "lora_A.weight", down}, {to_m + "lora_B.weight", up}});
+    write_file(folder_ / "adapter_config.json", config);
+    return all(load({{.file = write(tensors, "adapter_model"), .scale = scale}})).at("a.weight");
+  };
+  const auto base = base_.at("a.weight").narrow(0, 8, 8);
+  const auto lengths = base.norm(2, {1}, true);
+  const std::string dora = R"({"r": 2, "lora_alpha": 6, "use_dora": true})";
+  for (const double scale : {1., 0.5, 0.}) {
+    const auto sum = base + scale * 3 * up.mm(down);
+    const auto got = merged_by(dora, {}, scale);
+    EXPECT_TRUE(at::allclose(got.narrow(0, 8, 8), lengths * sum / sum.norm(2, {1}, true), 1e-5));
+    EXPECT_TRUE(at::equal(got.narrow(0, 0, 8), base_.at("a.weight").narrow(0, 0, 8)));
+  }
+  const auto m = at::rand({8}) + 0.5;
+  const auto sum = base + 3 * up.mm(down);
+  const auto with = merged_by(dora, {{to_m + "lora_magnitude_vector", m}}, 1);
+  EXPECT_TRUE(
+      at::allclose(with.narrow(0, 8, 8), m.unsqueeze(1) * sum / sum.norm(2, {1}, true), 1e-5));
+  const auto plain = merged_by(R"({"r": 2, "lora_alpha": 6, "use_dora": false})", {}, 1);
+  EXPECT_TRUE(at::allclose(plain.narrow(0, 8, 8), sum, 1e-5));
+}
+
 // LyCORIS' and OneTrainer's: lengths of columns, over the rows of one module.
 TEST_F(DoraTest, GivesColumnsTheMagnitudesOfInputs) {
   const auto up = at::randn({8, 2}), down = at::randn({2, 6}), m = at::rand({1, 6}) + 0.5;

@@ -147,6 +147,43 @@ TEST_F(PeftScalings, AreOfAdaptersThatLeaveTheBaseAsItIs) {
               HasSubstr("lora_adapter_metadata: 'init_lora_weights' is 'pissa'"));
 }
 
+TEST_F(PeftScalings, AreOfFactorsThatAreOnlyMultiplied) {
+  const auto up = at::randn({16, 2}), down = at::randn({2, 6});
+  const auto file =
+      write({{"base_model.model.a.lora_A.weight", down}, {"base_model.model.a.lora_B.weight", up}},
+            "adapter_model");
+  const auto write_field = [&](const std::string& field, const std::string& value) {
+    write_file(folder_ / "adapter_config.json",
+               R"({"lora_alpha": 2, ")" + field + "\": " + value + "}");
+  };
+  for (const auto& [field, value] : {std::pair("layer_replication", "[[0, 4], [2, 5]]"),
+                                     {"use_qalora", "true"},
+                                     {"use_bdlora", R"({"nblocks": 2})"},
+                                     {"alora_invocation_tokens", "[7]"},
+                                     {"arrow_config", R"({"top_k": 3})"},
+                                     {"trainable_token_indices", "[1, 2]"},
+                                     {"trainable_token_indices", R"({"embed_tokens": [0]})"}}) {
+    write_field(field, value);
+    EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }),
+                AllOf(HasSubstr(std::string("adapter_config.json: '") + field + "' "),
+                      HasSubstr("Braid cannot apply it")));
+    for (const auto* const none : {"null", "[]", "{}", "false"}) {
+      write_field(field, none);
+      expect_added({{.file = file}}, {{"a.weight", up.mm(down)}});
+    }
+  }
+  for (const auto* const flag : {"use_dora", "use_rslora"}) {
+    write_field(flag, "1");
+    EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }),
+                HasSubstr("should be true or false, it is 1"));
+  }
+  const auto diffusers =
+      write_with(R"({\"transformer.use_qalora\": true})",
+                 {{"transformer.a.lora_A.weight", down}, {"transformer.a.lora_B.weight", up}});
+  EXPECT_THAT(message_of([&] { open_adapters({{.file = diffusers}}); }),
+              HasSubstr("lora_adapter_metadata: 'use_qalora'"));
+}
+
 // peft's LoHa and LoKr keep their alpha under another name, and LoKr's rank may be told by nothing
 // else: peft scales whole factors, too.
 TEST_F(PeftScalings, ScalePeftsHadamardAndKroneckerProductsAsPeft) {

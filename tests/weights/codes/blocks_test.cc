@@ -10,6 +10,7 @@
 #include "comm/thread.h"
 #include "files.h"
 #include "weights/codes/int8.h"
+#include "weights/files/other_codings.h"
 #include "weights/files/safetensors_writer.h"
 #include "weights/files/scaled_weights.h"
 #include "weights/weights.h"
@@ -253,9 +254,34 @@ TEST_F(Scales, OfWaysThatAreNotKnownAreRefused) {
               HasSubstr("'convrot_groupsize' should be a power of 4, it is 32"));
   EXPECT_THAT(refusal_of(R"({"format":"float8_e4m3fn","convrot":true,"convrot_groupsize":64})"),
               HasSubstr("rotates 64 neighbours together"));
+  EXPECT_THAT(refusal_of(R"({"format":"float8_e4m3fn",)"
+                         R"("params":{"convrot":true,"convrot_groupsize":64}})"),
+              HasSubstr("rotates 64 neighbours together"));
   EXPECT_THAT(refusal_of("{}"), HasSubstr("'format'"));
   EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.comfy_quant", said("{")}}), HasSubstr("JSON"));
   EXPECT_THAT(refusal({{"a.weight", codes_.view(at::kByte)}}), HasSubstr("float4"));
+}
+
+// ComfyUI multiplies by the scale of every layer that a mark says is coded, and fails without it.
+TEST_F(Scales, OfMarkedCodesAreThere) {
+  const auto mark = said(R"({"format":"float8_e4m3fn"})");
+  EXPECT_THAT(
+      refusal({{"a.weight", codes_}, {"a.comfy_quant", mark}}),
+      HasSubstr("'a.comfy_quant' says that a weight is coded as float8_e4m3fn, but its scale "
+                "'a.weight_scale' is not there"));
+  EXPECT_EQ(refusal({{"a.weight", codes_}, {"scaled_fp8", codes_[0]}}), "");
+}
+
+TEST_F(Scales, OfIntegersMayBeFoundMissing) {
+  const auto lacking = [&](const std::map<std::string, Tensor>& tensors) {
+    EXPECT_EQ(refusal(tensors), "");
+    return codes_without_scales(Checkpoint::open_file(folder_ / "m.safetensors").tensors());
+  };
+  const auto integers = at::ones({4, 16}, at::kChar);
+  EXPECT_THAT(lacking({{"a.bias", at::ones({4})}, {"b.weight", integers}}),
+              HasSubstr("tensor 'b.weight' is stored as I8 codes without a scale per row"));
+  EXPECT_EQ(lacking({{"b.weight", integers}, {"b.weight_scale", at::ones({4, 1})}}), "");
+  EXPECT_EQ(lacking({{"b.weight", integers.to(at::kFloat)}, {"b.ids", integers}}), "");
 }
 
 TEST_F(Scales, OfOtherProgramsAreNamed) {

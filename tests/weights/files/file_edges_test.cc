@@ -119,11 +119,13 @@ TEST_F(FileEdges, RotateTheUsualNumberOfNeighbours) {
     const auto bytes =
         at::from_blob(const_cast<char*>(mark.data()), {std::int64_t(mark.size())}, at::kByte);
     return opened({{"a.weight", at::ones({2, columns}).to(at::kFloat8_e4m3fn)},
+                   {"a.weight_scale", at::ones({})},
                    {"a.comfy_quant", bytes}})
         .find("a.weight")
         ->rotated_together;
   };
   EXPECT_EQ(rotated(512, ""), 256);
+  EXPECT_EQ(rotated(512, R"(,"params":{"convrot_groupsize":64})"), 64);
   EXPECT_EQ(rotated(512, R"(,"convrot_groupsize":64)"), 64);
   EXPECT_THAT(message_of([&] { (void)rotated(128, ""); }),
               HasSubstr("rotates 256 neighbours together"));

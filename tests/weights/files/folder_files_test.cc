@@ -26,6 +26,12 @@ class FolderWeights : public testing::Test {
     for (const auto& [name, stored] : file.tensors()) names.push_back(name);
     return names;
   }
+  // What is said of the choice between files.
+  std::string note(const std::string& stem = "model") const {
+    const auto note = Checkpoint::open(folder_.path(), stem).note();
+    const auto begin = note.find(folder_.path().string());
+    return begin == note.npos ? note : note.substr(begin + folder_.path().string().size() + 1);
+  }
   std::string refusal() const {
     return message_of([&] { (void)tensors(); });
   }
@@ -39,6 +45,46 @@ TEST_F(FolderWeights, MayBeAVariant) {
   EXPECT_THAT(tensors(), ElementsAre("brain")) << "of the wider range";
   put("model.safetensors", "plain");
   EXPECT_THAT(tensors(), ElementsAre("plain"));
+}
+
+// Averaged weights ("ema") are for inference, as in diffusers' conversions of Stable Diffusion.
+TEST_F(FolderWeights, OfSeveralVariantsSayWhichIsRead) {
+  put("model.non_ema.safetensors", "trained");
+  EXPECT_EQ(note(), "") << "the only one";
+  put("model.ema.safetensors", "averaged");
+  EXPECT_THAT(tensors(), ElementsAre("averaged"));
+  EXPECT_EQ(note(), "model.ema.safetensors; model.non_ema.safetensors beside it is left alone");
+  put("model.fp16.safetensors", "half");
+  put("model.Q8_0.gguf", "not opened");
+  EXPECT_THAT(tensors(), ElementsAre("half"));
+  EXPECT_EQ(note(),
+            "model.fp16.safetensors; model.ema.safetensors, model.non_ema.safetensors, "
+            "model.Q8_0.gguf beside it are left alone");
+  put("model.safetensors", "plain");
+  EXPECT_EQ(note(), "") << "what diffusers reads unless it is asked for a variant";
+}
+
+TEST_F(FolderWeights, OfSeveralVariantsInShardsSayWhichIsRead) {
+  for (const char* const variant : {"fp16", "bf16"})
+    for (const char* const number : {"1", "2"})
+      put(std::string("model.") + variant + "-0000" + number + "-of-00002.safetensors",
+          std::string(variant) + number);
+  EXPECT_THAT(tensors(), ElementsAre("bf161", "bf162"));
+  EXPECT_EQ(note(),
+            "model.bf16-00001-of-00002.safetensors; model.fp16-00001-of-00002.safetensors beside "
+            "it is left alone");
+  for (const std::string variant : {"fp16", "bf16"}) {
+    const auto entry = [&](const std::string& number) {
+      return '"' + variant + number + R"(":"model.)" + variant + "-0000" + number +
+             R"(-of-00002.safetensors")";
+    };
+    write_file(folder_ / ("model.safetensors.index." + variant + ".json"),
+               R"({"weight_map":{)" + entry("1") + "," + entry("2") + "}}");
+  }
+  EXPECT_THAT(tensors(), ElementsAre("bf161", "bf162"));
+  EXPECT_EQ(note(),
+            "model.safetensors.index.bf16.json; model.safetensors.index.fp16.json beside it is "
+            "left alone");
 }
 
 TEST_F(FolderWeights, MayBeShardsOfAVariant) {

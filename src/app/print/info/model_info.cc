@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "models/kinds/file_kind.h"
+#include "weights/files/other_codings.h"
 
 namespace braid {
 namespace {
@@ -110,12 +111,15 @@ std::string model_summary(const OrderedJson& model) {
 OrderedJson weights_info(const std::filesystem::path& path) {
   const auto file = Checkpoint::open_file(path);
   const auto kind = kind_of_file(file).name;
-  return {{"path", path.string()},
-          {"is", kind.empty() ? "unknown" : kind},
-          {"tensors", file.entries().size()},
-          {"parameters", file.num_parameters()},
-          {"bytes", file.num_bytes()},
-          {"types", types_of(file)}};
+  OrderedJson info = {{"path", path.string()},
+                      {"is", kind.empty() ? "unknown" : kind},
+                      {"tensors", file.entries().size()},
+                      {"parameters", file.num_parameters()},
+                      {"bytes", file.num_bytes()},
+                      {"types", types_of(file)}};
+  if (const auto lacking = codes_without_scales(file.tensors()); !lacking.empty())
+    info["lacking"] = lacking;
+  return info;
 }
 
 OrderedJson model_info(const Deployment& deployment) {

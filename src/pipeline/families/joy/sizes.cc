@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 
 #include "image/resize.h"
@@ -41,10 +42,16 @@ PictureSize joy_size(PictureSize asked) {
 Pixels joy_cover(const Pixels& picture, PictureSize size) {
   const double scale =
       std::max(double(size.height) / picture.height, double(size.width) / picture.width);
-  const int width = int(std::ceil(picture.width * scale));
-  const int height = int(std::ceil(picture.height * scale));
-  return cropped(resized(picture, width, height, Resampling::kBilinear), (width - size.width) / 2,
-                 (height - size.height) / 2, size.width, size.height);
+  const auto width = std::int64_t(std::ceil(picture.width * scale));
+  const auto height = std::int64_t(std::ceil(picture.height * scale));
+  return part_of_resized(picture,
+                         {.whole_width = width,
+                          .whole_height = height,
+                          .left = (width - size.width) / 2,
+                          .top = (height - size.height) / 2,
+                          .width = size.width,
+                          .height = size.height},
+                         Resampling::kBilinear);
 }
 
 }  // namespace braid

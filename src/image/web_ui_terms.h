@@ -1,0 +1,31 @@
+// The settings of a picture in the terms of AUTOMATIC1111's web UI and of Forge: names, samplers,
+// and the two scales of guidance.
+#pragma once
+
+#include <string>
+
+#include "braid/sampling.h"
+#include "image/png.h"
+
+namespace braid {
+
+// "DPM++ 2M" and "Beta": what the web UI calls them.
+std::string web_ui_label(Sampler sampler);
+std::string web_ui_label(SigmaSchedule schedule);  // "Automatic" for the model's own
+
+// What a text's `guidance` is, as its `guidance_kind` says. Texts of Braid 0.2 do not say it.
+inline constexpr const char* kEmbeddedGuidance = "embedded";      // Forge's distilled scale
+inline constexpr const char* kTrueGuidance = "true";              // off at 1
+inline constexpr const char* kTrueGuidanceFrom0 = "true_from_0";  // off at 0: one less than there
+inline constexpr const char* kNoGuidance = "none";                // an unused number
+
+// Settings with the web UI's names, in its order. `Distilled CFG Scale` is the guidance that a
+// transformer takes as a number, `CFG scale` that of true guidance, at 1 off. Only Braid's own
+// texts, which it signs, have its samplers and scales; in others names alone are replaced.
+PngText in_web_ui_terms(const PngText& text);
+
+// The same settings in our terms. Braid 0.2 wrote `guidance` as "CFG scale" whatever it was, and
+// samplers by our names.
+PngText in_own_terms(const PngText& settings);
+
+}  // namespace braid

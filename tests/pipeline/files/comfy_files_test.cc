@@ -1,0 +1,204 @@
+// Folders of models as ComfyUI, A1111, Forge and SwarmUI lay them out, and those that ComfyUI's
+// extra_model_paths.yaml adds.
+#include "pipeline/files/comfy_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "base/file.h"
+#include "message_of.h"
+#include "pipeline/files/extra_model_paths.h"
+#include "temporary_folder.h"
+
+namespace braid::comfy_files_test {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ModelFolders : public testing::Test {
+ protected:
+  fs::path put(const fs::path& name, const std::string& contents = "") const {
+    fs::create_directories((folder_ / name).parent_path());
+    write_file(folder_ / name, contents);
+    return folder_ / name;
+  }
+  static std::vector<fs::path> found(const fs::path& given, const comfy::Folders& names) {
+    return weights_below(comfy_folders(comfy_models(given), names)).files;
+  }
+  const TemporaryFolder folder_;
+};
+
+// ------------------------------------------------------------------------ other tools' folders
+
+struct Tree {
+  const char* name;
+  const char* folder;  // in the tool's root
+  const char *models, *texts, *vae, *loras, *controlnets;
+};
+// paths.py, shared_cmd_options.py and extensions-builtin of A1111 and Forge; SwarmUI's Settings.cs
+const Tree kTrees[] = {
+    {"ComfyUI", "models", "diffusion_models", "text_encoders", "vae", "loras", "controlnet"},
+    {"older ComfyUI", "models", "unet", "clip", "vae", "loras", "controlnet"},
+    {"Forge", "models", "Stable-diffusion", "text_encoder", "VAE", "Lora", "ControlNet"},
+    {"SwarmUI", "Models", "Stable-Diffusion", "clip", "VAE", "Lora", "controlnet"},
+    {"SwarmUI's newer", "Models", "diffusion_models", "clip", "VAE", "Lora", "controlnet"}};
+
+TEST_F(ModelFolders, AreThoseOfOtherToolsToo) {
+  for (const auto& tree : kTrees) {
+    const auto root = folder_ / tree.name;
+    const auto put_in = [&](const char* folder) {
+      return put(root / tree.folder / folder / "sub" / "a.safetensors");
+    };
+    for (const auto& [name, names] :
+         {std::pair(tree.models, comfy::kModels), std::pair(tree.texts, comfy::kTextEncoders),
+          std::pair(tree.vae, comfy::kAutoencoders), std::pair(tree.loras, comfy::kAdapters),
+          std::pair(tree.controlnets, comfy::kControlNets)}) {
+      const auto file = put_in(name);
+      for (const auto& given : {root, root / tree.folder, root / tree.folder / ""})
+        EXPECT_THAT(found(given, names), ElementsAre(file)) << tree.name << " " << name;
+      EXPECT_EQ(find_in_comfy("a", comfy_models(root), names), file);
+    }
+  }
+}
+
+TEST_F(ModelFolders, HaveTheirNamesInTheirCase) {
+  for (const char* const other : {"STABLE-DIFFUSION", "Vae", "lora", "Text_Encoder", "ESRGAN"})
+    put(fs::path("models") / other / "a.safetensors");
+  for (const auto& names : {comfy::kModels, comfy::kTextEncoders, comfy::kAutoencoders,
+                            comfy::kAdapters, comfy::kControlNets})
+    EXPECT_THAT(found(folder_.path(), names), IsEmpty());
+}
+
+// A folder under two names is one, as it is where case does not count.
+TEST_F(ModelFolders, AreSearchedOnce) {
+  const auto file = put("models/vae/a.safetensors");
+  fs::create_directory_symlink("vae", folder_ / "models/VAE");
+  EXPECT_EQ(found(folder_.path(), comfy::kAutoencoders).size(), 1u);
+}
+
+TEST_F(ModelFolders, SayWhatCannotBeRead) {
+  put("vae/whole.safetensors");
+  fs::create_symlink("loop.safetensors", folder_ / "vae/loop.safetensors");
+  fs::create_symlink("gone", folder_ / "vae/dead.safetensors");
+  fs::create_symlink("gone", folder_ / "vae/dead.txt");
+  fs::create_directory_symlink("circle", folder_ / "vae/circle");
+  ASSERT_EQ(::mkfifo((folder_ / "vae/pipe.sft").c_str(), 0600), 0);
+  const auto there = weights_below({folder_ / "vae", folder_ / "missing"});
+  EXPECT_EQ(there.files.size(), 1u);
+  std::vector<std::string> sentences;
+  for (const auto& [path, sentence] : there.unread)
+    sentences.push_back(sentence.substr((folder_ / "vae/").string().size()));
+  EXPECT_THAT(sentences,
+              ElementsAre("circle cannot be read: Too many levels of symbolic links",
+                          "dead.safetensors cannot be read: No such file or directory",
+                          "loop.safetensors cannot be read: Too many levels of symbolic links",
+                          "pipe.sft is neither a file nor a folder"));
+  EXPECT_EQ(there.unread[0].path, folder_ / "vae/circle");
+}
+
+// ---------------------------------------------------------------------- extra_model_paths.yaml
+
+const char* const kExample = R"(# ComfyUI's example, and what people make of it
+a1111:
+    base_path: /w/stable-diffusion-webui/
+
+    checkpoints: models/Stable-diffusion   # with a comment
+    vae: "models/My VAE"
+    loras: |
+         models/Lora
+         models/LyCORIS
+
+         /elsewhere/#loras
+    # embeddings: embeddings
+comfyui:
+  is_default: true
+  base_path: ${BRAID_TEST_ROOT}/shared
+  unet: 'diffusion models/'
+  clip: |-
+      models/clip/
+      models/text_encoders/
+nothing:
+here:
+     controlnet: nets/../nets
+)";
+
+// Expected are the folders that ComfyUI's load_extra_path_config adds, with PyYAML 6.0.3.
+TEST_F(ModelFolders, OfExtraPathsAreThoseOfComfyUI) {
+  ::setenv("BRAID_TEST_ROOT", "/root", 1);
+  std::vector<std::string> lines;
+  for (const std::string end : {"\n", "\r\n"}) {
+    std::string text = end == "\n" ? "" : "\xef\xbb\xbf";
+    for (const char* c = kExample; *c; ++c) text += *c == '\n' ? end : std::string(1, *c);
+    lines.clear();
+    for (const auto& extra : read_extra_model_paths(put("extra.yaml", text)))
+      lines.push_back(extra.kind + " " + extra.path.string() + (extra.is_default ? " first" : ""));
+    EXPECT_THAT(lines,
+                ElementsAre("checkpoints /w/stable-diffusion-webui/models/Stable-diffusion",
+                            "vae /w/stable-diffusion-webui/models/My VAE",
+                            "loras /w/stable-diffusion-webui/models/Lora",
+                            "loras /w/stable-diffusion-webui/models/LyCORIS",
+                            "loras /elsewhere/#loras", "unet /root/shared/diffusion models first",
+                            "clip /root/shared/models/clip first",
+                            "clip /root/shared/models/text_encoders first",
+                            "controlnet " + (folder_ / "nets").string()));
+  }
+  ::unsetenv("BRAID_TEST_ROOT");
+}
+
+TEST_F(ModelFolders, OfExtraPathsInAnotherFormNameTheLine) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"a: b\n", "line 1 should begin a section"},
+      {"  vae: b\n", "line 1 is indented unlike its section"},
+      {"a:\n  vae: b\n    loras: c\n", "line 3 is indented unlike its section"},
+      {"a:\n\tvae: b\n", "line 2 should be indented by spaces"},
+      {"a: {vae: b}\n", "line 1 should begin a section"},
+      {"a:\n  vae: [b, c]\n", "line 2 should have a path"},
+      {"a:\n  vae: &b c\n", "line 2 should have a path"},
+      {"a:\n  vae: >\n    b\n", "line 2 should have a path"},
+      {"a:\n  vae:\n    - b\n", "line 2 should have a path"},
+      {"a:\n  vae: \"b\\n\"\n", "line 2 has quotes of another form"},
+      {"a:\n  vae: 'b\n", "line 2 has quotes of another form"},
+      {"a:\n  vae: b\n\n  c\n", "line 4 should be 'key: path'"},
+      {"a:\n  vae: b: c\n", "line 2 should have a path"},
+      {"a:\n  is_default: maybe\n", "line 2 should be true or false"},
+      {"a:\n  base_path: |\n    b\n", "line 2 should have one value"},
+      {"---\na:\n", "line 1 should be 'key: path'"},
+      {"- a: b\n", "line 1 should be 'key: path'"}};
+  for (const auto& [text, words] : kCases) {
+    const auto file = put("extra.yaml", text);
+    EXPECT_THAT(message_of([&] { (void)read_extra_model_paths(file); }),
+                AllOf(HasSubstr(file.string() + ": " + words), HasSubstr("Braid reads sections")))
+        << text;
+  }
+  for (const char* const none : {"", "# only\n\n", "a:\n"})
+    EXPECT_TRUE(read_extra_model_paths(put("extra.yaml", none)).empty()) << none;
+}
+
+TEST_F(ModelFolders, MayLieElsewhere) {
+  const auto own = put("ComfyUI/models/vae/own.safetensors");
+  const auto other = put("other/VAE/other.safetensors");
+  const auto twin = put("other/VAE/own.safetensors");
+  const auto root = folder_ / "ComfyUI", models = root / "models";
+  const auto yaml = [&](const std::string& further) {
+    put("ComfyUI/extra_model_paths.yaml", "a:\n  base_path: ../other\n  vae: VAE\n" + further);
+  };
+  yaml("");
+  for (const auto& given : {root, models, models / ""}) {
+    EXPECT_THAT(found(given, comfy::kAutoencoders), ElementsAre(own, other, twin));
+    EXPECT_THAT(found(given, comfy::kAdapters), IsEmpty());
+    EXPECT_EQ(find_in_comfy("own.safetensors", comfy_models(given), comfy::kAutoencoders), own);
+  }
+  yaml("  is_default: true\n");
+  EXPECT_EQ(find_in_comfy("own.safetensors", models, comfy::kAutoencoders), twin);
+  yaml("  loras: [a]\n");
+  EXPECT_THAT(message_of([&] { (void)found(root, comfy::kAutoencoders); }),
+              HasSubstr("extra_model_paths.yaml: line 4"));
+}
+
+}  // namespace braid::comfy_files_test
