@@ -1,5 +1,7 @@
 #include "fake_backend.h"
 
+#include <algorithm>
+
 namespace braid::serve {
 
 void FakeEngine::draw(const Request& request, const Hooks& hooks) {
@@ -17,22 +19,33 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
   if (request.adapters && request.adapters->back().file == "/models/odd.safetensors")
     throw InputError("/models/odd.safetensors does not fit this model");
   if (request.prompts.front() == "is lost") throw BackendLost("rank 1 is gone");
-  for (int k = 0; k < request.num_images; ++k) {
-    Progress at{.phase = Phase::kDenoise, .first_picture = k, .num_pictures = 1};
-    at.total = *request.steps - skipped_steps;
+  for (int k = 0; k < request.num_images; k += num_together)
+    draw_round(request, hooks, k, std::min(num_together, request.num_images - k));
+}
+
+void FakeEngine::draw_round(const Request& request, const Hooks& hooks, int first, int count) {
+  Progress at{.phase = Phase::kDenoise, .first_picture = first, .num_pictures = count};
+  at.total = *request.steps - skipped_steps;
+  hooks.progress(at);
+  while (at.done < at.total) {
+    wait_for_step(hooks.stop);
+    ++at.done;
+    for (int k = first; hooks.preview && k < first + count; ++k)
+      hooks.preview(
+          {.picture = k, .step = int(at.done), .width = 1, .height = 1, .rgb = {1, 2, 3}});
     hooks.progress(at);
-    while (at.done < at.total) {
-      wait_for_step(hooks.stop);
-      ++at.done;
-      if (hooks.preview)
-        hooks.preview(
-            {.picture = k, .step = int(at.done), .width = 1, .height = 1, .rgb = {1, 2, 3}});
-      hooks.progress(at);
-    }
-    hooks.progress({.phase = Phase::kDecode, .total = 1, .first_picture = k});
-    const auto seed = request.seed + std::uint64_t(k);
-    const int frames = request.layers.value_or(request.frames.value_or(1));
-    for (int frame = 0; frame < frames; ++frame) hand_over(request, hooks, seed, frame);
+  }
+  hooks.progress(
+      {.phase = Phase::kDecode, .total = 1, .first_picture = first, .num_pictures = count});
+  for (int k = first; k < first + count; ++k) hand_over(request, hooks, k);
+}
+
+void FakeEngine::hand_over(const Request& request, const Hooks& hooks, int number) {
+  const auto seed = request.seed + std::uint64_t(number);
+  const int frames = request.layers.value_or(request.frames.value_or(1));
+  for (int frame = 0; frame < frames; ++frame) {
+    if (takes_a_step_each) wait_for_step(hooks.stop);
+    hand_over(request, hooks, seed, frame);
   }
 }
 
@@ -58,7 +71,10 @@ void FakeEngine::wait_for_step(const std::stop_token& stop) {
     changed_.notify_all();
   });
   std::unique_lock lock(mutex_);
+  is_waiting_ = true;
+  changed_.notify_all();
   changed_.wait(lock, [&] { return !is_held_ || allowed_ > 0 || stop.stop_requested(); });
+  is_waiting_ = false;
   if (stop.stop_requested()) throw Cancelled("stopped");
   if (is_held_) --allowed_;
 }

@@ -23,7 +23,10 @@ class FakeEngine {
 
   // What the model is, where a test wants another one. Set before the engine is loaded.
   std::function<void(Backend&)> adapt = {};
-  int skipped_steps = 0;  // of those that a request asks for. Set before it is called
+  // Set before the engine is called:
+  int skipped_steps = 0;           // of those that a request asks for
+  int num_together = 1;            // pictures of a round
+  bool takes_a_step_each = false;  // of a picture's files
   int num_releases() {
     const std::scoped_lock lock(mutex_);
     return releases_;
@@ -35,6 +38,11 @@ class FakeEngine {
     changed_.notify_all();
   }
   void finish() { release(1 << 30); }
+  // Returns once the engine waits for another step.
+  void wait_until_used() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return allowed_ == 0 && is_waiting_; });
+  }
   // The request of the last call.
   Request last() {
     const std::scoped_lock lock(mutex_);
@@ -119,13 +127,15 @@ class FakeEngine {
 
  private:
   void draw(const Request& request, const Hooks& hooks);
+  void draw_round(const Request& request, const Hooks& hooks, int first, int count);
+  void hand_over(const Request& request, const Hooks& hooks, int number);
   void hand_over(const Request& request, const Hooks& hooks, std::uint64_t seed, int frame) const;
   void wait_for_step(const std::stop_token& stop);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t num_models_;  // demo, demo1, demo2 ...
-  bool is_held_, draws_alpha_ = false;
+  bool is_held_, draws_alpha_ = false, is_waiting_ = false;
   int allowed_ = 0, calls_ = 0, releases_ = 0;
   Request last_;
   double preview_interval_ = -1;  // of the last call

@@ -283,4 +283,28 @@ TEST(Limits, StandInTheAnswer) {
   EXPECT_THAT(large, HasSubstr("--max-input-pixels"));
 }
 
+// Their previews alternate, each step has both.
+TEST(OpenAiStreams, CountPartialPicturesOfEachThatIsDrawnWithOthers) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  engine.num_together = 2;
+  const Server server(engine);
+  RawClient client(server.port());
+  client.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n",
+                                   R"({"prompt": "a", "n": 2, "size": "16x16", "steps": 6,)"
+                                   R"( "stream": true, "partial_images": 2})"));
+  for (int step = 1; step <= 6; ++step) {
+    engine.release(1);
+    ASSERT_TRUE(client.read_until(text_of("\"step\":", step, ",")));
+  }
+  const auto answer = client.read_all();
+  const auto count = [&](const std::string& word) {
+    int found = 0;
+    for (auto at = answer.find(word); at != answer.npos; at = answer.find(word, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("event: image_generation.completed"), 2);
+  EXPECT_EQ(count("\"partial_image_index\":0"), 2);
+  EXPECT_EQ(count("\"partial_image_index\":1"), 2);
+}
+
 }  // namespace braid::serve::openai_fields_test

@@ -183,6 +183,32 @@ TEST_F(PictureOptions, OfTheWebUisClientsHaveMasksOfAnySize) {
   EXPECT_EQ(ours.mask->width, 8) << "the engine refuses it";
 }
 
+// StableDiffusionProcessingImg2Img.init() blurs a mask before it is resized: the checksums are
+// those of Pillow's GaussianBlur and of its resize() to the size that is drawn.
+TEST_F(PictureOptions, OfTheWebUisClientsBlurAMaskAtItsOwnSize) {
+  std::vector<std::uint8_t> rgb;
+  for (int i = 0; i < 24 * 20; ++i)
+    rgb.insert(rgb.end(), 3, std::uint8_t(std::min(255, 12 * (i % 24))));
+  nlohmann::json wish = {{"init_images", {base64(picture(48, 32, 1))}},
+                         {"mask", base64(encode_png(24, 20, rgb))},
+                         {"mask_blur", 3}};
+  const auto expect_mask = [&](const nlohmann::json& more, const std::string& digits) {
+    auto all = wish;
+    all.update(more);
+    const auto in = pictures_of("/sdapi/v1/img2img", all);
+    const auto& out = in.mask->rgb;
+    EXPECT_EQ(sha256_hex({reinterpret_cast<const char*>(out.data()), out.size()}).substr(0, 16),
+              digits)
+        << more;
+    EXPECT_EQ(in.mask_blur, 0);
+  };
+  expect_mask(nlohmann::json::object(), "b6fc7184d9fe610c");
+  expect_mask({{"inpaint_full_res", true}}, "b6fc7184d9fe610c");
+  expect_mask({{"inpainting_mask_invert", 1}}, "fc27504814fa35e4");
+  expect_mask({{"width", 48}, {"height", 32}}, "b6fc7184d9fe610c");
+  expect_mask({{"width", 64}, {"height", 32}}, "0bc1161e93d70c33");
+}
+
 // The checksums are those of the web UI's resize_image with Pillow.
 TEST_F(PictureOptions, OfTheWebUisClientsResizeAsItDoes) {
   const auto resized_as = [&](int width, int height, int to_width, int to_height, int mode) {

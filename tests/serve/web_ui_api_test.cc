@@ -1,6 +1,8 @@
 // What clients of AUTOMATIC1111's and Forge's web UI send by default, read, and ask for besides.
 #include <gmock/gmock.h>
 
+#include "image/mask.h"
+#include "serve/api/sdapi_overlay.h"
 #include "web_ui_client.h"
 
 namespace braid::serve::web_ui_api_test {
@@ -234,6 +236,9 @@ TEST_F(WebUi, KeepsWhatTheMaskKeeps) {
   for (std::size_t at = 0; at < init.rgb.size(); at += std::size_t(48) * 3)
     EXPECT_EQ(same_size.rgb[at], init.rgb[at]) << "where the mask is black";
   EXPECT_EQ(digits_of(made_of(50, 30, json::object())), "27799b495215d120");
+  const json filled = {{"inpainting_fill", 0}};  // overlay_images are made before masking.fill()
+  EXPECT_EQ(digits_of(made_of(48, 32, filled)), "c353025f26c004dd");
+  EXPECT_EQ(digits_of(made_of(50, 30, filled)), "27799b495215d120");
   EXPECT_EQ(
       digits_of(made_of(48, 32, {{"inpaint_full_res", true}})),
       digits_of({.width = 48, .height = 32, .rgb = std::vector<std::uint8_t>(48 * 32 * 3, 7)}))
@@ -242,6 +247,24 @@ TEST_F(WebUi, KeepsWhatTheMaskKeeps) {
       post("img2img", {{"prompt", "a"}, {"seed", 7}, {"init_images", {file_of(init)}}});
   EXPECT_EQ(made(json_of(init_alone)["images"][0]).rgb,
             std::vector<std::uint8_t>(std::size_t(48) * 32 * 3, 7));
+}
+
+// The engine puts a crop back with what it began with, which was filled. Another rounding remains.
+TEST_F(WebUi, KeepsWhatTheMaskKeepsAroundACrop) {
+  const auto unfilled = noise(48, 32);
+  PicturesIn in{.init = noise(48, 32), .mask = noise(48, 32), .padding_crop = 0};
+  std::ranges::reverse(in.init->rgb);
+  for (int i = 0; i < 48 * 32 * 3; ++i) in.mask->rgb[std::size_t(i)] = std::uint8_t(i / 3 % 256);
+  const Region region{.left = 8, .top = 4, .width = 30, .height = 20};
+  const Pixels drawn{30, 20, std::vector<std::uint8_t>(30 * 20 * 3, 7)};
+  const auto want = put_back(drawn, region, unfilled, *in.mask);
+  Picture picture;
+  picture.width = 48;
+  picture.height = 32;
+  picture.rgb = put_back(drawn, region, *in.init, *in.mask).rgb;
+  lay_over_kept_part(picture, in, unfilled);
+  for (std::size_t i = 0; i < want.rgb.size(); ++i)
+    EXPECT_NEAR(picture.rgb[i], want.rgb[i], 2) << i;
 }
 
 TEST_F(WebUi, AnswersWhatItsClientsAskBeforeTheyBegin) {

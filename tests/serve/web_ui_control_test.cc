@@ -90,6 +90,53 @@ TEST_F(Skips, AndCancellingEndTheJob) {
   EXPECT_TRUE(job->status().pictures.empty());
 }
 
+// Some of a picture's layers, or of a clip's frames, are no picture.
+class SkipsOfLayers : public Skips {
+ protected:
+  // Draws 3 layers of each picture. Returns while a layer of the picture is still to come.
+  std::shared_ptr<Job> begin(int pictures, int steps) {
+    engine_.takes_a_step_each = true;
+    auto order = order_of("a", pictures);
+    order.request.layers = 3;
+    order.request.steps = 2;
+    auto job = service_.submit(std::move(order));
+    engine_.wait_until_called(1);
+    engine_.release(steps);
+    engine_.wait_until_used();
+    return job;
+  }
+};
+
+TEST_F(SkipsOfLayers, KeepNoHalfPicture) {
+  const auto job = begin(3, 9);  // one picture, then two steps and two layers
+  EXPECT_THAT(seeds_of(*job), ElementsAre(7, 7, 7));
+  job->request_skip();
+  engine_.wait_until_called(2);
+  engine_.finish();
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  EXPECT_THAT(seeds_of(*job), ElementsAre(7, 7, 7, 9, 9, 9));
+  EXPECT_EQ(job->status().num_skipped, 3);
+  EXPECT_THAT(job->status().warnings, ElementsAre("skipped: picture 2 of 3"));
+}
+
+TEST_F(SkipsOfLayers, KeepThoseThatAreFinishedOfARound) {
+  engine_.num_together = 2;
+  const auto job = begin(3, 6);  // two steps of two pictures, and one picture and a layer
+  job->request_skip();
+  engine_.wait_until_called(2);
+  engine_.finish();
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  EXPECT_THAT(seeds_of(*job), ElementsAre(7, 7, 7, 9, 9, 9));
+  EXPECT_THAT(job->status().warnings, ElementsAre("skipped: picture 2 of 3"));
+}
+
+TEST_F(SkipsOfLayers, AndCancellingLeavesNoHalfPicture) {
+  const auto job = begin(2, 8);
+  service_.cancel(job);
+  EXPECT_EQ(wait_for_end(*job), JobState::kCancelled);
+  EXPECT_THAT(seeds_of(*job), ElementsAre(7, 7, 7));
+}
+
 class WebUiControl : public testing::Test {
  protected:
   // The answer to four pictures of four steps, of which the second is ended by `what`.

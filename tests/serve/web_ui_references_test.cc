@@ -55,6 +55,16 @@ TEST_F(WebUiReferences, AreWhatAnEditingModelGetsWithoutAMask) {
   EXPECT_EQ(used_for("img2img", {{"init_images", {grey(1)}}, {"mask", grey(255)}}), "i1 m255");
   const auto answer = ask("img2img", {{"init_images", {grey(1)}}, {"denoising_strength", 0.4}});
   EXPECT_THAT(json_of(answer)["warnings"].dump(), HasSubstr("'denoising_strength' is not used"));
+  const auto resized = [&](json wish) {
+    wish.update({{"init_images", {grey(1)}}, {"width", 32}, {"height", 16}});
+    return json_of(ask("img2img", wish)).value("warnings", json::array()).dump();
+  };
+  for (const int mode : {1, 2})
+    EXPECT_THAT(
+        resized({{"resize_mode", mode}}),
+        HasSubstr(text_of("'resize_mode' ", mode, " is not used: the pictures are references")));
+  EXPECT_EQ(resized({{"resize_mode", 0}}), "[]");
+  EXPECT_EQ(resized({{"resize_mode", 1}, {"mask", grey(255)}}), "[]");
   EXPECT_THAT(used_for("img2img", {{"init_images", {grey(1), grey(2), grey(3)}}}),
               HasSubstr("this model takes 2 pictures as 'init_images', there are 3"));
 }
@@ -65,6 +75,20 @@ TEST_F(WebUiReferences, AreNotWhatAnotherModelStartsFrom) {
   EXPECT_EQ(used_for("img2img", {{"init_images", {grey(1)}}}), "i1");
   EXPECT_EQ(used_for("img2img", {{"init_images", {grey(1)}}, {"extra_images", {grey(2)}}}),
             "i1 r2");
+}
+
+// Qwen-Image-Edit and Qwen-Image-Layered; a model with a control picture
+TEST_F(WebUiReferences, AreNotMaskedWhereAModelDoesNotStartFromThem) {
+  const auto words = "this model takes no masks: it does not start from its pictures";
+  for (const ModelInfo::Pictures& pictures :
+       {ModelInfo::Pictures{.most_references = 3}, ModelInfo::Pictures{.takes_control = true}}) {
+    serve(pictures);
+    EXPECT_EQ(used_for("img2img", {{"init_images", {grey(1)}}, {"mask", grey(255)}}), words);
+    const json edit = {{"prompt", "a"}, {"image", grey(1)}, {"mask", grey(255)}};
+    const auto error = json_of(server_->ask("POST /v1/images/edits", "", edit.dump()))["error"];
+    EXPECT_EQ(error["message"], words);
+    EXPECT_EQ(error["param"], "mask");
+  }
 }
 
 // stable-diffusion.cpp's examples/server and KoboldCpp

@@ -52,9 +52,9 @@ void make_normed_rows(const Tensor& x_CHW, const PixelScales& scales, RowRange r
 }
 
 TakePixels take_normed(const Tensor& x_CHW, std::shared_ptr<const PixelScales> scales) {
-  return [from = Planes(x_CHW), silu = kernels_of(x_CHW).pixel_silu_wide,
-          lengths = scales->lengths_HW.const_data_ptr<float>(), width = x_CHW.size(2),
-          scales = std::move(scales)](const PixelRun& run, float* to) {
+  const auto* const lengths = scales->lengths_HW.const_data_ptr<float>();
+  return [from = Planes(x_CHW), silu = kernels_of(x_CHW).pixel_silu_wide, lengths,
+          width = x_CHW.size(2), scales = std::move(scales)](const PixelRun& run, float* to) {
     silu(from.at(run.channel, run.row, run.column), lengths + run.row * width + run.column,
          scales->scales[std::size_t(run.channel)], to, run.count);
   };

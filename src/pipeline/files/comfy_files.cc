@@ -51,11 +51,18 @@ class WeightsSearch {
     const bool is_weights = is_weights_name(path);
     if (type == fs::file_type::regular) {
       if (is_weights) found_.files.push_back(path);
-    } else if (failure == std::errc::permission_denied) {
+    } else if (failure == std::errc::permission_denied && !is_reached(path)) {
       add_unread(folder, failure);  // it may be listed, but not entered
+    } else if (failure == std::errc::permission_denied) {
+      add_unread(path, failure);  // a link into a folder that may not be entered
     } else if (is_weights || (failure && type != fs::file_type::not_found)) {
       add_unread(path, failure);
     }
+  }
+
+  static bool is_reached(const fs::path& path) {
+    std::error_code failure;
+    return fs::exists(fs::symlink_status(path, failure));
   }
 
   void add_unread(const fs::path& path, std::error_code failure) {
@@ -71,17 +78,53 @@ class WeightsSearch {
   FoundWeights found_;
 };
 
-// ComfyUI has the file beside its folder "models".
+// ComfyUI has the file beside its folder "models", which may be given as "." or as a link.
 std::vector<ExtraFolder> extra_folders(const fs::path& comfy) {
   constexpr const char* kFile = "extra_model_paths.yaml";
-  const bool is_inside = comfy.filename() == "models";
-  for (const auto& folder : {comfy, is_inside ? comfy.parent_path() : comfy})
+  std::error_code failure;  // the path is then empty
+  std::vector<fs::path> folders = {comfy};
+  for (const auto& path : {fs::absolute(comfy, failure), fs::canonical(comfy, failure)}) {
+    const auto models = (path / "").lexically_normal().parent_path();
+    if (models.filename() == "models") folders.push_back(models.parent_path());
+  }
+  for (const auto& folder : folders)
     if (is_file(folder / kFile)) return read_extra_model_paths(folder / kFile);
   return {};
 }
 
-bool is_named(const fs::path& file, const fs::path& name) {
-  return file.filename() == name.filename() || file.stem() == name.filename();
+// As a name may be without its extension.
+bool is_same_name(const fs::path& file, const fs::path& name) {
+  return file == name || file.parent_path() / file.stem() == name;
+}
+
+// A name with folders ("styles/ink") has them in one of `places`, or begins with the place's own
+// name ("loras/styles/ink").
+bool is_named(const fs::path& file, const fs::path& name, const std::vector<fs::path>& places) {
+  if (!name.has_parent_path()) return is_same_name(file.filename(), name);
+  return std::any_of(places.begin(), places.end(), [&](const fs::path& place) {
+    return is_same_name(file.lexically_relative(place), name) ||
+           is_same_name(file.lexically_relative(place.parent_path()), name);
+  });
+}
+
+bool is_same_file(const fs::path& a, const fs::path& b) {
+  std::error_code failure;
+  return fs::equivalent(a, b, failure);
+}
+
+// The files directly at `name` in these places, of any extension of weights.
+std::vector<fs::path> completed(const fs::path& name, const std::vector<fs::path>& places) {
+  std::vector<fs::path> files;
+  for (const auto& place : places)
+    for (const char* const extension : {".safetensors", ".sft", ".gguf"}) {
+      const auto file = fs::path(place / name) += extension;
+      std::error_code failure;  // the search for the name tells of it
+      const bool is_new = std::none_of(files.begin(), files.end(), [&](const fs::path& other) {
+        return is_same_file(file, other);
+      });
+      if (fs::is_regular_file(file, failure) && is_new) files.push_back(file);
+    }
+  return files;
 }
 
 }  // namespace
@@ -96,9 +139,13 @@ fs::path comfy_models(const fs::path& given) {
 std::vector<fs::path> comfy_folders(const fs::path& comfy, const Folders& names) {
   std::vector<fs::path> defaults, own, others;
   for (const char* const name : names) own.push_back(comfy / name);
-  for (const auto& extra : extra_folders(comfy))
-    if (std::find(names.begin(), names.end(), extra.kind) != names.end())
-      (extra.is_default ? defaults : others).push_back(extra.path);
+  for (const auto& extra : extra_folders(comfy)) {
+    if (std::find(names.begin(), names.end(), extra.kind) == names.end()) continue;
+    if (extra.is_default)
+      defaults.insert(defaults.begin(), extra.path);  // as ComfyUI has it, the last comes first
+    else
+      others.push_back(extra.path);
+  }
   for (const auto* const last : {&own, &others})
     defaults.insert(defaults.end(), last->begin(), last->end());
   return defaults;
@@ -126,10 +173,11 @@ fs::path find_in_comfy(const fs::path& name, const fs::path& comfy, const Folder
   const auto places = comfy_folders(comfy, folders);
   for (const auto& folder : places)
     if (is_file(folder / name)) return folder / name;
-  const auto all = weights_below(places).files;
-  std::vector<fs::path> same;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(same),
-               [&](const fs::path& file) { return is_named(file, name); });
+  const auto plain = name.lexically_normal();
+  auto same = completed(plain, places);
+  if (same.empty())
+    for (const auto& file : weights_below(places).files)
+      if (is_named(file, plain, places)) same.push_back(file);
   require(same.size() < 2, comfy.string(), " has ", same.size(), " files named ", name.string(),
           ", such as ", same.empty() ? "" : same.front().string());
   return same.empty() ? fs::path() : same.front();

@@ -13,8 +13,8 @@ namespace braid {
 std::filesystem::path comfy_models(const std::filesystem::path& given);
 
 // The folders of these names in `comfy`, and those that ComfyUI's extra_model_paths.yaml adds to
-// them, in the order in which they are searched. They need not be there. Throws InputError if that
-// file is of a form that Braid does not read.
+// them, in the order in which they are searched: the last of its defaults first. They need not be
+// there. Throws InputError if that file is of a form that Braid does not read.
 std::vector<std::filesystem::path> comfy_folders(const std::filesystem::path& comfy,
                                                  const comfy::Folders& names);
 
@@ -35,7 +35,8 @@ FoundWeights weights_below(const std::vector<std::filesystem::path>& folders);
 // "; SENTENCE; SENTENCE": the end of a complaint about files that were not found.
 std::string unread_clause(const std::vector<UnreadPath>& unread);
 
-// The file of this name in these folders, with or without its extension; empty if there is none.
+// The file of this name in these folders, with or without its extension; empty if there is none. A
+// name with folders has them below the one that is searched; one without lies in any subfolder.
 // Throws InputError if there are several.
 std::filesystem::path find_in_comfy(const std::filesystem::path& name,
                                     const std::filesystem::path& comfy,

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hub_cache.h"
+#include "pipeline/families/comfy_folders.h"
 
 namespace braid {
 namespace {
@@ -31,12 +33,8 @@ class ExtraPathsReader {
   std::vector<ExtraFolder> run() {
     for (; at_ < lines_.size(); ++at_) {
       const auto text = without_blanks(lines_[at_]);
-      if (text.empty() || text[0] == '#') continue;
-      const auto colon = std::min(text.find(": "), text.size() - 1);
-      const bool is_other = text.find_first_of("'\"[]{}&*!|>%@`?,#") < colon || text[0] == '-';
-      if (text[colon] != ':' || colon == 0 || is_other) refuse("should be 'key: path'");
-      const auto key = without_blanks(text.substr(0, colon));
-      const auto value = without_comment(text.substr(colon + 1));
+      if (text.empty() || text[0] == '#' || is_mark(lines_[at_])) continue;
+      const auto [key, value] = entry_of(text);
       if (indent() == 0)
         begin_section(value);
       else
@@ -53,6 +51,28 @@ class ExtraPathsReader {
                              "with a path on each further line"));
   }
 
+  // What begins or ends YAML's documents, and its directives.
+  static bool is_mark(const std::string& line) {
+    const auto text = without_blanks(without_comment(line));
+    return line[0] == '%' || ((text == "---" || text == "...") && line.starts_with(text));
+  }
+
+  std::pair<std::string, std::string> entry_of(const std::string& text) const {
+    const bool is_quoted = text[0] == '"' || text[0] == '\'';
+    const auto closed = is_quoted ? text.find(text[0], 1) : 0;
+    const auto from = std::min(closed, text.size() - 1);
+    const auto colon = std::min(text.find(": ", from), text.size() - 1);
+    if (text[colon] != ':' || colon == 0 || text[0] == '-') refuse("should be 'key: path'");
+    auto key = without_blanks(text.substr(0, colon));
+    if (is_quoted) {
+      if (closed + 1 != key.size()) refuse("should be 'key: path'");
+      key = key.substr(1, key.size() - 2);
+    }
+    if (key.find_first_of("'\"[]{}&*!|>%@`?,#\\") != key.npos || key == "<<")
+      refuse("should be 'key: path'");
+    return {key, without_comment(text.substr(colon + 1))};
+  }
+
   std::size_t indent() const {
     const auto& line = lines_[at_];
     const auto end = line.find_first_not_of(' ');
@@ -66,7 +86,8 @@ class ExtraPathsReader {
   }
 
   void begin_section(const std::string& value) {
-    if (!value.empty()) refuse("should begin a section");
+    const bool is_null = value.empty() || value == "~" || value == "null" || value == "{}";
+    if (!is_null) refuse("should begin a section");
     end_section();
     is_in_section_ = true;
   }
@@ -88,6 +109,7 @@ class ExtraPathsReader {
   void read_entry(const std::string& key, const std::string& value) {
     if (key_indent_ == 0) key_indent_ = indent();
     if (!is_in_section_ || indent() != key_indent_) refuse("is indented unlike its section");
+    if (!is_read(key)) return skip_further_lines();
     if (value == "|" || value == "|-" || value == "|+") return read_block(key);
     const auto text = scalar(value);
     if (key == "base_path")
@@ -96,6 +118,27 @@ class ExtraPathsReader {
       is_default_ = truth(text);
     else
       section_.push_back({.kind = key, .path = text});
+  }
+
+  // Other kinds ("custom_nodes", "embeddings") may be of any form.
+  static bool is_read(const std::string& key) {
+    if (key == "base_path" || key == "is_default") return true;
+    for (const auto* const names : {&comfy::kModels, &comfy::kTextEncoders, &comfy::kAutoencoders,
+                                    &comfy::kAdapters, &comfy::kControlNets, &comfy::kDirectories})
+      if (std::find(names->begin(), names->end(), key) != names->end()) return true;
+    return false;
+  }
+
+  // The lines of a list may be indented like their key.
+  void skip_further_lines() {
+    for (; at_ + 1 < lines_.size(); ++at_) {
+      const auto& next = lines_[at_ + 1];
+      const auto text = without_blanks(next);
+      const auto begin = next.find_first_not_of(' ');
+      const bool is_item = text.starts_with("- ") || text == "-";
+      const bool is_further = begin > key_indent_ || (begin == key_indent_ && is_item);
+      if (!text.empty() && text[0] != '#' && !is_further) return;
+    }
   }
 
   void read_block(const std::string& key) {
@@ -130,8 +173,9 @@ class ExtraPathsReader {
 
   bool truth(const std::string& text) const {
     const auto lower = ascii_lower_case(text);
-    if (lower == "true" || lower == "yes" || lower == "on") return true;
-    if (lower != "false" && lower != "no" && lower != "off") refuse("should be true or false");
+    if (lower == "true" || lower == "yes" || lower == "on" || lower == "1") return true;
+    if (lower != "false" && lower != "no" && lower != "off" && lower != "0")
+      refuse("should be true or false");
     return false;
   }
 

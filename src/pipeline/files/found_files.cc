@@ -24,6 +24,18 @@ using comfy::Folders;
 
 // ----------------------------------------------------------------------------- names of files
 
+// A link whose file is gone, as a cache has it that was cleared by hand.
+void refuse_dead_link(const fs::path& name) {
+  std::error_code failure;
+  if (!fs::is_symlink(fs::symlink_status(name, failure)) || is_there(name)) return;
+  const auto target = file_named(name);
+  const auto unfinished = unfinished_download(target);
+  throw InputError(text_of(name.string(), " is a link to ", target.string(), ", which is not there",
+                           unfinished.empty() ? ""
+                                              : ", but " + unfinished.string() +
+                                                    " is: a download that was not completed"));
+}
+
 [[noreturn]] void refuse_missing(const fs::path& name, const fs::path& comfy,
                                  const Folders& folders) {
   const auto unfinished = unfinished_download(name);
@@ -43,6 +55,7 @@ fs::path located(const fs::path& name, const fs::path& comfy, const Folders& fol
   if (!comfy.empty())
     if (const auto file = find_in_comfy(name, comfy, folders); !file.empty()) return file;
   if (const auto path = found_in_hub(name); !path.empty()) return path;
+  refuse_dead_link(name);
   if (!comfy.empty() || !not_in_hub(name).empty()) refuse_missing(name, comfy, folders);
   return name;
 }
@@ -61,7 +74,9 @@ fs::path model_in(const fs::path& path) {
   if (kind_of_folder(path).role != FileRole::kUnknown) return path;
   if (const auto trained = trained_denoiser_in(path); !trained.empty()) return trained;
   const auto files = weights_lying_in(path);
-  return files.size() == 1 ? files.front() : path;
+  if (files.size() != 1) return path;
+  refuse_dead_link(files.front());
+  return files.front();
 }
 
 fs::path located_model(const fs::path& name, const fs::path& comfy) {
@@ -92,6 +107,7 @@ fs::path located_components(const fs::path& name, const fs::path& published) {
   if (const auto path = found_in_hub(name); !path.empty()) return path;
   if (const auto path = published_named(name.filename().string(), published); !path.empty())
     return path;
+  refuse_dead_link(name);
   const auto names = list_of_published(published);
   throw InputError(text_of("there is no model at ", name.string(), not_in_hub(name),
                            names.empty() ? ""
@@ -149,8 +165,14 @@ struct FoundParts {
 // What lies in the folders for a part.
 struct Candidates {
   std::vector<fs::path> fitting = {}, others = {};
-  std::vector<UnreadPath> unread = {};  // also damaged files, and those in codings of other tools
+  std::vector<UnreadPath> unread = {};  // also damaged files
+  std::vector<UnreadPath> coded = {};   // files that are whole, in codings of other tools
 };
+
+// Such a file is another tool's: nothing is wrong with it.
+bool tells_other_coding(const std::string& refusal) {
+  return refusal.find(", which Braid cannot read") != refusal.npos;
+}
 
 Candidates candidates_for(const Part& part, const ModelFiles& files, const fs::path& comfy) {
   const auto& names =
@@ -161,7 +183,8 @@ Candidates candidates_for(const Part& part, const ModelFiles& files, const fs::p
       const bool fits = find_part_in(file, part, files).found.has_value();
       (fits ? candidates.fitting : candidates.others).push_back(file);
     } catch (const InputError& damage) {
-      candidates.unread.push_back({.path = file, .sentence = damage.what()});
+      auto& kind = tells_other_coding(damage.what()) ? candidates.coded : candidates.unread;
+      kind.push_back({.path = file, .sentence = damage.what()});
     }
   return candidates;
 }
@@ -232,10 +255,10 @@ class PartFinder {
   fs::path find(const Part& part, const std::string& family) {
     if (is_in_whole(part)) return whole_;
     if (comfy_.empty()) return {};
-    auto [fitting, others, unread] = candidates_for(part, files_, comfy_);
+    auto [fitting, others, unread, coded] = candidates_for(part, files_, comfy_);
     require(!fitting.empty(), comfy_.string(), " has no weights of ", part.label,
             others.empty() ? "" : ", none of these fits: " + list_of_files(others),
-            unread_clause(unread));
+            unread_clause(unread), unread_clause(coded));
     const auto chosen = likeliest(fitting, part, family);
     for (const auto& path : unread) {
       auto& taken = taken_beside_[path.sentence];

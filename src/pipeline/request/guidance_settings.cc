@@ -1,5 +1,7 @@
 #include "pipeline/request/guidance_settings.h"
 
+#include <string>
+
 #include "base/error.h"
 #include "pipeline/request/limits.h"
 
@@ -14,6 +16,10 @@ double guidance_of(const Request& r, const RequestLimits& limits) {
 GuidanceKind guidance_kind_of(const RequestLimits& limits) {
   const bool is_own = limits.guidance == GuidanceKind::kTrue;
   return is_own || limits.defaults.guidance > 0 ? limits.guidance : GuidanceKind::kNone;
+}
+
+std::string below_one(const Request& r, const std::string& so) {
+  return text_of("the true guidance scale ", r.true_cfg, " is taken as 1, which is off", so);
 }
 
 // Warns of or refuses a negative prompt without effect, and scales that mean nothing to the model.
@@ -35,8 +41,7 @@ void check_guidance(const Request& r, const RequestLimits& limits, const Warn& w
       break;
     case GuidanceKind::kEmbeddedOrTrue:
       if (r.true_cfg < 1)
-        warn(text_of("the true guidance scale ", r.true_cfg, " is taken as 1, which is off",
-                     r.negative_prompt ? ": the negative prompt is not used" : ""));
+        warn(below_one(r, r.negative_prompt ? ": the negative prompt is not used" : ""));
       else if (r.negative_prompt && !runs)
         warn("the negative prompt is not used: that takes a true guidance scale above 1");
       if (!r.negative_prompt && r.true_cfg > 1)
@@ -48,7 +53,8 @@ void check_guidance(const Request& r, const RequestLimits& limits, const Warn& w
                      is_above ? "above " : "other than ", neutral_scale(limits.guided_from)));
       break;
   }
-  require(r.true_cfg == 1, "this model has no true guidance beside its own: ",
+  if (r.true_cfg < 1) warn(below_one(r, ""));
+  require(r.true_cfg <= 1, "this model has no true guidance beside its own: ",
           limits.guidance == GuidanceKind::kTrue ? "the guidance scale is that of true guidance"
                                                  : "its guidance is a single branch");
 }

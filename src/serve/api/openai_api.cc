@@ -1,5 +1,6 @@
 // OpenAI's images API, as its clients use it.
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
@@ -162,29 +163,27 @@ class OpenAiStream {
     add_revised_prompt(data, job_->order());
     if (const auto warnings = job_->status().warnings; !warnings.empty())
       data["warnings"] = warnings;
-    num_shown_ = 0;
     return picture_event(kind_ + ".completed", event, data);
   }
 
  private:
-  // Spreads the previews evenly over a picture's steps. One that was skipped may have had some.
+  // Spreads the previews evenly over a picture's steps. Those of pictures that are drawn together
+  // alternate.
   std::string preview(const Event& event) {
     const auto shown = Json::parse(event.data);
     const int step = shown["step"], steps = shown["steps"];
-    if (const int picture = shown["picture"]; std::exchange(shown_of_, picture) != picture)
-      num_shown_ = 0;
-    const int next = steps * (num_shown_ + 1) / (form_.num_partial + 1);
-    if (num_shown_ >= form_.num_partial || step < next) return "";
+    int& num_shown = num_shown_[shown["picture"]];
+    const int next = steps * (num_shown + 1) / (form_.num_partial + 1);
+    if (num_shown >= form_.num_partial || step < next) return "";
     auto data = stream_event(kind_ + ".partial_image", job_->order(), form_.quality);
-    data["partial_image_index"] = num_shown_++;
+    data["partial_image_index"] = num_shown++;
     return picture_event(kind_ + ".partial_image", event, data);
   }
 
   std::shared_ptr<Job> job_;
   std::string kind_;
   AnswerForm form_;
-  int num_shown_ = 0;
-  int shown_of_ = 0;  // picture
+  std::map<int, int> num_shown_;  // of each picture of the job
 };
 
 // A request for new pictures or, with `read_pictures`, for edits of given ones.

@@ -186,8 +186,9 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
                      ? read_sdapi_pictures(fields, backend.info, context.bounds)
                      : read_sdapi_references(fields, backend.info, context.bounds);
   std::function<void(Request&)> adjust;
+  const auto unfilled = std::make_shared<Pixels>();
   if (brings == Brings::kPictures)
-    adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds);
+    adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds, unfilled);
   const bool is_enhanced = reads_enhance(fields, context);
   told.sends_images = is_on(fields, "send_images", true);
   warn_of_unused_choices(fields);
@@ -196,7 +197,10 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
                                   .client = http.client_address,
                                   .warnings = fields.warnings(),
                                   .sent = fields.names(),
-                                  .finish = lay_over_kept_part,
+                                  .finish =
+                                      [unfilled](Picture& drawn, const PicturesIn& in) {
+                                        lay_over_kept_part(drawn, in, *unfilled);
+                                      },
                                   .has_previews = true},
                         .brought = std::move(brought),
                         .adjust = std::move(adjust),

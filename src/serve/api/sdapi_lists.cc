@@ -41,7 +41,7 @@ Json progress_json(const Job* job, Shown shown) {
   if (!job) return json;
   const auto status = job->status();
   const int steps = std::max(status.steps, 1), pictures = job->num_pictures();
-  const int ended = int(status.pictures.size()) + status.num_skipped;
+  const int ended = int(status.pictures.size()) + status.num_unfinished + status.num_skipped;
   const double done = ended + std::min(1.0, double(status.step) / steps);
   json["progress"] = std::min(0.99, done / pictures);
   json["eta_relative"] = status.eta.value_or(0);

@@ -100,6 +100,11 @@ Role role_of_first(const ModelInfo::Pictures& taken, bool is_started_from) {
   return taken.takes_control ? Role::kControl : Role::kInit;
 }
 
+void refuse_mask_without_init(bool has_mask, Role first) {
+  if (has_mask && first != Role::kInit)
+    refuse("mask", "this model takes no masks: it does not start from its pictures");
+}
+
 // The first picture may be one to start from, or to follow: the others are references.
 void require_few(std::size_t files, const std::string& field, Role first, const ModelInfo& info) {
   const std::size_t others = first == Role::kReference ? 0 : 1;
@@ -219,6 +224,7 @@ UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
   const auto strength = fields.number({"strength"});
   check_strength("strength", strength);
   const auto first = role_of_first(info.pictures, mask || strength);
+  refuse_mask_without_init(mask.has_value(), first);
   require_few(images.size(), field, first, info);
   UndecodedPictures pictures(bounds);
   add_all(std::move(images), field, first, pictures);
@@ -236,6 +242,7 @@ UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   auto mask = single(files_if_any(fields, "mask"), "mask");
   const auto strength = fields.number({"denoising_strength"}).value_or(kSdapiStrength);
   const auto role = role_of_first(info.pictures, mask || !info.pictures.init_needs_mask);
+  refuse_mask_without_init(mask.has_value(), role);
   require_few(images.size(), "init_images", role, info);
   UndecodedPictures pictures(bounds);
   add_all(std::move(images), "init_images", role, pictures);

@@ -68,12 +68,6 @@ Pixels covering(const Pixels& picture, int width, int height) {
                  height);
 }
 
-// The web UI resizes pictures and masks alike to the size it draws, so that they may differ.
-void give_mask_the_pictures_size(PicturesIn& in) {
-  if (!in.mask || !in.init) return;
-  *in.mask = resized(*in.mask, in.init->width, in.init->height, Resampling::kLanczos);
-}
-
 constexpr double kSdapiBlur = 4;  // of each direction: AUTOMATIC1111's default
 
 // The mask may be blurred here, before the request is settled.
@@ -102,6 +96,22 @@ double mask_blur_of(Fields& fields) {
 enum ResizeMode { kStretch, kCover, kFill };
 
 // A mask is blurred at its own resolution, before it is resized.
+void blur_now(PicturesIn& in) {
+  *in.mask = blurred(*in.mask, float(in.mask_blur));
+  in.mask_blur = 0;
+}
+
+// The web UI resizes pictures and masks alike to the size it draws, so that they may differ.
+bool mask_differs_in_size(const PicturesIn& in) {
+  return in.mask && in.init &&
+         (in.mask->width != in.init->width || in.mask->height != in.init->height);
+}
+
+void give_mask_the_pictures_size(PicturesIn& in) {
+  blur_now(in);
+  *in.mask = resized(*in.mask, in.init->width, in.init->height, Resampling::kLanczos);
+}
+
 void resize_both(PicturesIn& in, int mode, int width, int height) {
   const auto fit = [&](Pixels& picture) {
     const Region whole{0, 0, picture.width, picture.height};
@@ -111,8 +121,7 @@ void resize_both(PicturesIn& in, int mode, int width, int height) {
   };
   fit(*in.init);
   if (!in.mask) return;
-  *in.mask = blurred(*in.mask, float(in.mask_blur));
-  in.mask_blur = 0;
+  blur_now(in);
   fit(*in.mask);
 }
 
@@ -120,9 +129,14 @@ enum Fill { kFromAround, kOriginal };
 
 // Uses the mask as it is after its blur, at the picture's size.
 void fill_hole(PicturesIn& in) {
-  auto mask = in.padding_crop ? *in.mask : blurred(*in.mask, float(in.mask_blur));
-  mask = resized(mask, in.init->width, in.init->height, Resampling::kLanczos);
+  const auto mask = in.padding_crop ? *in.mask : blurred(*in.mask, float(in.mask_blur));
   *in.init = filled_from_around(*in.init, mask);
+}
+
+void warn_of_resize_mode(Fields& fields, int mode, const PicturesIn& in) {
+  if (mode == kStretch || in.init) return;
+  fields.warn(text_of("'resize_mode' ", mode, " is not used: the pictures are ",
+                      in.controls.empty() ? "references" : "followed"));
 }
 
 }  // namespace
@@ -143,8 +157,10 @@ void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in)
 }
 
 std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& request,
-                                                 PicturesIn& in, const RequestBounds& bounds) {
+                                                 PicturesIn& in, const RequestBounds& bounds,
+                                                 std::shared_ptr<Pixels> unfilled) {
   const auto mode = int(fields.integer({"resize_mode"}, kStretch, kFill).value_or(kStretch));
+  warn_of_resize_mode(fields, mode, in);
   bool is_inverted = false;
   int fill = kOriginal;
   if (in.mask) {
@@ -160,14 +176,20 @@ std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& 
   }
   // Otherwise the engine stretches it.
   const bool is_ours = mode != kStretch || fill == kFromAround;
-  const bool is_resized = in.init && !in.padding_crop && is_ours && request.width && request.height;
-  if (is_resized) require_few_pixels(*request.width, *request.height, bounds, "width");
+  const bool may_resize = in.init && !in.padding_crop && request.width && request.height;
+  if (may_resize && (is_ours || in.mask))
+    require_few_pixels(*request.width, *request.height, bounds, "width");
   return [=](Request& decoded) {
     auto& pictures = decoded.pictures;
-    give_mask_the_pictures_size(pictures);
     if (is_inverted) invert(*pictures.mask);
-    if (is_resized) resize_both(pictures, mode, *decoded.width, *decoded.height);
-    if (fill == kFromAround && pictures.init) fill_hole(pictures);
+    const bool differs = mask_differs_in_size(pictures);
+    if (may_resize && (is_ours || differs))
+      resize_both(pictures, mode, *decoded.width, *decoded.height);
+    else if (differs)
+      give_mask_the_pictures_size(pictures);
+    if (fill != kFromAround || !pictures.init) return;
+    *unfilled = *pictures.init;
+    fill_hole(pictures);
   };
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "braid/braid.h"
 #include "serve/body/fields.h"
@@ -20,8 +21,10 @@ void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in)
 // `inpainting_mask_invert`, `mask_blur`, `inpaint_full_res` and its `_padding`. A mask first gets
 // the initial picture's size. Refuses what has no equivalent here: `resize_mode` 3 and an
 // `inpainting_fill` above 1. `in` already holds the pictures; the result changes them once they are
-// decoded, to the size of `request`.
+// decoded, to the size of `request`. Where it fills the initial picture, `unfilled` becomes that
+// picture without.
 std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& request,
-                                                 PicturesIn& in, const RequestBounds& bounds);
+                                                 PicturesIn& in, const RequestBounds& bounds,
+                                                 std::shared_ptr<Pixels> unfilled);
 
 }  // namespace braid::serve

@@ -106,32 +106,57 @@ void Job::advance(const std::string& phase, int step, int steps, std::optional<d
   status_.step = step;
   status_.steps = steps;
   status_.eta = eta;
+  const int files = int(status_.pictures.size()) + status_.num_unfinished + status_.num_skipped;
   publish("progress", {{"phase", phase},
                        {"step", step},
                        {"steps", steps},
-                       {"picture", int(status_.pictures.size()) + status_.num_skipped},
+                       {"picture", files},
                        {"pictures", num_pictures()},
                        {"eta", eta ? Json(*eta) : Json()}});
 }
 
 void Job::preview(int picture, int step, FileBytes file) {
   const std::scoped_lock lock(mutex_);
+  drop_previews(picture, step);
   publish("preview", {{"picture", picture}, {"step", step}, {"steps", status_.steps}},
           std::move(file));
+  events_.back().picture = picture;
+  events_.back().step = step;
+}
+
+// Pictures that are drawn together are at the same step; those before them were at a later one.
+void Job::drop_previews(int picture, int step) {
+  std::erase_if(events_, [&](const Event& event) {
+    return event.name == "preview" && (event.picture == picture || event.step > step);
+  });
 }
 
 void Job::add(MadePicture picture) {
   const std::scoped_lock lock(mutex_);
-  auto data = made_json(picture);
-  data["picture"] = int(status_.pictures.size());
-  status_.pictures.push_back(picture);
-  publish("picture", data, picture.file);
+  const int files = picture.num_frames;
+  unfinished_.push_back(std::move(picture));
+  status_.num_unfinished = int(unfinished_.size());
+  if (status_.num_unfinished < files) return;
+  for (auto& made : unfinished_) {
+    auto data = made_json(made);
+    data["picture"] = int(status_.pictures.size());
+    const auto file = made.file;
+    status_.pictures.push_back(std::move(made));
+    publish("picture", data, file);
+  }
+  drop_unfinished();
+}
+
+void Job::drop_unfinished() {
+  unfinished_.clear();
+  status_.num_unfinished = 0;
 }
 
 void Job::skip(int pictures, const std::string& sentence) {
   {
     const std::scoped_lock lock(mutex_);
     status_.num_skipped += pictures;
+    drop_unfinished();
   }
   warn(sentence);
 }
@@ -154,6 +179,7 @@ void Job::finish(const JobResult& result) {
   status_.param = result.param;
   status_.eta.reset();
   pictures_ = {};
+  drop_unfinished();
   publish(state_name(result.state), error.empty() ? Json::object() : Json{{"message", error}});
 }
 
@@ -209,7 +235,7 @@ std::shared_ptr<void> Job::subscribe(std::function<void()> wake) {
 }
 
 void Job::publish(const std::string& name, const Json& data, FileBytes file) {
-  if (name == "progress" || name == "preview")
+  if (name == "progress")
     std::erase_if(events_, [&](const Event& event) { return event.name == name; });
   events_.push_back(
       {.id = ++last_event_, .name = name, .data = json_line(data), .file = std::move(file)});

@@ -50,14 +50,15 @@ struct MadePicture {
 // place, too.
 Json made_json(const MadePicture& picture);
 
-// `id` counts from 1 within a job. Only the newest "progress" and "preview" are kept: a late reader
-// sees where the job is, not how it got there.
+// `id` counts from 1 within a job. Only the newest "progress" is kept, and the newest "preview" of
+// each picture that is being drawn: a late reader sees where the job is, not how it got there.
 struct Event {
   std::uint64_t id = 0;
   // queued, started, warning, progress, preview, picture, done, failed, cancelled
   std::string name;
-  std::string data;     // one line of JSON
-  FileBytes file = {};  // for previews and pictures
+  std::string data;           // one line of JSON
+  FileBytes file = {};        // for previews and pictures
+  int picture = 0, step = 0;  // of a preview
 };
 
 class Job {
@@ -86,6 +87,7 @@ class Job {
     int step = 0, steps = 0;         // of the pictures being made: done, and all that are taken
     std::optional<double> eta = {};  // seconds, for the whole job
     std::vector<MadePicture> pictures = {};
+    int num_unfinished = 0;  // files of a picture of which others are still to come
     int num_skipped = 0;     // files that it did not make
     std::string error = {};  // if it failed
     Cause cause = Cause::kWork;
@@ -100,6 +102,8 @@ class Job {
   void start();
   void advance(const std::string& phase, int step, int steps, std::optional<double> eta);
   void preview(int picture, int step, FileBytes file);
+  // The layers of a picture, and the frames of a clip, are handed over with the last of them. A
+  // skip and the job's end drop those of which some are missing.
   void add(MadePicture picture);
   void skip(int pictures, const std::string& sentence);  // files; the sentence is a warning
   void warn(const std::string& sentence);                // once for each
@@ -121,6 +125,8 @@ class Job {
   [[nodiscard]] std::shared_ptr<void> subscribe(std::function<void()> wake);
 
  private:
+  void drop_unfinished();
+  void drop_previews(int picture, int step);
   void publish(const std::string& name, const Json& data, FileBytes file = {});
 
   const std::string id_;
@@ -131,6 +137,7 @@ class Job {
   std::stop_source stop_;  // of the call of the engine
   mutable std::mutex mutex_;
   Status status_;
+  std::vector<MadePicture> unfinished_;
   std::uint64_t last_event_ = 0;
   std::deque<Event> events_;
   std::uint64_t last_subscriber_ = 0;

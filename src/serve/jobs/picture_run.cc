@@ -59,7 +59,7 @@ void PictureRun::leave_out_round() {
   round_ = first_;
   in_round_ = 1;
   if (missing <= 0) return;
-  const int begin = first_ - (missing + files - 1) / files + 1;
+  const int begin = first_ - missing / files + 1;
   const auto which =
       begin == first_ ? text_of("picture ", first_) : text_of("pictures ", begin, " to ", first_);
   job_.skip(missing, text_of("skipped: ", which, " of ", request_.num_images));
@@ -67,22 +67,7 @@ void PictureRun::leave_out_round() {
 
 Hooks PictureRun::hooks(const Backend& backend, std::stop_token stop) {
   Hooks hooks{.progress = [this](const Progress& at) { advance(at); },
-              .picture =
-                  [this, &backend](Picture& picture) {
-                    if (is_laid_on_white(job_.order().form, picture.alpha) && !is_told_of_white_)
-                      job_.warn(kLaidOnWhite);
-                    is_told_of_white_ = true;
-                    if (job_.order().finish) job_.order().finish(picture, request_.pictures);
-                    auto file = file_of(backend, picture);
-                    job_.add({.seed = picture.seed,
-                              .width = picture.width,
-                              .height = picture.height,
-                              .frame = picture.frame,
-                              .num_frames = picture.num_frames,
-                              .frames_per_second = picture.frames_per_second,
-                              .file = std::make_shared<const std::string>(std::move(file))});
-                    picture.rgb = picture.alpha = {};  // it is in the file
-                  },
+              .picture = [this, &backend](Picture& picture) { take(backend, picture); },
               .warning =
                   [this, &backend](const std::string& sentence) {
                     job_.warn(with_lora_names(sentence, request_, backend).text);
@@ -96,6 +81,22 @@ Hooks PictureRun::hooks(const Backend& backend, std::stop_token stop) {
                  std::make_shared<const std::string>(std::move(file)));
   };
   return hooks;
+}
+
+void PictureRun::take(const Backend& backend, Picture& picture) {
+  if (is_laid_on_white(job_.order().form, picture.alpha) && !is_told_of_white_)
+    job_.warn(kLaidOnWhite);
+  is_told_of_white_ = true;
+  if (job_.order().finish) job_.order().finish(picture, request_.pictures);
+  auto file = file_of(backend, picture);
+  job_.add({.seed = picture.seed,
+            .width = picture.width,
+            .height = picture.height,
+            .frame = picture.frame,
+            .num_frames = picture.num_frames,
+            .frames_per_second = picture.frames_per_second,
+            .file = std::make_shared<const std::string>(std::move(file))});
+  picture.rgb = picture.alpha = {};  // it is in the file
 }
 
 std::string PictureRun::file_of(const Backend& backend, const Picture& picture) const {

@@ -34,6 +34,7 @@ class PictureRun {
  private:
   Hooks hooks(const Backend& backend, std::stop_token stop);
   void leave_out_round();
+  void take(const Backend& backend, Picture& picture);
   std::string file_of(const Backend& backend, const Picture& picture) const;
   void advance(const Progress& at);
   void enter(Phase phase, Clock::time_point now);

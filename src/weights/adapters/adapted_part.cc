@@ -13,8 +13,7 @@ void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std
   if (warn && !used.empty() && !file.note().empty()) warn(file.note());
   auto [left, is_for_others] = unused_in(part, file, used);
   if (left.empty()) return;
-  const auto likeness = part.names.likeness ? part.names.likeness(file) : "";
-  const auto looks = likeness.empty() ? "" : "; " + likeness;
+  const auto looks = likeness_clause(part.names, file);
   require(!used.empty() || is_for_others, file.source(),
           " changes nothing of this model: ", "it has no layer that any of the ", left.size(),
           " tensors names, '", left.front(), "' is the first", looks);

@@ -82,6 +82,11 @@ std::vector<AdapterTarget> targets_of(const AdapterNames& names, const ShardingT
   return targets;
 }
 
+std::string likeness_clause(const AdapterNames& names, const AdapterFile& file) {
+  const auto likeness = names.likeness ? names.likeness(file) : "";
+  return likeness.empty() ? "" : "; " + likeness;
+}
+
 bool owns(const std::vector<std::string>& prefixes, const std::vector<std::string>& others,
           const std::string& module) {
   return longest_prefix(module, prefixes) > longest_prefix(module, others);

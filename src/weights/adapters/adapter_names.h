@@ -46,6 +46,9 @@ struct AdapterTarget {
 std::vector<AdapterTarget> targets_of(const AdapterNames& names, const ShardingTable& shardings,
                                       const std::string& layer, std::int64_t num_rows);
 
+// "; it looks like a LoRA for ...": the end of a complaint about a file that does not fit.
+std::string likeness_clause(const AdapterNames& names, const AdapterFile& file);
+
 // Whether a file's module begins with one of `prefixes`, and not with a longer one of `others`.
 bool owns(const std::vector<std::string>& prefixes, const std::vector<std::string>& others,
           const std::string& module);

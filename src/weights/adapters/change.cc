@@ -107,6 +107,7 @@ class Found {
   void add_magnitudes(Change& change, const AdapterModule& module,
                       const AdapterTarget& target) const;
   void check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const;
+  std::string looks() const { return likeness_clause(search_.names, file()); }
   void add(const AdapterModule& module, const AdapterTarget& target);
   void add_named(const AdapterModule& module, AdapterRole role);
 
@@ -174,9 +175,10 @@ void Found::add_magnitudes(Change& change, const AdapterModule& module,
   const auto dim_of_rows = numbers.dim() > 2 && is_row_like ? 1 : 0;
   const bool is_column =
       numbers.numel() == rows && numbers.dim() > 0 && numbers.size(dim_of_rows) == rows;
-  require(is_column || is_row, file().source(), ": tensor '", stored->entry.name,
-          "' should have a magnitude for each of ", rows, " outputs or ", inputs,
-          " inputs, its shape is ", numbers.sizes());
+  if (!is_column && !is_row)
+    throw InputError(text_of(file().source(), ": tensor '", stored->entry.name,
+                             "' should have a magnitude for each of ", rows, " outputs or ", inputs,
+                             " inputs, its shape is ", numbers.sizes(), looks()));
   if (is_row)
     change.lengths = {.rows = target.rows,
                       .lengths_1C = numbers.reshape({1, inputs}),
@@ -186,10 +188,11 @@ void Found::add_magnitudes(Change& change, const AdapterModule& module,
 }
 
 void Found::check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const {
-  require(delta.rows == rows && delta.columns == width(), where(module), " is for a ",
-          is_bias() ? "bias" : "weight", " of [", delta.rows, ", ", delta.columns,
-          "], the model's ", asked_.path(), rows == asked_.shape[0] ? "" : " there", " is [", rows,
-          ", ", width(), "]");
+  if (delta.rows == rows && delta.columns == width()) return;
+  throw InputError(text_of(where(module), " is for a ", is_bias() ? "bias" : "weight", " of [",
+                           delta.rows, ", ", delta.columns, "], the model's ", asked_.path(),
+                           rows == asked_.shape[0] ? "" : " there", " is [", rows, ", ", width(),
+                           "]", looks()));
 }
 
 void Found::add(const AdapterModule& module, const AdapterTarget& target) {
@@ -275,9 +278,9 @@ void Found::add_named(const AdapterModule& module, AdapterRole role) {
   const auto* const stored = module.find(role);
   if (!stored || !found.changes.empty()) return;
   const auto numbers = finite_numbers(file(), *stored);
-  require(is_vector() || numbers.numel() == c10::multiply_integers(asked_.shape), where(module),
-          " has the shape ", numbers.sizes(), ", the model's ", asked_.path(), " has ",
-          at::IntArrayRef(asked_.shape));
+  if (!is_vector() && numbers.numel() != c10::multiply_integers(asked_.shape))
+    throw InputError(text_of(where(module), " has the shape ", numbers.sizes(), ", the model's ",
+                             asked_.path(), " has ", at::IntArrayRef(asked_.shape), looks()));
   const auto delta = is_vector() ? delta_of_vector(numbers)
                                  : delta_of_numbers(numbers.reshape({asked_.shape[0], width()}));
   check_fit(delta, module, asked_.shape[0]);

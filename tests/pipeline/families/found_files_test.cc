@@ -246,6 +246,43 @@ TEST_F(FoundFiles, ThatCannotBeReadAreNotPassedOverSilently) {
                                          pointer.string() + " is a Git LFS pointer")));
 }
 
+// Another tool's file is whole: it is named only where nothing fits.
+TEST_F(FoundFiles, OfOtherToolsAreNamedOnlyWhereNoneFits) {
+  const auto coded = comfy() / "models/clip/awq.safetensors";
+  const auto codes = at::zeros({4, 4}, at::kInt);
+  write_file(coded, write_safetensors({{"layers.0.q_proj.qweight", codes},
+                                       {"layers.0.q_proj.qzeros", codes},
+                                       {"layers.0.q_proj.scales", at::ones({4, 4}, at::kHalf)}}));
+  fs::remove(comfy() / "models/clip/cut.safetensors");
+  std::vector<std::string> warned;
+  (void)find_model(options(), WeightsNeeded::kAll, {},
+                   [&](const std::string& sentence) { warned.push_back(sentence); });
+  EXPECT_TRUE(warned.empty()) << warned[0];
+  fs::remove(comfy() / "models/text_encoders/other/two.safetensors");
+  EXPECT_THAT(refusal(options()), AllOf(HasSubstr("has no weights of T5"),
+                                        HasSubstr(coded.string() + " is quantized")));
+}
+
+// As in a cache of which somebody deleted the large files.
+TEST_F(FoundFiles, ThatAreDeadLinksSayWhereTheyLead) {
+  const auto snapshot = folder_ / "snapshot", blobs = folder_ / "blobs";
+  fs::create_directories(snapshot);
+  fs::create_directories(blobs);
+  const auto link = snapshot / "m.safetensors";
+  fs::create_symlink("../blobs/123", link);
+  const auto says = HasSubstr(link.string() + " is a link to " +
+                              (snapshot / "../blobs/123").string() + ", which is not there");
+  EXPECT_THAT(refusal({.model = snapshot, .published = published()}), says);
+  EXPECT_THAT(refusal({.model = link, .published = published()}), says);
+  EXPECT_THAT(refusal(options(link)), says);
+  EXPECT_THAT(refusal({.model = kModel, .vae_file = link}), says);
+  const auto transformer = kModel / "transformer/diffusion_pytorch_model.safetensors";
+  EXPECT_THAT(refusal({.model = transformer, .components = link}), says);
+  write_file(blobs / "123.incomplete", "");
+  EXPECT_THAT(refusal({.model = snapshot}),
+              AllOf(says, HasSubstr("123.incomplete is: a download that was not completed")));
+}
+
 TEST_F(FoundFiles, BesideTheComponentsWeightsAreSaidToFit) {
   std::vector<std::string> said;
   const auto told_of = [&](const fs::path& components) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -102,6 +103,34 @@ TEST_F(ModelFolders, SayWhatCannotBeRead) {
   EXPECT_EQ(there.unread[0].path, folder_ / "vae/circle");
 }
 
+TEST_F(ModelFolders, NameTheLinkIntoALockedFolder) {
+  put("locked/a.safetensors");
+  put("closed/b.safetensors");
+  put("vae/whole.safetensors");
+  fs::create_symlink("../locked/a.safetensors", folder_ / "vae/a.safetensors");
+  fs::create_directory_symlink("../locked/sub", folder_ / "vae/sub");
+  fs::permissions(folder_.path(), fs::perms(0711));
+  fs::permissions(folder_ / "vae", fs::perms(0755));
+  fs::permissions(folder_ / "locked", fs::perms::none);
+  fs::permissions(folder_ / "closed", fs::perms(0444));
+  constexpr uid_t kNobody = 65534;  // root may enter every folder
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) {
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
+  const auto there = weights_below({folder_ / "vae", folder_ / "closed"});
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  for (const char* const name : {"locked", "closed"})
+    fs::permissions(folder_ / name, fs::perms::owner_all);
+  EXPECT_THAT(there.files, ElementsAre(folder_ / "vae/whole.safetensors"));
+  std::vector<fs::path> unread;
+  for (const auto& path : there.unread) unread.push_back(path.path);
+  EXPECT_THAT(unread,
+              ElementsAre(folder_ / "closed", folder_ / "vae/a.safetensors", folder_ / "vae/sub"));
+}
+
 // ---------------------------------------------------------------------- extra_model_paths.yaml
 
 const char* const kExample = R"(# ComfyUI's example, and what people make of it
@@ -168,7 +197,12 @@ TEST_F(ModelFolders, OfExtraPathsInAnotherFormNameTheLine) {
       {"a:\n  vae: b: c\n", "line 2 should have a path"},
       {"a:\n  is_default: maybe\n", "line 2 should be true or false"},
       {"a:\n  base_path: |\n    b\n", "line 2 should have one value"},
-      {"---\na:\n", "line 1 should be 'key: path'"},
+      {"a: !!set {b}\n", "line 1 should begin a section"},
+      {"a:\n  <<: *b\n", "line 2 should be 'key: path'"},
+      {"a:\n  'vae: b\n", "line 2 should be 'key: path'"},
+      {"a:\n  \"v\\x61e\": b\n", "line 2 should be 'key: path'"},
+      {"a:\n  ---\n", "line 2 should be 'key: path'"},
+      {"a:\n  nodes:\n  - b\n  c\n", "line 4 should be 'key: path'"},
       {"- a: b\n", "line 1 should be 'key: path'"}};
   for (const auto& [text, words] : kCases) {
     const auto file = put("extra.yaml", text);
@@ -176,8 +210,97 @@ TEST_F(ModelFolders, OfExtraPathsInAnotherFormNameTheLine) {
                 AllOf(HasSubstr(file.string() + ": " + words), HasSubstr("Braid reads sections")))
         << text;
   }
-  for (const char* const none : {"", "# only\n\n", "a:\n"})
+  for (const char* const none : {"", "# only\n\n", "a:\n", "---\na: ~\nb: {}\n...\n"})
     EXPECT_TRUE(read_extra_model_paths(put("extra.yaml", none)).empty()) << none;
+}
+
+const char* const kDefaults = R"(%YAML 1.1
+--- # paths
+"a1111":
+    is_default: 1
+    base_path: /w/a
+    'vae': |
+        first
+        second
+    custom_nodes: >
+        x
+          y
+
+    "embeddings": &nodes "a\tb"
+    ipadapter:
+    # as a list
+    - one
+    - two
+    loras: L
+none: ~
+empty: {}
+other:
+    is_default: true
+    vae: /w/third
+    checkpoints: /w/c
+last:
+    vae: /w/fourth
+    is_default: 0
+...
+)";
+
+// Expected are the lists of ComfyUI's load_extra_path_config (which splits no list, as `ipadapter`
+// is one), with PyYAML 6.0.3: each of its defaults goes to the front.
+TEST_F(ModelFolders, OfExtraPathsBeginWithTheLastDefault) {
+  put("extra_model_paths.yaml", kDefaults);
+  const auto own = [&](const char* name) { return folder_ / name; };
+  EXPECT_THAT(comfy_folders(folder_.path(), {"vae"}),
+              ElementsAre("/w/third", "/w/a/second", "/w/a/first", own("vae"), "/w/fourth"));
+  EXPECT_THAT(comfy_folders(folder_.path(), {"loras"}), ElementsAre("/w/a/L", own("loras")));
+  EXPECT_THAT(comfy_folders(folder_.path(), {"checkpoints"}),
+              ElementsAre("/w/c", own("checkpoints")));
+}
+
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const fs::path& folder) { fs::current_path(folder); }
+  ~WorkingFolder() { fs::current_path(before_); }
+
+ private:
+  const fs::path before_ = fs::current_path();
+};
+
+TEST_F(ModelFolders, HaveExtraPathsHoweverTheyAreNamed) {
+  const auto other = put("other/a.safetensors");
+  put("ComfyUI/extra_model_paths.yaml", "a:\n  base_path: ../other\n  vae: .\n");
+  fs::create_directory(folder_ / "ComfyUI/models");
+  fs::create_directory_symlink("ComfyUI/models", folder_ / "link");
+  const WorkingFolder inside(folder_ / "ComfyUI/models");
+  for (const char* const given : {".", "./", "..", "../models", "../models/.", "../../link",
+                                  "../../link/", "../../ComfyUI/models//"}) {
+    const auto files = found(given, comfy::kAutoencoders);
+    ASSERT_EQ(files.size(), 1u) << given;
+    EXPECT_TRUE(fs::equivalent(files[0], other)) << given;
+  }
+}
+
+TEST_F(ModelFolders, HaveTheFilesOfANameThatHasFolders) {
+  const auto x = put("loras/x/s.safetensors"), y = put("loras/y/s.safetensors");
+  const auto deep = put("loras/z/x/d.SFT"), elsewhere = put("elsewhere/q/e.gguf");
+  fs::create_directory_symlink("../elsewhere", folder_ / "loras/link");
+  put("extra_model_paths.yaml", "a:\n  loras: elsewhere\n");
+  const auto lora = [&](const char* name) {
+    return find_in_comfy(name, folder_.path(), comfy::kAdapters);
+  };
+  EXPECT_EQ(lora("x/s"), x);
+  EXPECT_EQ(lora("x//s.safetensors"), x);
+  EXPECT_EQ(lora("./y/s"), y);
+  EXPECT_EQ(lora("loras/y/s"), y) << "with the name of the folder that is searched";
+  EXPECT_EQ(lora("z/x/d"), deep) << "an extension in capitals";
+  EXPECT_EQ(lora("d"), deep);
+  EXPECT_EQ(lora("q/e"), elsewhere) << "though a link in another folder leads there, too";
+  for (const char* const none : {"nowhere/s", "x/d", "/x/s", "x/s.gguf", "s/x"})
+    EXPECT_EQ(lora(none), fs::path()) << none;
+  EXPECT_THAT(message_of([&] { (void)lora("s"); }), HasSubstr("has 2 files named s"));
+  const auto top = put("loras/s.safetensors");
+  EXPECT_EQ(lora("s"), top);
+  put("elsewhere/x/s.sft");
+  EXPECT_THAT(message_of([&] { (void)lora("x/s"); }), HasSubstr("has 2 files named x/s"));
 }
 
 TEST_F(ModelFolders, MayLieElsewhere) {

@@ -99,6 +99,11 @@ TEST(Settle, ATrueGuidanceScaleBelowOneIsOff) {
     EXPECT_FALSE(with_negative.negative);
     EXPECT_THAT(warnings, ElementsAre(testing::EndsWith("is taken as 1, which is off"),
                                       testing::EndsWith(": the negative prompt is not used")));
+    for (const auto kind : {GuidanceKind::kTrue, GuidanceKind::kEmbedded, GuidanceKind::kNone}) {
+      warnings.clear();
+      settled({.prompts = {"a"}, .true_cfg = scale}, &warnings, limits_of(kind));
+      EXPECT_THAT(warnings, ElementsAre(testing::EndsWith("is taken as 1, which is off")));
+    }
   }
   EXPECT_THAT(refusal({.true_cfg = -1}), HasSubstr("scale should be at least 0, it is -1"));
   EXPECT_THAT(refusal({.true_cfg = -1}, limits_of(GuidanceKind::kTrue)),

@@ -112,6 +112,18 @@ TEST_F(AdapterFiles, ThatLookLikeThoseOfAnotherModelAreSaidTo) {
     ASSERT_EQ(warnings_.size(), 1u);
     EXPECT_THAT(warnings_[0], testing::EndsWith(words));
     EXPECT_THAT(refusal(other), testing::EndsWith(likeness.empty() ? "is the first" : words));
+    const auto after = [&](const std::string& shape) {
+      return testing::EndsWith(shape + (likeness.empty() ? "" : words));
+    };
+    EXPECT_THAT(refusal({{"a.lora_A.weight", at::ones({3, 7})}, {"a.lora_B.weight", up}}),
+                after("the model's a.weight is [16, 6]"));
+    EXPECT_THAT(refusal({{"a.lora_A.weight", down},
+                         {"a.lora_B.weight", up},
+                         {"a.dora_scale", at::ones({5, 1})}}),
+                after("its shape is [5, 1]"));
+    EXPECT_THAT(refusal({{"a.lora_A.weight", at::full({3, 6}, NAN)}, {"a.lora_B.weight", up}}),
+                testing::Not(HasSubstr("looks like")))
+        << "its widths fit";
   }
 }
 
