@@ -26,59 +26,65 @@ void count(benchmark::State& state, const Tensor& y, const Tensor& weight) {
   state.SetItemsProcessed(state.iterations() * y.numel() * 2 * weight[0].numel());
 }
 
-// Arguments: channels in and out, the picture's side.
-void normed(benchmark::State& state) {
-  const c10::InferenceMode no_autograd;
-  const auto in = state.range(0), out = state.range(1), side = state.range(2);
-  const auto conv = convolution(in, out, 3);
-  const GroupNormParts norm{.weight_C = at::ones({in}, at::kBFloat16),
-                            .bias_C = at::zeros({in}, at::kBFloat16),
-                            .groups = 32,
-                            .eps = 1e-6};
-  const auto small = at::randn({1, in, 24, 24}).to(at::kBFloat16);
-  expect_near(
-      state, ops::convolve_normed(small, norm, conv),
-      ops::reference::convolve_normed(
-          small.to(at::kDouble),
-          {norm.weight_C.to(at::kDouble), norm.bias_C.to(at::kDouble), norm.groups, norm.eps},
-          {conv.weight_OIKK.to(at::kDouble), conv.bias_O.to(at::kDouble)}));
-  const auto x = at::randn({1, in, side, side}).to(at::kBFloat16);
-  auto y = at::zeros({1, out, side, side}, x.options());
+// In float64, for the definition.
+Convolution exact(const Convolution& conv) {
+  return {.weight_OIKK = conv.weight_OIKK.to(at::kDouble),
+          .bias_O = conv.bias_O.to(at::kDouble),
+          .stride = conv.stride,
+          .padding = conv.padding};
+}
+
+GroupNormParts exact(const GroupNormParts& norm) {
+  return {norm.weight_C.to(at::kDouble), norm.bias_C.to(at::kDouble), norm.groups, norm.eps};
+}
+
+PixelNormParts exact(const PixelNormParts& norm) { return {norm.gamma_C.to(at::kDouble)}; }
+
+Tensor picture(std::int64_t channels, std::int64_t side) {
+  return at::randn({1, channels, side, side}).to(at::kBFloat16);
+}
+
+template <class Norm>
+void time_normed(benchmark::State& state, const Norm& norm, const Convolution& conv,
+                 std::int64_t side) {
+  const auto channels = conv.weight_OIKK.size(1);
+  const auto small = picture(channels, 24), x = picture(channels, side);
+  expect_near(state, ops::convolve_normed(small, norm, conv),
+              ops::reference::convolve_normed(small.to(at::kDouble), exact(norm), exact(conv)));
+  auto y = at::zeros({1, conv.weight_OIKK.size(0), side, side}, x.options());
   for (auto _ : state)
     y = ops::convolve_normed(x, norm, conv,
                              ImageResidual{.x_BCHW = y, .memory = ImageResidual::Memory::kReused});
   count(state, y, conv.weight_OIKK);
+}
+
+// Arguments: channels in and out, the picture's side.
+void normed(benchmark::State& state) {
+  const c10::InferenceMode no_autograd;
+  const auto in = state.range(0);
+  const GroupNormParts norm{.weight_C = at::ones({in}, at::kBFloat16),
+                            .bias_C = at::zeros({in}, at::kBFloat16),
+                            .groups = 32,
+                            .eps = 1e-6};
+  time_normed(state, norm, convolution(in, state.range(1), 3), state.range(2));
 }
 
 // Wan's norm.
 void pixel_normed(benchmark::State& state) {
   const c10::InferenceMode no_autograd;
-  const auto channels = state.range(0), side = state.range(1);
-  const auto conv = convolution(channels, channels, 3);
+  const auto channels = state.range(0);
   const PixelNormParts norm{.gamma_C = at::ones({channels}, at::kBFloat16)};
-  const auto x = at::randn({1, channels, side, side}).to(at::kBFloat16);
-  const auto small = x.narrow(2, 0, 24).narrow(3, 0, 24);
-  expect_near(state, ops::convolve_normed(small, norm, conv),
-              ops::reference::convolve_normed(
-                  small.to(at::kDouble), PixelNormParts{.gamma_C = norm.gamma_C.to(at::kDouble)},
-                  {conv.weight_OIKK.to(at::kDouble), conv.bias_O.to(at::kDouble)}));
-  auto y = at::zeros_like(x);
-  for (auto _ : state)
-    y = ops::convolve_normed(x, norm, conv,
-                             ImageResidual{.x_BCHW = y, .memory = ImageResidual::Memory::kReused});
-  count(state, y, conv.weight_OIKK);
+  time_normed(state, norm, convolution(channels, channels, 3), state.range(1));
 }
 
 // Few channels come in, or go out.
 void plain(benchmark::State& state) {
   const c10::InferenceMode no_autograd;
-  const auto in = state.range(0), out = state.range(1), side = state.range(2);
-  const auto conv = convolution(in, out, 3);
-  const auto x = at::randn({1, in, side, side}).to(at::kBFloat16);
-  const auto small = x.narrow(2, 0, 24).narrow(3, 0, 24);
+  const auto in = state.range(0);
+  const auto conv = convolution(in, state.range(1), 3);
+  const auto small = picture(in, 24), x = picture(in, state.range(2));
   expect_near(state, ops::convolve(small, conv),
-              ops::reference::convolve(small.to(at::kDouble), {conv.weight_OIKK.to(at::kDouble),
-                                                               conv.bias_O.to(at::kDouble)}));
+              ops::reference::convolve(small.to(at::kDouble), exact(conv)));
   Tensor y;
   for (auto _ : state) y = ops::convolve(x, conv);
   count(state, y, conv.weight_OIKK);
@@ -86,17 +92,13 @@ void plain(benchmark::State& state) {
 
 void halved(benchmark::State& state) {
   const c10::InferenceMode no_autograd;
-  const auto channels = state.range(0), side = state.range(1);
+  const auto channels = state.range(0);
   auto conv = convolution(channels, channels, 3);
   conv.stride = 2;
   conv.padding = 0;
-  const auto x = at::randn({1, channels, side, side}).to(at::kBFloat16);
-  const auto small = x.narrow(2, 0, 24).narrow(3, 0, 24);
-  auto exact = conv;
-  exact.weight_OIKK = conv.weight_OIKK.to(at::kDouble);
-  exact.bias_O = conv.bias_O.to(at::kDouble);
+  const auto small = picture(channels, 24), x = picture(channels, state.range(1));
   expect_near(state, ops::convolve_halved(small, conv),
-              ops::reference::convolve_halved(small.to(at::kDouble), exact));
+              ops::reference::convolve_halved(small.to(at::kDouble), exact(conv)));
   Tensor y;
   for (auto _ : state) y = ops::convolve_halved(x, conv);
   count(state, y, conv.weight_OIKK);

@@ -1,6 +1,7 @@
 // Input pictures of a request.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -29,6 +30,11 @@ struct ControlPicture {
 // kAuto: models trained for it compute their references once. kOff: all models recompute them in
 // every step.
 enum class ReferenceCache { kAuto, kOff };
+
+// A strength of 0 to 1 leaves this many of the first `steps` out (diffusers' get_timesteps).
+inline int skipped_steps(int steps, double strength) {
+  return int(std::max(steps - std::min(steps * strength, double(steps)), 0.0));
+}
 
 // Pictures to start from or to look at. Each model says which it takes.
 struct PicturesIn {

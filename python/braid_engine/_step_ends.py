@@ -22,11 +22,12 @@ class StepEnds:
             return
         if self.last is None and end.step == 1:
             self.pipe._interrupt = False  # calls run one at a time, from their first step on this one does
-        latents = tensor_of(end.latents)
-        brought = {"latents": latents} if self.inputs else {}
-        changed = self.callback(self.pipe, end.step - 1, end.timestep, brought)
+        latents = tensor_of(end.latents) if self.inputs else None
+        changed = self.callback(self.pipe, end.step - 1, end.timestep, {"latents": latents} if self.inputs else {})
         # As diffusers: what is not returned is the same tensor, which the callback may have changed in place.
-        end.latents = latents_array(changed.get("latents", latents) if isinstance(changed, Mapping) else latents)
+        latents = changed.get("latents", latents) if isinstance(changed, Mapping) else latents
+        if latents is not None:
+            end.latents = latents_array(latents)
         if self.last is None and self.pipe._interrupt:
             self.last = end.step
         if self.last == end.step:

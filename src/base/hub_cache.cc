@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder_entries.h"
+#include "base/hexadecimal.h"
 
 namespace braid {
 namespace {
@@ -114,10 +115,11 @@ std::string path_on_site(const std::string& address) {
 std::string without_percents(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto digits = text[i] == '%' ? text.substr(i + 1, 2) : "";
-    const bool is_coded =
-        digits.size() == 2 && digits.find_first_not_of("0123456789abcdefABCDEF") == digits.npos;
-    plain += is_coded ? char(std::stoi(digits, nullptr, 16)) : text[i];
+    const bool may_be_coded = text[i] == '%' && i + 2 < text.size();
+    const int high = may_be_coded ? hex_value(text[i + 1]) : -1;
+    const int low = may_be_coded ? hex_value(text[i + 2]) : -1;
+    const bool is_coded = high >= 0 && low >= 0;
+    plain += is_coded ? char(high * 16 + low) : text[i];
     if (is_coded) i += 2;
   }
   return plain;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 
 namespace braid {
 namespace {
@@ -50,51 +49,43 @@ std::optional<double> number_in(const std::string& text) {
 }
 
 // In decimals, since 1.1 - 1 is not 0.1 in binary ones.
-std::string shifted(const std::string& scale, double by) {
+std::string decimals_of(double number) {
   constexpr int kDigits = 12;
-  const auto number = number_in(scale);
-  if (!number) return scale;
   std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *number + by,
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number,
                                  std::chars_format::general, kDigits);
   return {digits.data(), end.ptr};
 }
 
-bool is_true_guidance_on(const std::string& cfg) { return number_in(cfg).value_or(1) > 1; }
-
 // A text's guidance in our terms.
-struct OwnScales {
+struct OwnTexts {
   std::optional<std::string> guidance, true_cfg;
 };
 // The same in those of the web UI.
-struct WebUiScales {
+struct WebUiTexts {
   std::optional<std::string> cfg, distilled;
 };
 
-bool has_one_scale(std::string_view kind) {
-  return kind == kTrueGuidance || kind == kTrueGuidanceFrom0;
+OwnTexts own_texts(const WebUiTexts& texts, std::string_view kind) {
+  if (!texts.cfg) return {};
+  const auto cfg = number_in(*texts.cfg);
+  if (kind == kTrueGuidanceFrom0)
+    return {.guidance = cfg ? decimals_of(*cfg - 1) : texts.cfg, .true_cfg = {}};
+  const bool is_beside = kind == kNoGuidance || texts.distilled;
+  if (!is_beside) return {.guidance = texts.cfg, .true_cfg = {}};
+  const bool is_on = cfg.value_or(1) > 1;
+  return {.guidance = texts.distilled, .true_cfg = is_on ? texts.cfg : std::nullopt};
 }
 
-OwnScales own_scales(const WebUiScales& scales, std::string_view kind) {
-  if (!scales.cfg) return {};
-  if (kind == kTrueGuidanceFrom0) return {.guidance = shifted(*scales.cfg, -1), .true_cfg = {}};
-  const bool is_beside = kind == kNoGuidance || scales.distilled;
-  if (!is_beside) return {.guidance = scales.cfg, .true_cfg = {}};
-  const bool is_on = is_true_guidance_on(*scales.cfg);
-  return {.guidance = scales.distilled, .true_cfg = is_on ? scales.cfg : std::nullopt};
-}
-
-// True guidance runs exactly where the text has a negative prompt.
-WebUiScales web_ui_scales(const OwnScales& scales, std::string_view kind, bool has_negative) {
-  if (!scales.guidance) return {};
-  const bool is_from_0 = kind == kTrueGuidanceFrom0;
-  if (has_one_scale(kind))
-    return {.cfg = !has_negative ? "1"
-                   : is_from_0   ? shifted(*scales.guidance, 1)
-                                 : *scales.guidance,
-            .distilled = {}};
-  return {.cfg = scales.true_cfg.value_or("1"),
-          .distilled = kind == kNoGuidance ? std::nullopt : scales.guidance};
+WebUiTexts web_ui_texts(const OwnTexts& texts, std::string_view kind, bool has_negative) {
+  if (!texts.guidance) return {};
+  const auto guidance = number_in(*texts.guidance);
+  if (!guidance) return {.cfg = texts.guidance, .distilled = {}};
+  const auto true_cfg = number_in(texts.true_cfg.value_or("1")).value_or(1);
+  const auto scales = web_ui_scales(*guidance, true_cfg, kind, has_negative);
+  return {
+      .cfg = decimals_of(scales.cfg),
+      .distilled = scales.distilled ? std::optional(decimals_of(*scales.distilled)) : std::nullopt};
 }
 
 // Braid 0.2 did not say it, but wrote `true_cfg` only beside embedded guidance, and a negative
@@ -166,8 +157,16 @@ std::string web_ui_label(SigmaSchedule schedule) {
   return label;
 }
 
+WebUiScales web_ui_scales(double guidance, double true_cfg, std::string_view kind,
+                          bool has_negative) {
+  if (kind == kTrueGuidance) return {.cfg = has_negative ? guidance : 1};
+  if (kind == kTrueGuidanceFrom0) return {.cfg = has_negative ? guidance + 1 : 1};
+  if (kind == kNoGuidance) return {.cfg = true_cfg};
+  return {.cfg = true_cfg, .distilled = guidance};
+}
+
 PngText in_web_ui_terms(const PngText& text) {
-  const OwnScales own{value_in(text, "guidance"), value_in(text, "true_cfg")};
+  const OwnTexts own{value_in(text, "guidance"), value_in(text, "true_cfg")};
   PngText out;
   if (!is_of_braid(value_in(text, "software"))) {
     out = renamed(text, &Name::first, &Name::second);
@@ -176,8 +175,8 @@ PngText in_web_ui_terms(const PngText& text) {
   }
   const bool has_negative = value_in(text, "negative_prompt").has_value();
   const auto kind = kind_of(text, has_negative);
-  const auto scales = web_ui_scales(own, kind, has_negative);
-  const auto read_back = own_scales(scales, kind);
+  const auto scales = web_ui_texts(own, kind, has_negative);
+  const auto read_back = own_texts(scales, kind);
   for (const auto& [key, value] : text) {
     if (key == "true_cfg" && value == read_back.true_cfg) continue;
     if (key != "guidance") {
@@ -195,8 +194,8 @@ PngText in_web_ui_terms(const PngText& text) {
 PngText in_own_terms(const PngText& settings) {
   if (!is_of_braid(value_in(settings, "Version")))
     return renamed(settings, &Name::second, &Name::first);
-  const WebUiScales scales{value_in(settings, kCfg), value_in(settings, kDistilledCfg)};
-  const auto own = own_scales(scales, value_in(settings, "guidance_kind").value_or(""));
+  const WebUiTexts scales{value_in(settings, kCfg), value_in(settings, kDistilledCfg)};
+  const auto own = own_texts(scales, value_in(settings, "guidance_kind").value_or(""));
   const auto guidance = value_in(settings, "guidance");
   PngText out;
   for (const auto& [key, value] : settings) {

@@ -2,7 +2,9 @@
 // and the two scales of guidance.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "braid/sampling.h"
 #include "image/png.h"
@@ -19,9 +21,19 @@ inline constexpr const char* kTrueGuidance = "true";              // off at 1
 inline constexpr const char* kTrueGuidanceFrom0 = "true_from_0";  // off at 0: one less than there
 inline constexpr const char* kNoGuidance = "none";                // an unused number
 
-// Settings with the web UI's names, in its order. `Distilled CFG Scale` is the guidance that a
-// transformer takes as a number, `CFG scale` that of true guidance, at 1 off. Only Braid's own
-// texts, which it signs, have its samplers and scales; in others names alone are replaced.
+// `CFG scale` is that of true guidance, at 1 off, `Distilled CFG Scale` the guidance that a
+// transformer takes as a number.
+struct WebUiScales {
+  double cfg = 1;
+  std::optional<double> distilled = {};
+};
+// Those of a picture with such a `guidance`. `true_cfg` is 1 where it is off; true guidance of the
+// model's own runs exactly where there is a negative prompt.
+WebUiScales web_ui_scales(double guidance, double true_cfg, std::string_view kind,
+                          bool has_negative);
+
+// Settings with the web UI's names, in its order. Only Braid's own texts, which it signs, have its
+// samplers and scales; in others names alone are replaced.
 PngText in_web_ui_terms(const PngText& text);
 
 // The same settings in our terms. Braid 0.2 wrote `guidance` as "CFG scale" whatever it was, and

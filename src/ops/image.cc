@@ -24,9 +24,8 @@ Tensor pixel_lengths(const Tensor& x, at::ScalarType dtype) {
 }
 
 Tensor wide_pixel_norm(const Tensor& x, const PixelNormParts& norm) {
-  constexpr double kShortest = 1e-12;  // length to divide by
   const auto length = pixel_lengths(x, at::promote_types(x.scalar_type(), at::kFloat));
-  auto y = x / length.clamp_min(kShortest);
+  auto y = x / length.clamp_min(PixelNormParts::kShortest);
   return y.mul_(std::sqrt(double(x.size(1)))).mul_(norm.gamma_C.view({-1, 1, 1}));
 }
 

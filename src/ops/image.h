@@ -25,6 +25,7 @@ struct GroupNormParts {
 // gamma [C]: x / |x| sqrt(C) gamma over each pixel's channels (Wan Team, 2025).
 struct PixelNormParts {
   Tensor gamma_C;
+  static constexpr double kShortest = 1e-12;  // what |x| is at least taken as
 };
 
 // Added to a convolution's result; has its size. The result may reuse its memory.

@@ -57,7 +57,7 @@ compiler_package() {
 #   serve: also to test the server    browsers: also to test its page    live: also to run diffusers    python: also to build its package    gpu: also to compile for GPUs
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libutf8proc-dev libonig-dev libpng-dev libjpeg-dev
-                   libwebp-dev libboost-dev libcurl4-openssl-dev)
+                   libwebp-dev libboost-dev libcurl4-openssl-dev libyaml-cpp-dev)
   local part package needs_pip=
   [[ -e $torch/lib/libtorch_cpu.so ]] && ! cmake_is_old || needs_pip=yes
   missing=()

@@ -7,11 +7,6 @@
 #include <cmath>
 
 namespace braid::ops::cpu {
-namespace {
-
-constexpr float kShortest = 1e-12F;  // black is divided by it
-
-}  // namespace
 
 PixelScales pixel_scales_of(const Tensor& x_CHW, const PixelNormParts& norm) {
   const auto channels = x_CHW.size(0), height = x_CHW.size(1), width = x_CHW.size(2);
@@ -25,7 +20,8 @@ PixelScales pixel_scales_of(const Tensor& x_CHW, const PixelNormParts& norm) {
       auto* const row = lengths + h * width;
       std::fill_n(row, width, 0.F);
       for (std::int64_t c = 0; c < channels; ++c) kernels.add_squares(from.at(c, h), row, width);
-      for (std::int64_t w = 0; w < width; ++w) row[w] = std::max(std::sqrt(row[w]), kShortest);
+      for (std::int64_t w = 0; w < width; ++w)
+        row[w] = std::max(std::sqrt(row[w]), float(PixelNormParts::kShortest));
     }
   });
   const auto gamma = norm.gamma_C.to(at::kFloat).contiguous();

@@ -14,10 +14,8 @@ struct ExtraFolder {
 };
 
 // The folders in the order of the file; they need not be there. As in ComfyUI a relative
-// `base_path` begins at the file's own folder. Reads this form of YAML alone: sections ("name:") of
-// lines "key: path" or "key: |" with a path on each further line. Entries for kinds of files that
-// Braid does not search for are left out, whatever their form. Throws InputError naming the line
-// that is of another one.
+// `base_path` begins at the file's own folder. Throws InputError naming the line for what is no
+// YAML, and for paths that are not text.
 std::vector<ExtraFolder> read_extra_model_paths(const std::filesystem::path& file);
 
 }  // namespace braid

@@ -169,11 +169,6 @@ struct Candidates {
   std::vector<UnreadPath> coded = {};   // files that are whole, in codings of other tools
 };
 
-// Such a file is another tool's: nothing is wrong with it.
-bool tells_other_coding(const std::string& refusal) {
-  return refusal.find(", which Braid cannot read") != refusal.npos;
-}
-
 Candidates candidates_for(const Part& part, const ModelFiles& files, const fs::path& comfy) {
   const auto& names =
       part.role == Part::Role::kDecoder ? comfy::kAutoencoders : comfy::kTextEncoders;
@@ -182,9 +177,10 @@ Candidates candidates_for(const Part& part, const ModelFiles& files, const fs::p
   for (const auto& file : there.files) try {
       const bool fits = find_part_in(file, part, files).found.has_value();
       (fits ? candidates.fitting : candidates.others).push_back(file);
+    } catch (const OtherCoding& refusal) {
+      candidates.coded.push_back({.path = file, .sentence = refusal.what()});
     } catch (const InputError& damage) {
-      auto& kind = tells_other_coding(damage.what()) ? candidates.coded : candidates.unread;
-      kind.push_back({.path = file, .sentence = damage.what()});
+      candidates.unread.push_back({.path = file, .sentence = damage.what()});
     }
   return candidates;
 }

@@ -281,10 +281,8 @@ std::vector<PictureSize> reference_sizes(const PicturesIn& in, const PicturesTak
   return sizes;
 }
 
-// Counts like diffusers' get_timesteps.
 int first_step_of(int steps, double strength) {
-  const double taken = std::min(steps * strength, double(steps));
-  const int first = int(std::max(steps - taken, 0.0));
+  const int first = skipped_steps(steps, strength);
   require(first < steps, "a strength of ", strength, " leaves none of ", steps,
           steps == 1 ? " step" : " steps", ": the picture would be the initial one");
   return first;

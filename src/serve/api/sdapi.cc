@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "image/parameters.h"
 #include "image/picture_file.h"
+#include "image/web_ui_terms.h"
 #include "serve/api/sdapi.h"
 #include "serve/api/sdapi_overlay.h"
 #include "serve/api/take_order.h"
@@ -28,12 +29,7 @@ const Backend& web_ui_backend(const ApiContext& context, Fields& fields) {
   if (name == settings.end() || name->is_null()) return chosen_in_web_ui(context);
   if (!name->is_string())
     refuse("override_settings", "'sd_model_checkpoint' should be the name of a model");
-  try {
-    return backend_named(name->get<std::string>(), context.service.backends());
-  } catch (ApiError& error) {
-    error.param = "override_settings";
-    throw;
-  }
+  return backend_named(name->get<std::string>(), context.service.backends(), "override_settings");
 }
 
 // Sliders of these clients have steps of 8.
@@ -186,9 +182,14 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
                      ? read_sdapi_pictures(fields, backend.info, context.bounds)
                      : read_sdapi_references(fields, backend.info, context.bounds);
   std::function<void(Request&)> adjust;
-  const auto unfilled = std::make_shared<Pixels>();
-  if (brings == Brings::kPictures)
+  std::function<void(Picture&, const PicturesIn&)> finish;
+  if (brings == Brings::kPictures) {
+    const auto unfilled = std::make_shared<Pixels>();
     adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds, unfilled);
+    finish = [unfilled](Picture& drawn, const PicturesIn& in) {
+      lay_over_kept_part(drawn, in, *unfilled);
+    };
+  }
   const bool is_enhanced = reads_enhance(fields, context);
   told.sends_images = is_on(fields, "send_images", true);
   warn_of_unused_choices(fields);
@@ -197,10 +198,7 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
                                   .client = http.client_address,
                                   .warnings = fields.warnings(),
                                   .sent = fields.names(),
-                                  .finish =
-                                      [unfilled](Picture& drawn, const PicturesIn& in) {
-                                        lay_over_kept_part(drawn, in, *unfilled);
-                                      },
+                                  .finish = std::move(finish),
                                   .has_previews = true},
                         .brought = std::move(brought),
                         .adjust = std::move(adjust),

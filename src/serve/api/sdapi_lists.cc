@@ -7,6 +7,7 @@
 #include "base/control_group.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "image/web_ui_terms.h"
 #include "serve/api/sdapi.h"
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
@@ -17,8 +18,7 @@ namespace braid::serve {
 namespace {
 
 constexpr const char* kCheckpoint = "sd_model_checkpoint";
-constexpr std::size_t kLongestModel = 1000;  // characters
-constexpr std::size_t kMostTold = 20;        // settings in a line of the log
+constexpr std::size_t kMostTold = 20;  // settings in a line of the log
 
 Json state_json(const std::string& job, int jobs, int number, int step, int steps) {
   return {{"skipped", false}, {"interrupted", false},  {"stopping_generation", false},
@@ -89,16 +89,6 @@ Answer options(const ApiContext& context, const HttpRequest&, const std::vector<
                       {"samples_format", "png"}});
 }
 
-void choose_model(const ApiContext& context, const std::string& name) {
-  const auto& backends = context.service.backends();
-  try {
-    *context.web_ui_model = std::size_t(&backend_named(name, backends) - backends.data());
-  } catch (ApiError& error) {
-    error.param = kCheckpoint;
-    throw;
-  }
-}
-
 // The answer has no room for warnings: they go to the log, in one line.
 void warn_of_options(const ApiContext& context, const Fields& options) {
   Fields around(json_line({{"override_settings", options.json()}}), UnknownFields::kWarnedOf);
@@ -117,7 +107,10 @@ Answer set_options(const ApiContext& context, const HttpRequest& http,
                    const std::vector<std::string>&) {
   Fields options(http.body);
   const auto model = options.text(kCheckpoint, kLongestModel).value_or("");
-  if (!model.empty()) choose_model(context, model);
+  const auto& backends = context.service.backends();
+  if (!model.empty())
+    *context.web_ui_model =
+        std::size_t(&backend_named(model, backends, kCheckpoint) - backends.data());
   warn_of_options(context, options);
   return json_answer(nullptr);
 }

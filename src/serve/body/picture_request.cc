@@ -14,7 +14,7 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kLongestUser = 1000, kLongestModel = 1000;  // characters
+constexpr std::size_t kLongestUser = 1000;  // characters
 constexpr std::string_view kDallE = "dall-e-";
 
 void read_size(Fields& fields, const ModelInfo& info, Request& request) {
@@ -98,7 +98,8 @@ PixelSize scaled_down(PixelSize size, std::int64_t max_pixels, int multiple) {
 
 std::uint64_t random_seed() { return random_bits() >> 11; }
 
-const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends) {
+const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends,
+                             const std::string& param) {
   if (name.empty()) return backends.front();
   std::string names;
   for (const auto& backend : backends) {
@@ -108,7 +109,7 @@ const Backend& backend_named(const std::string& name, const std::vector<Backend>
   if (is_openais_model(name)) return backends.front();
   throw ApiError(404,
                  "there is no model '" + name.substr(0, 100) + "' here: this server has " + names,
-                 "model_not_found", "model");
+                 "model_not_found", param);
 }
 
 const Backend& read_model(Fields& fields, const std::vector<Backend>& backends) {

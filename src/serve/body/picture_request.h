@@ -8,6 +8,7 @@
 namespace braid::serve {
 
 constexpr std::size_t kLongestPrompt = 32'000;  // characters, as for OpenAI
+constexpr std::size_t kLongestModel = 1000;
 
 // Limits of one request.
 struct RequestBounds {
@@ -20,7 +21,9 @@ struct RequestBounds {
 
 // The model of that name, or the first one if it is empty or the name of one of OpenAI's, which
 // many clients have wired in. Throws ApiError 404.
-const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends);
+// `param` is the field that has it.
+const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends,
+                             const std::string& param = "model");
 // The field `model` names it; warns if the model has another name.
 const Backend& read_model(Fields& fields, const std::vector<Backend>& backends);
 // Whether `model` names a DALL-E, and `backend` stands for it under another name.

@@ -4,6 +4,7 @@
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "image/web_ui_terms.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "braid/request.h"
-#include "image/web_ui_terms.h"
 #include "serve/body/fields.h"
 
 namespace braid::serve {

@@ -150,6 +150,12 @@ bool has_embedded_guidance(const Backend& backend) {
   return may_have && backend.info.guidance > 0;  // schnell's transformer has no such input
 }
 
+const char* kind_of_guidance(const Backend& backend) {
+  if (backend.info.guidance_kind == GuidanceKind::kTrue)
+    return backend.unguided == 0 ? kTrueGuidanceFrom0 : kTrueGuidance;
+  return has_embedded_guidance(backend) ? kEmbeddedGuidance : kNoGuidance;
+}
+
 // The model's own scale: some add the difference to the prompt's branch, and are off at 0.
 double own_scale(double cfg, const Backend& backend) { return cfg - 1 + backend.unguided; }
 
@@ -258,13 +264,10 @@ void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& reque
 }
 
 WebUiScales web_ui_scales(const Request& request, const Backend& backend) {
-  WebUiScales scales;
-  const bool is_own = backend.info.guidance_kind == GuidanceKind::kTrue;
-  const auto guidance = request.guidance.value_or(backend.info.guidance);
-  if (request.negative_prompt)
-    scales.cfg = is_own ? guidance - backend.unguided + 1 : request.true_cfg;
-  if (has_embedded_guidance(backend)) scales.distilled = guidance;
-  return scales;
+  const bool has_negative = request.negative_prompt.has_value();
+  return braid::web_ui_scales(request.guidance.value_or(backend.info.guidance),
+                              has_negative ? request.true_cfg : 1, kind_of_guidance(backend),
+                              has_negative);
 }
 
 }  // namespace braid::serve

@@ -2,6 +2,7 @@
 // always, at values that turn them off.
 #pragma once
 
+#include "image/web_ui_terms.h"
 #include "serve/backend.h"
 #include "serve/body/fields.h"
 
@@ -28,10 +29,6 @@ std::optional<bool> truth_of(std::string_view text);
 bool is_on(Fields& fields, const char* name, bool otherwise = false);
 
 // What a complete request takes, in these terms.
-struct WebUiScales {
-  double cfg = 1;
-  std::optional<double> distilled = {};
-};
 WebUiScales web_ui_scales(const Request& request, const Backend& backend);
 
 }  // namespace braid::serve

@@ -20,8 +20,7 @@ std::int64_t work_of(const Request& r) {
 
 int steps_taken(const Request& request) {
   const int steps = request.steps.value_or(0);
-  const double taken = steps * std::min(request.pictures.strength.value_or(1), 1.0);
-  return steps - int(std::max(steps - taken, 0.0));
+  return steps - skipped_steps(steps, request.pictures.strength.value_or(1));
 }
 
 void Pace::add(Averages& averages, std::int64_t work, double seconds) {

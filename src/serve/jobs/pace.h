@@ -8,8 +8,7 @@
 
 namespace braid::serve {
 
-// Steps that the engine takes for each picture of a complete request: from a picture to start from,
-// those alone that its strength leaves (diffusers' get_timesteps).
+// Steps that the engine takes for each picture of a complete request.
 int steps_taken(const Request& request);
 
 class Pace {

@@ -8,7 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "braid/error.h"
+
 namespace braid {
+
+// A file is whole, but its numbers are coded in a way that only other programs read.
+class OtherCoding : public InputError {
+ public:
+  using InputError::InputError;
+};
 
 enum class ElementType {
   // safetensors types, in the order of its table

@@ -122,9 +122,9 @@ ElementType gguf_type(std::uint32_t number, const std::string& where) {
   std::string name;
   for (const auto& other : kOtherGgufTypes)
     if (other.number == number) name = text_of(" (", other.name, ")");
-  throw InputError(text_of(where, " is of the GGUF type ", number, name,
-                           ", which Braid cannot read: of coded types it reads Q4_0, Q4_1, Q5_0, ",
-                           "Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and IQ4_XS"));
+  throw OtherCoding(text_of(where, " is of the GGUF type ", number, name,
+                            ", which Braid cannot read: of coded types it reads Q4_0, Q4_1, Q5_0, ",
+                            "Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and IQ4_XS"));
 }
 
 // Offsets are relative to the start of the tensors.

@@ -157,8 +157,8 @@ std::string coding_named_beside(const fs::path& source) {
 
 [[noreturn]] void refuse(const fs::path& source, std::string_view coding,
                          const std::string& tensor) {
-  throw InputError(text_of(source.string(), " is quantized by ", coding, ", as '", tensor,
-                           "' tells, which Braid cannot read: ", kFilesToTake));
+  throw OtherCoding(text_of(source.string(), " is quantized by ", coding, ", as '", tensor,
+                            "' tells, which Braid cannot read: ", kFilesToTake));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ inline constexpr const char* kFilesToTake =
     "take the model's own files, or fp8 or GGUF ones; Braid quantizes to int8 or fp8 while it "
     "loads";
 
-// Throws InputError naming the coding, if tensors that only it has, or the `quantization_config` of
+// Throws OtherCoding naming it, if tensors that only it has, or the `quantization_config` of
 // the config.json beside `source` together with coded tensors, tell it.
 void refuse_other_coding(const StoredByName& tensors, const std::filesystem::path& source);
 

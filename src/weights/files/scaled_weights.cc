@@ -187,9 +187,9 @@ void join(StoredByName& tensors, const std::string& base, StoredTensor& weight,
     require(!mark || weight.scales, mark ? mark->where : "", " says that a weight is coded as ",
             mark ? mark->format : "", ", but its scale '", base, ".weight_scale' is not there");
   } else if (mark)
-    throw InputError(text_of(mark->where, " says that a weight of the dtype ",
-                             element_type_name(type), " is coded as ", mark->format,
-                             ", which Braid cannot read"));
+    throw OtherCoding(text_of(mark->where, " says that a weight of the dtype ",
+                              element_type_name(type), " is coded as ", mark->format,
+                              ", which Braid cannot read"));
   else if (type == ElementType::kUint8)
     join_float4(tensors, base, weight, Arrangement::kRows);
 }

@@ -181,33 +181,21 @@ TEST_F(ModelFolders, OfExtraPathsAreThoseOfComfyUI) {
 }
 
 TEST_F(ModelFolders, OfExtraPathsInAnotherFormNameTheLine) {
-  const std::pair<const char*, const char*> kCases[] = {
-      {"a: b\n", "line 1 should begin a section"},
-      {"  vae: b\n", "line 1 is indented unlike its section"},
-      {"a:\n  vae: b\n    loras: c\n", "line 3 is indented unlike its section"},
-      {"a:\n\tvae: b\n", "line 2 should be indented by spaces"},
-      {"a: {vae: b}\n", "line 1 should begin a section"},
-      {"a:\n  vae: [b, c]\n", "line 2 should have a path"},
-      {"a:\n  vae: &b c\n", "line 2 should have a path"},
-      {"a:\n  vae: >\n    b\n", "line 2 should have a path"},
-      {"a:\n  vae:\n    - b\n", "line 2 should have a path"},
-      {"a:\n  vae: \"b\\n\"\n", "line 2 has quotes of another form"},
-      {"a:\n  vae: 'b\n", "line 2 has quotes of another form"},
-      {"a:\n  vae: b\n\n  c\n", "line 4 should be 'key: path'"},
-      {"a:\n  vae: b: c\n", "line 2 should have a path"},
-      {"a:\n  is_default: maybe\n", "line 2 should be true or false"},
-      {"a:\n  base_path: |\n    b\n", "line 2 should have one value"},
-      {"a: !!set {b}\n", "line 1 should begin a section"},
-      {"a:\n  <<: *b\n", "line 2 should be 'key: path'"},
-      {"a:\n  'vae: b\n", "line 2 should be 'key: path'"},
-      {"a:\n  \"v\\x61e\": b\n", "line 2 should be 'key: path'"},
-      {"a:\n  ---\n", "line 2 should be 'key: path'"},
-      {"a:\n  nodes:\n  - b\n  c\n", "line 4 should be 'key: path'"},
-      {"- a: b\n", "line 1 should be 'key: path'"}};
+  constexpr const char* kPath = "a path, or several in a block of lines, should be here";
+  constexpr const char* kSection = "a section of lines 'key: path' should be here";
+  const std::pair<const char*, std::string> kCases[] = {
+      {"- a: b\n", "line 1 cannot be read: sections should be here"},
+      {"a: b\n", text_of("line 1 cannot be read: ", kSection)},
+      {"b:\n  vae: c\na:\n  - vae: b\n", text_of("line 4 cannot be read: ", kSection)},
+      {"a:\n  vae: [b, c]\n", text_of("line 2 cannot be read: ", kPath)},
+      {"a:\n  base_path: {b: c}\n", text_of("line 2 cannot be read: ", kPath)},
+      {"a:\n  is_default: maybe\n", "line 2 cannot be read: true or false should be here"},
+      {"a:\n  vae: b\n    loras: c\n", "line 3 cannot be read: "},
+      {"a:\n  vae: {b\n", "cannot be read: "}};
   for (const auto& [text, words] : kCases) {
     const auto file = put("extra.yaml", text);
     EXPECT_THAT(message_of([&] { (void)read_extra_model_paths(file); }),
-                AllOf(HasSubstr(file.string() + ": " + words), HasSubstr("Braid reads sections")))
+                AllOf(HasSubstr(file.string() + ": line "), HasSubstr(words)))
         << text;
   }
   for (const char* const none : {"", "# only\n\n", "a:\n", "---\na: ~\nb: {}\n...\n"})
@@ -228,9 +216,6 @@ const char* const kDefaults = R"(%YAML 1.1
 
     "embeddings": &nodes "a\tb"
     ipadapter:
-    # as a list
-    - one
-    - two
     loras: L
 none: ~
 empty: {}
@@ -244,8 +229,8 @@ last:
 ...
 )";
 
-// Expected are the lists of ComfyUI's load_extra_path_config (which splits no list, as `ipadapter`
-// is one), with PyYAML 6.0.3: each of its defaults goes to the front.
+// Expected are the lists of ComfyUI's load_extra_path_config (which takes no key without a value,
+// as `ipadapter` is one), with PyYAML 6.0.3: each of its defaults goes to the front.
 TEST_F(ModelFolders, OfExtraPathsBeginWithTheLastDefault) {
   put("extra_model_paths.yaml", kDefaults);
   const auto own = [&](const char* name) { return folder_ / name; };
