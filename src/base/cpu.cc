@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/text_stream.h"
 
 namespace braid {
 namespace {
@@ -44,7 +44,7 @@ Cpu read_cpuinfo() {
     const auto key = trimmed(std::string_view(line).substr(0, colon));
     if (key == "model name") cpu.model = trimmed(std::string_view(line).substr(colon + 1));
     if (key != "flags" && key != "Features") continue;
-    std::istringstream flags(line.substr(colon + 1));
+    TextReader flags(line.substr(colon + 1));
     for (std::string flag; flags >> flag;) cpu.flags.insert(flag);
   }
   return cpu;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 
+#include "base/text_stream.h"
 #include "braid/error.h"
 
 namespace braid {
@@ -12,7 +12,7 @@ namespace braid {
 // NULs, which names in files may have, become spaces: what() would end at one.
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
-  std::ostringstream out;
+  TextWriter out;
   (out << ... << parts);
   auto text = std::move(out).str();
   std::replace(text.begin(), text.end(), '\0', ' ');

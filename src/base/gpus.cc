@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <sstream>
 #include <string_view>
 
 #include "base/gpu_nodes.h"
 #include "base/hexadecimal.h"
+#include "base/text_stream.h"
 
 namespace braid {
 namespace {
@@ -108,7 +108,7 @@ bool multiplies_float8(const std::string& architecture) {
 std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* list) {
   if (!list) return all;
   std::vector<Gpu> chosen;
-  std::istringstream entries(list);
+  TextReader entries(list);
   for (std::string entry; std::getline(entries, entry, ',');) {
     const auto gpu = find(all, entry);
     if (!gpu) break;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/folder_entries.h"
 #include "base/hexadecimal.h"
+#include "base/text_stream.h"
 
 namespace braid {
 namespace {
@@ -262,7 +262,7 @@ std::optional<HubName> hub_name(const std::string& name) {
 
 std::optional<HubName> hub_name_of_address(const std::string& address) {
   std::vector<std::string> parts;
-  std::istringstream path(path_on_site(address));
+  TextReader path(path_on_site(address));
   for (std::string part; std::getline(path, part, '/');)
     if (!part.empty()) parts.push_back(without_percents(part));
   constexpr std::array kOthers = {"datasets", "spaces", "docs", "papers", "collections"};

@@ -113,17 +113,17 @@ std::uint64_t Group::next_number() const {
 
 std::vector<Note> Group::agree(Op op, const std::vector<Tensor>& xs, int detail, const Site& site,
                                Patience patience) const {
-  std::vector<std::int64_t> shape;
+  Shapes shapes;
   std::int64_t bytes = 0;
   for (const auto& x : xs) {
     check_ownership(x);
-    shape.insert(shape.end(), x.sizes().begin(), x.sizes().end());
+    shapes.push_back(shape_of(x));
     bytes += x.numel() * std::int64_t(x.element_size());
   }
   const auto notes =
       transport_->compare({.op = op,
                            .dtype = xs.empty() ? at::kByte : xs.front().scalar_type(),
-                           .shape = std::move(shape),
+                           .shapes = std::move(shapes),
                            .detail = detail,
                            .number = next_number(),
                            .site = site_name(site)},
@@ -177,7 +177,8 @@ Tensor Group::all_gather(const Tensor& x, std::int64_t dim, Site site) const {
         x.sizes());
   if (dim < 0) dim += x.dim();
   Shapes shapes;
-  for (const auto& note : agree(Op::kAllGather, {x}, int(dim), site)) shapes.push_back(note.shape);
+  for (const auto& note : agree(Op::kAllGather, {x}, int(dim), site))
+    shapes.push_back(note.shapes.front());
   ++state_->traffic.all_gathers;
   const auto all = transport_->all_gather(x.contiguous(), shapes);
   return dim == 0 ? joined(all, shapes).x : at::cat(cut(all, shapes), dim);
@@ -229,7 +230,7 @@ Tensor Group::broadcast(const Tensor& x, int root, Site site) const {
   if (size() == 1) return x;
   const auto notes = agree(Op::kBroadcast, {x}, root, site);
   ++state_->traffic.broadcasts;
-  return transport_->broadcast(x.contiguous(), root, notes[std::size_t(root)].shape);
+  return transport_->broadcast(x.contiguous(), root, notes[std::size_t(root)].shapes.front());
 }
 
 void Group::broadcast_(Tensor& x, int root, Site site) const {
@@ -253,7 +254,7 @@ std::unique_ptr<Incoming> Group::ring_shift(const Tensor& x, Site site) const {
   const auto notes = agree(Op::kShift, {x}, 0, site);
   ++state_->traffic.shifts;
   const auto previous = std::size_t((rank() + size() - 1) % size());
-  return transport_->shift(x.contiguous(), notes[previous].shape);
+  return transport_->shift(x.contiguous(), notes[previous].shapes.front());
 }
 
 void Group::barrier(Site site) const {

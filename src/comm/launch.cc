@@ -99,9 +99,15 @@ std::optional<Launch> find(const Environment& environment) {
   if (has("OMPI_COMM_WORLD_SIZE"))
     return read_mpi(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                     "OMPI_COMM_WORLD_LOCAL_RANK");
-  // Set in every step that srun starts, but not in the batch script around it.
+  const auto by_hydra = [&] {
+    return read_mpi(environment, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
+  };
+  // In a Slurm job Hydra starts its proxies by srun: their step's variables reach the ranks.
+  if (has("PMI_SIZE") && has("MPI_LOCALRANKID")) return by_hydra();
+  // Set in every step that srun starts, but not in the batch script around it. Slurm's own PMI sets
+  // PMI_RANK and PMI_SIZE, too.
   if (has("SLURM_STEP_ID") && has("SLURM_STEP_NUM_TASKS")) return read_srun(environment);
-  if (has("PMI_SIZE")) return read_mpi(environment, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
+  if (has("PMI_SIZE")) return by_hydra();
   return std::nullopt;
 }
 

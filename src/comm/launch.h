@@ -24,9 +24,10 @@ struct Launch {
 //   BRAID_LAUNCHER=none                                    each process is on its own
 //   torchrun  RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE
 //   Open MPI  OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK
+//   MPICH     PMI_RANK, PMI_SIZE, MPI_LOCALRANKID
 //   srun      SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID,
 //             SLURM_STEP_NODELIST; MASTER_ADDR and MASTER_PORT if set
-//   MPICH     PMI_RANK, PMI_SIZE, MPI_LOCALRANKID
+//   others with MPICH's PMI  PMI_RANK, PMI_SIZE
 // Throws InputError naming the variable that is missing or not a number.
 using Environment = std::function<const char*(const char* name)>;
 std::optional<Launch> read_launch(const Environment& environment);

@@ -27,6 +27,8 @@ LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_p
       ranks_(std::move(ranks)),
       collectives_(collectives) {}
 
+// Exchanges over a link have no patience of their own: ranks agree on each through the hosts first,
+// who wait with the caller's, and a link's own work ends at its deadline or with the run.
 PairTransport::Wait LinkedTransport::start(const std::vector<Piece>& out,
                                            const std::vector<Piece>& in, Patience) {
   fate().check();

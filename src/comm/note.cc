@@ -29,12 +29,14 @@ const char* op_name(Op op) {
 
 // Whether two shapes may occur together in one call of `op`.
 bool shapes_agree(const Note& a, const Note& b) {
+  if (a.shapes.size() != b.shapes.size()) return false;
   if (a.op == Op::kAllToAll || a.op == Op::kShift) return true;  // parts may differ; checked there
   if (a.op == Op::kBroadcast) return true;                       // the root's shape counts
-  if (a.op != Op::kAllGather) return a.shape == b.shape;
-  if (a.shape.size() != b.shape.size()) return false;
-  for (std::size_t i = 0; i < a.shape.size(); ++i)
-    if (int(i) != a.detail && a.shape[i] != b.shape[i]) return false;
+  if (a.op != Op::kAllGather) return a.shapes == b.shapes;
+  const auto &of_a = a.shapes.front(), &of_b = b.shapes.front();
+  if (of_a.size() != of_b.size()) return false;
+  for (std::size_t i = 0; i < of_a.size(); ++i)
+    if (int(i) != a.detail && of_a[i] != of_b[i]) return false;
   return true;
 }
 
@@ -54,6 +56,12 @@ class Reader {
     at_ += 8;
     return value;
   }
+  // A length, which is at most `most`.
+  std::int64_t next_count(std::int64_t most, const char* what) {
+    const auto count = next();
+    check(count >= 0 && count <= most, "a note of another rank has ", count, " ", what);
+    return count;
+  }
   std::string rest() const { return bytes_.substr(at_); }
 
  private:
@@ -64,22 +72,30 @@ class Reader {
 }  // namespace
 
 std::string to_string(const Note& note) {
-  return text_of(op_name(note.op), " of ", note.dtype, " ", at::IntArrayRef(note.shape),
+  std::string shapes;
+  for (const auto& shape : note.shapes)
+    shapes += text_of(shapes.empty() ? "" : ", ", at::IntArrayRef(shape));
+  return text_of(op_name(note.op), " of ", note.dtype, " ", shapes.empty() ? "[]" : shapes,
                  note.op == Op::kAllGather   ? text_of(" along dim ", note.detail)
                  : note.op == Op::kBroadcast ? text_of(" from rank ", note.detail)
                                              : "",
                  " (collective ", note.number, ", ", note.site, ")");
 }
 
-std::string encode(const Note& note) {
+std::string encode(const Note& note, std::size_t most) {
   std::string bytes;
   append(bytes, int(note.op));
   append(bytes, int(note.dtype));
   append(bytes, note.detail);
   append(bytes, std::int64_t(note.number));
-  append(bytes, std::int64_t(note.shape.size()));
-  for (const auto extent : note.shape) append(bytes, extent);
-  return bytes + note.site;
+  append(bytes, std::int64_t(note.shapes.size()));
+  for (const auto& shape : note.shapes) {
+    append(bytes, std::int64_t(shape.size()));
+    for (const auto extent : shape) append(bytes, extent);
+  }
+  check(bytes.size() <= most, "the shapes of a collective's tensors take ", bytes.size(),
+        " bytes, and ranks compare at most ", most);
+  return bytes + note.site.substr(0, most - bytes.size());
 }
 
 Note decode(const std::string& bytes) {
@@ -89,9 +105,11 @@ Note decode(const std::string& bytes) {
   note.dtype = at::ScalarType(reader.next());
   note.detail = int(reader.next());
   note.number = std::uint64_t(reader.next());
-  const auto dims = reader.next();
-  check(dims >= 0 && dims <= 64, "a note of another rank has ", dims, " dims");
-  for (std::int64_t i = 0; i < dims; ++i) note.shape.push_back(reader.next());
+  note.shapes.resize(std::size_t(reader.next_count(64, "tensors")));
+  for (auto& shape : note.shapes) {
+    shape.resize(std::size_t(reader.next_count(64, "dims")));
+    for (auto& extent : shape) extent = reader.next();
+  }
   note.site = reader.rest();
   return note;
 }

@@ -15,18 +15,19 @@ enum class Op { kAllReduce, kAllGather, kAllToAll, kBroadcast, kShift, kBarrier 
 struct Note {
   Op op = Op::kBarrier;
   at::ScalarType dtype = at::kByte;
-  std::vector<std::int64_t> shape;  // of the tensor this rank gives
-  int detail = 0;                   // the dim of a gather, the root of a broadcast
-  std::uint64_t number = 0;         // collectives this group has done so far
-  std::string site;                 // file:line of the call
+  std::vector<std::vector<std::int64_t>> shapes;  // of the tensors this rank gives
+  int detail = 0;                                 // the dim of a gather, the root of a broadcast
+  std::uint64_t number = 0;                       // collectives this group has done so far
+  std::string site;                               // file:line of the call
 
   bool operator==(const Note&) const = default;
 };
 
 std::string to_string(const Note& note);
 
-// Flat bytes for transports between processes.
-std::string encode(const Note& note);
+// At most `most` flat bytes, for transports between processes: a longer site is cut. Throws Error
+// if the rest is longer.
+std::string encode(const Note& note, std::size_t most);
 Note decode(const std::string& bytes);
 
 // Throws Error naming two ranks and both wishes unless all notes ask for the same: number, op,

@@ -114,12 +114,24 @@ TEST(Boards, NameTheSenderAloneOfATensorThatDoesNotCome) {
 TEST(Notes, SurviveTheirBytes) {
   const Note note{.op = Op::kAllGather,
                   .dtype = at::kBFloat16,
-                  .shape = {3, 0, 1ll << 40},
+                  .shapes = {{3, 0, 1ll << 40}, {}, {7}},
                   .detail = 2,
                   .number = 77,
                   .site = "a.cc:7"};
-  EXPECT_EQ(decode(encode(note)), note);
+  EXPECT_EQ(decode(encode(note, 504)), note);
   EXPECT_THROW(decode("short"), Error);
+}
+
+TEST(Notes, CutTheSiteToTheirRoom) {
+  Note note{.shapes = {{3, 4}}, .site = std::string(600, 'a')};
+  const auto bytes = encode(note, 504);
+  EXPECT_EQ(bytes.size(), 504u);
+  const auto read = decode(bytes);
+  EXPECT_EQ(read.shapes, note.shapes);
+  EXPECT_TRUE(note.site.starts_with(read.site));
+  note.shapes = {std::vector<std::int64_t>(64, 1)};
+  EXPECT_EQ(failure_of([&] { (void)encode(note, 504); }),
+            "the shapes of a collective's tensors take 560 bytes, and ranks compare at most 504");
 }
 
 }  // namespace braid::failures_test

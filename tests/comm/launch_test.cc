@@ -86,6 +86,28 @@ TEST(Launches, OfSrunMeetAtTheFirstHost) {
   EXPECT_FALSE(launch->has_server);
 }
 
+// Hydra starts its proxies by srun, one on each host, and ranks inherit a proxy's variables.
+TEST(Launches, OfMpirunInASlurmJobGoByMpi) {
+  for (const auto& mpi : std::vector<std::map<std::string, std::string>>{
+           {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}},
+           {{"OMPI_COMM_WORLD_RANK", "1"},
+            {"OMPI_COMM_WORLD_SIZE", "2"},
+            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}}) {
+    std::map<std::string, std::string> variables = {{"SLURM_STEP_ID", "0"},
+                                                    {"SLURM_STEP_NUM_TASKS", "1"},
+                                                    {"SLURM_PROCID", "0"},
+                                                    {"SLURM_LOCALID", "0"},
+                                                    {"SLURM_STEP_NODELIST", "n1"}};
+    variables.insert(mpi.begin(), mpi.end());
+    const auto launch = launch_in(variables);
+    ASSERT_TRUE(launch);
+    EXPECT_TRUE(launch->by_mpi);
+    EXPECT_EQ(launch->rank, 1);
+    EXPECT_EQ(launch->size, 2);
+    EXPECT_EQ(launch->local_rank, 1);
+  }
+}
+
 TEST(Launches, ThatContradictThemselvesAreRefused) {
   auto variables = kTorchrun;
   variables["RANK"] = "8";

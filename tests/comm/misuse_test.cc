@@ -100,6 +100,19 @@ TEST_P(Misuse, OfShapesThatDoNotGoTogether) {
       "all_gather of Float [2, 2]", "all_gather of Float [2, 2, 2]");
 }
 
+// Cut otherwise, the same extents are those of other tensors.
+TEST_P(Misuse, OfDifferentNumbersOfTensors) {
+  const MakeSum first = [](const SumRun&, std::span<const Tensor> parts, const Tensor& out) {
+    out.copy_(parts[0]);
+  };
+  expect_disagreement(
+      [&](const Group& g) {
+        (void)(g.rank() ? g.all_reduce({zeros({2, 3})}, first)
+                        : g.all_reduce({zeros({2}), zeros({3})}, first));
+      },
+      "all_reduce of Float [2], [3]", "all_reduce of Float [2, 3]");
+}
+
 TEST_P(Misuse, OfDifferentRootsAndDims) {
   expect_disagreement([](const Group& g) { (void)g.broadcast(zeros(), g.rank()); },
                       "broadcast of Float [2] from rank 0", "broadcast of Float [2] from rank 1");
@@ -240,7 +253,7 @@ TEST(Notes, OfTooManyDimsAreRefused) {
   const auto seen = told(Over::kSockets, [](const Group& g) {
     (void)g.all_reduce(at::zeros(std::vector<std::int64_t>(60, 1)));
   });
-  EXPECT_THAT(seen[0], HasSubstr("a tensor of 60 dims is beyond what ranks compare"));
+  EXPECT_THAT(seen[0], HasSubstr("the shapes of a collective's tensors take 528 bytes"));
 }
 
 }  // namespace braid::misuse_test

@@ -7,9 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <future>
 #include <mutex>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "comm/process/sockets.h"
 #include "comm/worlds.h"
@@ -154,65 +152,6 @@ TEST(Rendezvous, MeetsAtAddressesOfIpv6) {
         EXPECT_THAT(e.what(), HasSubstr("::1")) << "a machine without IPv6";
       }
     });
-}
-
-// Rank 0 of three meets whoever comes; the test comes in the others' place.
-class Greetings : public testing::Test {
- protected:
-  Greetings()
-      : first_(std::async(std::launch::async,
-                          [this] { return meet_over_sockets(launch_of(0, 3, port_), 10s); })) {}
-
-  // A connection to rank 0 whose first words are these.
-  Socket greet(std::uint64_t token, std::int64_t rank) {
-    auto socket = connect_to("127.0.0.1", std::stoi(told("rank 0")));
-    const struct {
-      std::uint64_t token;
-      std::int64_t rank;
-    } greeting{token, rank};
-    send_all(socket, &greeting, sizeof greeting);
-    return socket;
-  }
-  std::uint64_t token() { return std::stoull(told("token")); }
-  // Whether rank 0 ended this connection, or does so within a while.
-  static bool was_sent_away(const Socket& socket) {
-    pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
-    char byte;
-    return ::poll(&wait, 1, 1000) == 1 && ::recv(socket.get(), &byte, 1, 0) <= 0;
-  }
-  std::unique_ptr<Wire> met() { return first_.get(); }
-
- private:
-  std::string told(const std::string& what) {
-    c10d::TCPStoreOptions options;
-    options.port = std::uint16_t(port_);
-    const auto bytes =
-        c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options)->get("braid/" + what);
-    return {bytes.begin(), bytes.end()};
-  }
-
-  int port_ = free_port();
-  std::future<std::unique_ptr<Wire>> first_;
-};
-
-TEST_F(Greetings, OfAStrangerAreRefused) {
-  const auto stranger = greet(token() + 1, 1);
-  EXPECT_TRUE(was_sent_away(stranger));
-  const auto one = greet(token(), 1), two = greet(token(), 2);
-  EXPECT_TRUE(met()->poll(10ms).lost.empty());
-}
-
-TEST_F(Greetings, OfARankThatHasComeAreRefused) {
-  const auto one = greet(token(), 1), again = greet(token(), 1);
-  EXPECT_TRUE(was_sent_away(again));
-  const auto two = greet(token(), 2);
-  EXPECT_TRUE(met()->poll(10ms).lost.empty());
-}
-
-TEST_F(Greetings, OfRanksThatDoNotExistAreRefused) {
-  for (const int rank : {-1, 0, 3}) EXPECT_TRUE(was_sent_away(greet(token(), rank))) << rank;
-  const auto one = greet(token(), 1), two = greet(token(), 2);
-  EXPECT_TRUE(met()->poll(10ms).lost.empty());
 }
 
 TEST(Sockets, SayWhichAddressesAreForThisHostOnly) {

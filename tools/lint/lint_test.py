@@ -76,6 +76,13 @@ class LintTest(unittest.TestCase):
             self.assertEqual(found, [] if is_sentence else [
                 "a comment is a sentence with a noun and a verb: this one begins midway"], comment)
 
+    def test_streams_of_text_do_not_go_by_the_hosts_locale(self):
+        complaint = "a host's locale changes what this stream writes; use one of base/text_stream.h"
+        for line, found in (("std::ostringstream out;", [complaint]), ("std::stringstream s(a);", [complaint]),
+                            ("TextWriter out;", [])):
+            self.assertEqual(self.complaints_about("src/nn/a.cc", line + "\n"), found, line)
+        self.assertEqual(self.complaints_about("tests/nn/a.cc", "std::ostringstream out;\n"), [])
+
     def test_a_class_is_defined_in_one_file(self):
         self.assertEqual(self.complaints_about("src/nn/a.cc", "void Box::open() {\n}\n"), [])
         self.assertEqual(self.complaints_about("src/nn/no_box.cc", "void Box::open() {\n}\n"), [])
@@ -131,7 +138,7 @@ class LintTest(unittest.TestCase):
                      "// a stream", "Mesh mesh_axes;", "HIPGuard g;", "int world_size;"):
             self.assertTrue(self.complaints_about("src/models/a.cc", line + "\n"), line)
         for line in ("group_norm(x);", "GroupNorm norm_;", "int num_groups;", "// chips and ships",
-                     "std::ostringstream out;", "int frank;", "const int groups = 32;"):
+                     "std::ostream& ostream();", "int frank;", "const int groups = 32;"):
             self.assertEqual(self.complaints_about("src/models/a.cc", line + "\n"), [], line)
         self.write("src/models/a.cc", "")
         self.assertEqual(self.complaints_about("src/comm/a.cc", "int rank;\n"), [])

@@ -6,11 +6,13 @@ import re
 # Vendor and version choices live here; everything else of the library is chosen at link time.
 MAY_TEST = {"src/base/gpu_runtime.cu", "src/ops/gpu/gpu.cu"}
 MAY_PRINT = {"app", "serve"}
+TEXT_STREAMS = "src/base/text_stream.h"
 TORCH_FREE = {"base", "text", "image", "net"}
 
 _CONDITION = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif)\b")
 _PRINT = re.compile(
     r"\bstd::(?:cout|cerr|clog)\b|\b(?:printf|vprintf|fprintf|vfprintf|puts|putchar|perror)\s*\(")
+_PLAIN_STREAM = re.compile(r"\bstd::w?[io]?stringstream\b")
 _SLOW_HEADER = re.compile(r"torch/(?:torch|types|extension|all|script)\.h$")
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _FLAG = re.compile(r"(?<![\w-])--[a-z]")
@@ -26,6 +28,8 @@ def check_line(source, line):
         yield "#if belongs in base/gpu_runtime.cu or ops/gpu/gpu.cu"
     if source.folder and source.folder not in MAY_PRINT and _PRINT.search(line):
         yield "only app/ and serve/ print"
+    if of_library and source.path != TEXT_STREAMS and _PLAIN_STREAM.search(line):
+        yield "a host's locale changes what this stream writes; use one of base/text_stream.h"
 
 
 def check_include(source, file):

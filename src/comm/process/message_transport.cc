@@ -11,13 +11,11 @@
 namespace braid {
 namespace {
 
-// The size of a note in transit: a length, then its bytes. A longer site name is cut.
+// The size of a note in transit: a length, then its bytes.
 constexpr std::int64_t kNoteBytes = 512;
 
 Tensor packed(const Note& note) {
-  const auto bytes = encode(note);
-  check(bytes.size() <= kNoteBytes - 8, "a tensor of ", note.shape.size(),
-        " dims is beyond what ranks compare");
+  const auto bytes = encode(note, kNoteBytes - 8);
   auto x = at::zeros({kNoteBytes}, at::kByte);
   auto* const data = x.mutable_data_ptr<std::uint8_t>();
   const auto size = std::int64_t(bytes.size());

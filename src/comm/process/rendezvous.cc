@@ -2,16 +2,15 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <future>
 #include <mutex>
-#include <sstream>
 #include <thread>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/error.h"
 #include "base/random_bits.h"
+#include "base/text_stream.h"
+#include "comm/process/handshake.h"
+#include "comm/process/meeting.h"
 #include "comm/process/socket_wire.h"
-#include "comm/process/sockets.h"
 
 namespace braid {
 namespace {
@@ -20,28 +19,12 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kLongWait = 3s;
+constexpr std::chrono::milliseconds kPause = 50ms;  // between two tries
 
-struct TookTooLong {};
-
-// The first bytes on a connection: strangers do not know the run's token.
-struct Greeting {
-  std::uint64_t token;
-  std::int64_t rank;
+class OtherVersion : public Error {
+ public:
+  using Error::Error;
 };
-
-std::string text_in(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-
-// Runs `act` on a thread of its own, which is left behind if it takes longer than `patience`:
-// LibTorch and the resolver cannot be interrupted. Throws what `act` throws.
-template <class Act>
-auto within(std::chrono::milliseconds patience, Act act) {
-  using Result = decltype(act());
-  std::packaged_task<Result()> task(std::move(act));
-  auto result = task.get_future();
-  std::thread(std::move(task)).detach();
-  if (result.wait_for(patience) != std::future_status::ready) throw TookTooLong();
-  return result.get();
-}
 
 // Tells people why nothing happens, unless it is gone before.
 class Notice {
@@ -61,126 +44,6 @@ class Notice {
   std::jthread thread_;  // ends first
 };
 
-// What a wait or a failure to meet is about, for a sentence.
-std::string place_text(const Launch& launch) { return text_of(launch.host, " port ", launch.port); }
-
-// The information ranks exchange through the store at the given address.
-class Meeting {
- public:
-  Meeting(const Launch& launch, std::chrono::milliseconds patience)
-      : launch_(launch), end_(Clock::now() + patience) {
-    check_address();
-    launch.rank > 0 || launch.has_server ? wait_for_server() : check_own_place();
-    open_store();
-  }
-
-  void tell(const std::string& what, const std::string& text) {
-    store_->set(key(what), {text.begin(), text.end()});
-  }
-  std::string ask(const std::string& what, int rank) {
-    try {
-      store_->wait({key(what)}, std::max(left(), std::chrono::milliseconds(1)));
-      return text_in(store_->get(key(what)));
-    } catch (const std::exception&) {
-      throw Error(text_of("rank ", rank, " of ", launch_.size, " did not come to ",
-                          place_text(launch_), " in time", launch_advice(launch_.size_variable)));
-    }
-  }
-  std::chrono::milliseconds left() const {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now());
-  }
-  c10::intrusive_ptr<c10d::TCPStore> store() const { return store_; }
-
- private:
-  [[noreturn]] void fail(const std::string& why, const std::string& variable) const {
-    throw Error(text_of("rank ", launch_.rank, " of ", launch_.launcher,
-                        " cannot meet the others at ", place_text(launch_), ": ", why,
-                        launch_advice(variable)));
-  }
-  void check_address() const;
-  void check_own_place() const;
-  void wait_for_server() const;
-  void open_store();
-
-  static std::string key(const std::string& what) { return "braid/" + what; }
-
-  const Launch& launch_;
-  Clock::time_point end_;
-  c10::intrusive_ptr<c10d::TCPStore> store_;
-};
-
-void Meeting::check_address() const {
-  try {
-    within(left(), [host = launch_.host] {
-      check_host(host);
-      return true;
-    });
-  } catch (const TookTooLong&) {
-    fail(text_of("the host that ", launch_.host_variable, " names was not found in time"),
-         launch_.host_variable);
-  } catch (const Error& error) {
-    fail(text_of(error.what(), ", which ", launch_.host_variable, " names"), launch_.host_variable);
-  }
-}
-
-// Listens and connects for a moment where the store is to be: LibTorch would not say which of the
-// two failed, and print a log.
-void Meeting::check_own_place() const {
-  const auto listener = [&] {
-    try {
-      return listen_anywhere(launch_.port);
-    } catch (const Error& error) {
-      fail(text_of(error.what(), "; another program may have this port, and MASTER_PORT names ",
-                   "another one"),
-           launch_.size_variable);
-    }
-  }();
-  try {
-    (void)connect_to(launch_.host, launch_.port, left());
-  } catch (const Error& error) {
-    fail(text_of(launch_.host_variable, " should name the host of the first rank, which is this ",
-                 "one and hears nothing under that name: ", error.what()),
-         launch_.host_variable);
-  }
-}
-
-// The first rank may start later than this one.
-void Meeting::wait_for_server() const {
-  for (;;) {
-    try {
-      (void)connect_to(launch_.host, launch_.port, left());
-      return;
-    } catch (const Error& error) {
-      constexpr std::chrono::milliseconds kPause(50);
-      if (left() <= kPause)
-        fail(text_of("nobody answers there: ", error.what()), launch_.host_variable);
-      std::this_thread::sleep_for(kPause);
-    }
-  }
-}
-
-void Meeting::open_store() {
-  c10d::TCPStoreOptions options;
-  options.port = std::uint16_t(launch_.port);
-  options.isServer = launch_.rank == 0 && !launch_.has_server;
-  options.numWorkers = std::size_t(launch_.size);
-  options.waitWorkers = false;
-  options.timeout = std::max(left(), std::chrono::milliseconds(1));
-  try {
-    store_ = within(left(), [host = launch_.host, options] {
-      return c10::make_intrusive<c10d::TCPStore>(host, options);
-    });
-  } catch (const TookTooLong&) {
-    fail(
-        "something listens there, but does not answer like a first rank: MASTER_PORT may be "
-        "that of another program",
-        launch_.size_variable);
-  } catch (const std::exception& e) {
-    const std::string why = e.what();
-    fail(why.substr(0, why.find('\n')), launch_.size_variable);
-  }
-}
-
 // Where a rank listens, as "port address address ...".
 std::string place_of(const Launch& launch, const Listener& listener) {
   auto place = std::to_string(listener.port);
@@ -189,8 +52,8 @@ std::string place_of(const Launch& launch, const Listener& listener) {
 }
 
 // Loopback addresses are tried only if the meeting point is local too.
-Socket connect_to_rank(int rank, const std::string& place, bool is_local) {
-  std::istringstream words(place);
+Socket connect_to_place(const std::string& place, bool is_local) {
+  TextReader words(place);
   int port = 0;
   words >> port;
   std::string why = "it names no address";
@@ -202,30 +65,186 @@ Socket connect_to_rank(int rank, const std::string& place, bool is_local) {
       why = e.what();
     }
   }
-  throw Error(text_of("rank ", rank, " cannot be reached: ", why));
+  throw Error(why);
 }
 
-// Accepts the ranks above this one in any order; strangers are rejected.
-void accept_higher_ranks(const Launch& launch, const Meeting& meeting, const Listener& listener,
-                         std::uint64_t token, std::vector<Socket>& sockets) {
-  int missing = launch.size - 1 - launch.rank;
-  while (missing > 0) {
-    auto socket = accept_next(listener, meeting.left());
-    check(socket.is_open(), "rank ", launch.rank, " waited in vain for ", missing,
-          missing == 1 ? " other rank" : " other ranks", " to connect to ", place_text(launch),
-          launch_advice(launch.size_variable));
-    Greeting greeting{};
+// The ranks of one meeting, seen by one of them: its connections to the others.
+class PeerConnections {
+ public:
+  PeerConnections(const Launch& launch, Meeting& meeting)
+      : launch_(launch),
+        meeting_(meeting),
+        is_local_(is_loopback(addresses_towards(launch.host).front())),
+        place_(place_of(launch, listener_)),
+        sockets_(std::size_t(launch.size)) {
+    mine_.rank = launch.rank;
+  }
+
+  void connect() {
+    launch_.rank == 0 ? invite() : meet_first_rank();
+    for (int r = 1; r < launch_.rank; ++r) meet_lower_rank(r);
+    accept_higher_ranks();
+    wait_for_all();
+  }
+  std::vector<int> release() {
+    std::vector<int> files;
+    for (auto& socket : sockets_) files.push_back(socket.release());
+    return files;
+  }
+
+ private:
+  // The store may outlive ranks, and they may meet there again: torchrun's does when it starts them
+  // anew after a failure, or when its script runs Braid twice. So rank 0 invites to this meeting
+  // under a new token, below which the others say where they are.
+  static constexpr const char* kInvitation = "meeting";
+  std::string name_of_place(int rank) const { return text_of(mine_.token, "/rank ", rank); }
+  void invite() {
+    mine_.token = random_bits();
+    meeting_.tell(kInvitation, text_of(mine_.token, " ", place_));
+  }
+  void meet_first_rank();
+  Socket answered(Socket socket, const std::string& invitation);
+  void meet_lower_rank(int rank);
+  void accept_higher_ranks();
+  bool admit(AwaitedHandshakes::Heard heard);
+  void check_version(int rank, const Handshake& theirs) const;
+  void wait_for_all();
+  void hear_from(const std::vector<int>& ranks);
+
+  Socket& socket_of(int rank) { return sockets_[std::size_t(rank)]; }
+  std::size_t most_silent() const {  // with room for some strangers
+    return std::size_t(launch_.size) + 64;
+  }
+
+  const Launch& launch_;
+  Meeting& meeting_;
+  bool is_local_;
+  Listener listener_ = listen_anywhere();
+  std::string place_;
+  Handshake mine_;
+  std::vector<Socket> sockets_;
+};
+
+// An invitation may be left over from a meeting that failed. Then nobody is there, or somebody who
+// does not answer to its token.
+void PeerConnections::meet_first_rank() {
+  for (;;) {
+    const auto invitation = meeting_.ask(kInvitation, 0);
+    const auto gap = invitation.find(' ');
+    TextReader(invitation) >> mine_.token;
+    std::string why;
     try {
-      receive_all(socket, &greeting, sizeof greeting);
-    } catch (const Error&) {
-      continue;
+      auto socket =
+          connect_to_place(invitation.substr(std::min(gap, invitation.size())), is_local_);
+      send_handshake(socket, mine_);
+      socket_of(0) = answered(std::move(socket), invitation);
+      why = "it does not answer";
+    } catch (const OtherVersion&) {
+      throw;
+    } catch (const Error& e) {
+      why = e.what();
     }
-    const bool is_known = greeting.token == token && greeting.rank > launch.rank &&
-                          greeting.rank < launch.size &&
-                          !sockets[std::size_t(greeting.rank)].is_open();
-    if (!is_known) continue;
-    sockets[std::size_t(greeting.rank)] = std::move(socket);
-    --missing;
+    if (socket_of(0).is_open()) break;
+    check(meeting_.left() > kPause, "rank 0 cannot be reached: ", why);
+    std::this_thread::sleep_for(kPause);
+  }
+  meeting_.tell(name_of_place(launch_.rank), place_);
+}
+
+// The connection if rank 0 answers. It is given up when it ends, or when rank 0 invites anew.
+Socket PeerConnections::answered(Socket socket, const std::string& invitation) {
+  constexpr auto kGlance = 200ms;
+  AwaitedHandshakes awaited(1);
+  awaited.add(std::move(socket), 0);
+  for (;;) {
+    auto heard = awaited.next(std::min(meeting_.end(), Clock::now() + kGlance));
+    if (heard) {
+      const auto& theirs = heard->handshake;
+      if (!heard->is_handshake() || theirs.token != mine_.token || theirs.rank != 0)
+        return Socket();
+      check_version(0, theirs);
+      return std::move(heard->socket);
+    }
+    if (meeting_.left() <= 0ms || meeting_.ask(kInvitation, 0) != invitation) return Socket();
+  }
+}
+
+// Its word of where it is belongs to this meeting.
+void PeerConnections::meet_lower_rank(int rank) {
+  const auto place = meeting_.ask(name_of_place(rank), rank);
+  while (!socket_of(rank).is_open()) {
+    try {
+      socket_of(rank) = connect_to_place(place, is_local_);
+      send_handshake(socket_of(rank), mine_);
+    } catch (const Error& e) {
+      socket_of(rank) = Socket();
+      check(meeting_.left() > kPause, "rank ", rank, " cannot be reached: ", e.what());
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+// They come in any order, and strangers between them.
+void PeerConnections::accept_higher_ranks() {
+  AwaitedHandshakes awaited(most_silent());
+  int missing = launch_.size - 1 - launch_.rank;
+  while (missing > 0) {
+    auto heard = awaited.next(meeting_.end(), &listener_);
+    check(heard.has_value(), "rank ", launch_.rank, " waited in vain for ", missing,
+          missing == 1 ? " other rank" : " other ranks", " to connect to ", place_text(launch_),
+          launch_advice(launch_.size_variable));
+    if (admit(std::move(*heard))) --missing;
+  }
+}
+
+bool PeerConnections::admit(AwaitedHandshakes::Heard heard) {
+  const auto& theirs = heard.handshake;
+  const bool is_known = heard.is_handshake() && theirs.token == mine_.token &&
+                        theirs.rank > launch_.rank && theirs.rank < launch_.size &&
+                        !socket_of(theirs.rank).is_open();
+  if (!is_known) return false;
+  try {
+    if (launch_.rank == 0) send_handshake(heard.socket, mine_);
+  } catch (const Error&) {
+    return false;  // it has gone, and may come again
+  }
+  check_version(theirs.rank, theirs);
+  socket_of(theirs.rank) = std::move(heard.socket);
+  return true;
+}
+
+void PeerConnections::check_version(int rank, const Handshake& theirs) const {
+  if (theirs.version == kWireVersion) return;
+  throw OtherVersion(text_of("rank ", rank, " has version ", theirs.version,
+                             " of what ranks send each other, and rank ", launch_.rank,
+                             " has version ", kWireVersion, ": all should run the same Braid"));
+}
+
+// Returns on all ranks at about the same time, so that none keeps watch over one that still waits
+// for others.
+void PeerConnections::wait_for_all() {
+  std::vector<int> others;
+  for (int r = 1; r < launch_.size; ++r) others.push_back(r);
+  if (launch_.rank > 0) {
+    send_handshake(socket_of(0), mine_);
+    return hear_from({0});
+  }
+  hear_from(others);
+  meeting_.forget(kInvitation);
+  for (const int r : others) meeting_.forget(name_of_place(r));
+  for (const int r : others) send_handshake(socket_of(r), mine_);
+}
+
+void PeerConnections::hear_from(const std::vector<int>& ranks) {
+  AwaitedHandshakes awaited(most_silent());
+  for (const int r : ranks) awaited.add(std::move(socket_of(r)), r);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    auto heard = awaited.next(meeting_.end());
+    check(heard.has_value(), "rank ", launch_.rank, " waited in vain for ", ranks.size() - i,
+          ranks.size() - i == 1 ? " rank" : " ranks", " to have met the others at ",
+          place_text(launch_));
+    check(heard->is_handshake(), "rank ", heard->expected, " ended before all ranks had met");
+    socket_of(heard->expected) = std::move(heard->socket);
   }
 }
 
@@ -254,23 +273,9 @@ std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milli
                               launch_advice(launch.size_variable)),
                       warn);
   Meeting meeting(launch, patience);
-  const auto listener = listen_anywhere();
-  const auto place = place_of(launch, listener);
-  if (launch.rank == 0) meeting.tell("token", std::to_string(random_bits()));
-  meeting.tell(text_of("rank ", launch.rank), place);
-  const Greeting greeting{.token = std::stoull(meeting.ask("token", 0)), .rank = launch.rank};
-
-  const bool is_local = is_loopback(addresses_towards(launch.host).front());
-  std::vector<Socket> sockets(std::size_t(launch.size));
-  for (int r = 0; r < launch.rank; ++r) {
-    auto& socket = sockets[std::size_t(r)];
-    socket = connect_to_rank(r, meeting.ask(text_of("rank ", r), r), is_local);
-    send_all(socket, &greeting, sizeof greeting);
-  }
-  accept_higher_ranks(launch, meeting, listener, greeting.token, sockets);
-  std::vector<int> files;
-  for (auto& socket : sockets) files.push_back(socket.release());
-  return std::make_unique<MetWire>(launch.rank, files, meeting.store());
+  PeerConnections peers(launch, meeting);
+  peers.connect();
+  return std::make_unique<MetWire>(launch.rank, peers.release(), meeting.store());
 }
 
 }  // namespace braid

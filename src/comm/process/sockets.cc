@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,8 @@ namespace braid {
 namespace {
 
 constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};
+// A connection may end between a poll of the listener and its accept, which then should not block.
+constexpr int kListening = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 std::string address_text(const sockaddr* address, socklen_t size) {
   char host[NI_MAXHOST];
@@ -56,7 +59,7 @@ Addresses look_up(const std::string& host, int port, int type) {
 
 // A socket for IPv6 and IPv4, or for IPv4 alone if the host has no IPv6; with port 0 at a free one.
 Socket bound_anywhere(int port) {
-  Socket both(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Socket both(::socket(AF_INET6, kListening, 0));
   const int off = 0, on = 1;
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;
@@ -66,7 +69,7 @@ Socket bound_anywhere(int port) {
       ::setsockopt(both.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
       ::bind(both.get(), reinterpret_cast<const sockaddr*>(&any6), sizeof any6) == 0)
     return both;
-  Socket four(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Socket four(::socket(AF_INET, kListening, 0));
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(std::uint16_t(port));
@@ -107,10 +110,15 @@ Listener listen_anywhere(int at_port) {
   return {.socket = std::move(socket), .port = port};
 }
 
-Socket accept_next(const Listener& listener, std::chrono::milliseconds patience) {
-  pollfd wait{.fd = listener.socket.get(), .events = POLLIN, .revents = 0};
-  if (::poll(&wait, 1, int(std::max<std::int64_t>(patience.count(), 0))) <= 0) return Socket();
-  return Socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+// Other failures than a lack of descriptors or memory are those of the one connection, or of the
+// network that it came over (accept(2), "Error handling").
+Socket accept_waiting(const Listener& listener) {
+  Socket socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  constexpr std::array kOwn = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EBADF, EINVAL};
+  const bool has_room =
+      socket.is_open() || std::find(kOwn.begin(), kOwn.end(), errno) == kOwn.end();
+  check(has_room, "cannot accept a connection: ", socket_error());
+  return socket;
 }
 
 void check_host(const std::string& host) { (void)look_up(host, /*port=*/1, SOCK_STREAM); }
@@ -137,12 +145,6 @@ Socket connect_to(const std::string& host, int port, std::chrono::milliseconds p
 void send_all(const Socket& socket, const void* data, std::size_t size) {
   const bool is_sent = ::send(socket.get(), data, size, MSG_NOSIGNAL) == ssize_t(size);
   check(is_sent, "cannot send to another rank: ", socket_error());
-}
-
-void receive_all(const Socket& socket, void* data, std::size_t size) {
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  check(::recv(socket.get(), data, size, MSG_WAITALL) == ssize_t(size),
-        "a connection between ranks ended before it began");
 }
 
 std::vector<std::string> addresses_towards(const std::string& host) {

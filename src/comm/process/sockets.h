@@ -35,8 +35,9 @@ struct Listener {
 // Listens at every address of this host, at a free port unless one is given. Throws Error.
 Listener listen_anywhere(int at_port = 0);
 
-// The next connection; closed if none came in time.
-Socket accept_next(const Listener& listener, std::chrono::milliseconds patience);
+// The next connection that waits at the listener; closed if none does, or if it has failed. Throws
+// Error if this process can have no more.
+Socket accept_waiting(const Listener& listener);
 
 // Throws Error naming host, port and reason; waits 5 s at most, or for `patience` if that is less.
 Socket connect_to(const std::string& host, int port,
@@ -49,9 +50,8 @@ void check_host(const std::string& host);
 // Why the last call failed, from errno.
 std::string socket_error();
 
-// Sends or receives everything within 5 s, or throws Error.
+// Sends everything within 5 s, or throws Error.
 void send_all(const Socket& socket, const void* data, std::size_t size);
-void receive_all(const Socket& socket, void* data, std::size_t size);
 
 // The addresses by which hosts that can reach `host` may reach this one, likeliest first. A
 // loopback address is only for processes on this host.

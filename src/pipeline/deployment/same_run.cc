@@ -6,11 +6,11 @@
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text_stream.h"
 #include "comm/texts.h"
 #include "pipeline/files/model_files.h"
 #include "pipeline/planner/grid.h"
@@ -24,7 +24,7 @@ constexpr char kCoded = '#';         // begins a value that tells a reader nothi
 
 template <class... Values>
 std::string exact(const Values&... values) {
-  std::ostringstream out;
+  TextWriter out;
   out << std::setprecision(15);
   (out << ... << values);
   return out.str();
@@ -73,7 +73,7 @@ void check_same(const Group& world, const Facts& mine,
   world.await();  // ranks read files for unequal times
   const auto all = all_gather_texts(world, mine.lines());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    std::istringstream first(all.front()), other(all[rank]);
+    TextReader first(all.front()), other(all[rank]);
     for (std::string want, got; std::getline(first, want) && std::getline(other, got);)
       if (want != got) refuse(wish, rank, got, want);
   }

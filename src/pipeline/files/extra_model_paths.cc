@@ -2,11 +2,10 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <sstream>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hub_cache.h"
+#include "base/text_stream.h"
 
 namespace braid {
 namespace {
@@ -41,7 +40,7 @@ void add_section(const YAML::Node& section, fs::path base, std::vector<ExtraFold
   for (const auto& entry : section) {
     const auto kind = text_in(entry.first);
     if (kind == "base_path" || kind == "is_default" || entry.second.IsNull()) continue;
-    std::istringstream paths(text_in(entry.second));
+    TextReader paths(text_in(entry.second));
     for (std::string line; std::getline(paths, line);) {
       if (line.empty()) continue;
       const auto path = (base / line).lexically_normal();

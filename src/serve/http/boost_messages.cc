@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "base/text_stream.h"
 #include "serve/http/event_stream.h"
 #include "serve/http/http_date.h"
 
@@ -85,6 +86,12 @@ BoostResponse boost_response(HttpResponse response, const HttpRequest& request,
   else if (!is_bodiless(response.status))
     out.prepare_payload();
   return out;
+}
+
+std::size_t body_bytes_written(const BoostResponse& response, std::size_t written) {
+  TextWriter head;
+  head << response.base();
+  return written - std::min(written, head.str().size());
 }
 
 }  // namespace braid::serve

@@ -35,4 +35,7 @@ bool may_go_on(const http::request<http::string_body>& request);
 BoostResponse boost_response(HttpResponse response, const HttpRequest& request,
                              const Headers& more);
 
+// Bytes of the body among the first `written` ones of a response.
+std::size_t body_bytes_written(const BoostResponse& response, std::size_t written);
+
 }  // namespace braid::serve
