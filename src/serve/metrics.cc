@@ -30,6 +30,20 @@ std::string gauge(const std::string& name, const std::string& help, Number value
 
 }  // namespace
 
+const char* stage_name(Phase stage) {
+  switch (stage) {
+    case Phase::kLoad:
+      return "load";
+    case Phase::kText:
+      return "text";
+    case Phase::kDenoise:
+      return "denoise";
+    case Phase::kDecode:
+      return "decode";
+  }
+  return "";
+}
+
 // The second number of /proc/self/statm, in pages.
 std::uint64_t resident_bytes() {
   std::uint64_t all = 0, resident = 0;
@@ -56,15 +70,14 @@ std::string Histogram::samples(const std::string& name, const std::string& label
                          count_, "\n");
 }
 
-void Metrics::request_ended(const std::string& outcome, double seconds) {
+void Metrics::request_ended(Outcome outcome) {
   const std::scoped_lock lock(mutex_);
-  ++outcomes_[outcome];
-  request_.add(seconds);
+  ++outcomes_.at(std::size_t(outcome));
 }
 
-void Metrics::request_refused(const std::string& outcome) {
+void Metrics::run_took(double seconds) {
   const std::scoped_lock lock(mutex_);
-  ++outcomes_[outcome];
+  request_.add(seconds);
 }
 
 void Metrics::waited(double seconds) {
@@ -72,9 +85,9 @@ void Metrics::waited(double seconds) {
   queue_.add(seconds);
 }
 
-void Metrics::stage_took(const std::string& stage, double seconds) {
+void Metrics::stage_took(Phase stage, double seconds) {
   const std::scoped_lock lock(mutex_);
-  stages_[stage].add(seconds);
+  stages_.at(std::size_t(stage)).add(seconds);
 }
 
 void Metrics::step_took(double seconds) {
@@ -93,17 +106,20 @@ std::string Metrics::text(const Gauges& gauges) const {
       gauge("braid_memory_bytes", "Memory that is resident.", gauges.resident_bytes,
             "{device=\"host\"}");
   text += heading("braid_requests_total", "counter", "Requests for pictures by how they ended.");
-  for (const auto& [outcome, count] : outcomes_)
-    text += text_of("braid_requests_total{outcome=\"", outcome, "\"} ", count, "\n");
-  text += heading("braid_request_seconds", "histogram", "From acceptance to the end.") +
+  for (const auto outcome : kOutcomes)
+    text += text_of("braid_requests_total{outcome=\"", outcome_name(outcome), "\"} ",
+                    outcomes_.at(std::size_t(outcome)), "\n");
+  text += heading("braid_request_seconds", "histogram",
+                  "From acceptance to the end, of requests that the engine has run.") +
           request_.samples("braid_request_seconds", "");
   text += heading("braid_queue_seconds", "histogram", "From acceptance to the start.") +
           queue_.samples("braid_queue_seconds", "");
   text += heading("braid_step_seconds", "histogram", "One denoising step.") +
           step_.samples("braid_step_seconds", "");
   text += heading("braid_stage_seconds", "histogram", "A stage of a request.");
-  for (const auto& [stage, times] : stages_)
-    text += times.samples("braid_stage_seconds", "stage=\"" + stage + "\"");
+  for (const auto stage : kStages)
+    text += stages_.at(std::size_t(stage))
+                .samples("braid_stage_seconds", text_of("stage=\"", stage_name(stage), "\""));
   return text;
 }
 

@@ -4,10 +4,11 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <string>
-#include <vector>
+
+#include "braid/hooks.h"
+#include "serve/outcome.h"
 
 namespace braid::serve {
 
@@ -28,14 +29,17 @@ class Histogram {
   double sum_ = 0;
 };
 
+inline constexpr std::array kStages = {Phase::kLoad, Phase::kText, Phase::kDenoise, Phase::kDecode};
+const char* stage_name(Phase stage);
+
 std::uint64_t resident_bytes();  // of this process
 
 class Metrics {
  public:
-  void request_ended(const std::string& outcome, double seconds);  // done, failed, cancelled ...
-  void request_refused(const std::string& outcome);                // queue_full, invalid ...
+  void request_ended(Outcome outcome);  // or was refused
+  void run_took(double seconds);        // a request that the engine has run, from its acceptance
   void waited(double seconds);
-  void stage_took(const std::string& stage, double seconds);
+  void stage_took(Phase stage, double seconds);
   void step_took(double seconds);
 
   struct Gauges {
@@ -47,9 +51,10 @@ class Metrics {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::uint64_t> outcomes_;
+  // All are there from the start: a rate over a sample that appears with its first count misses it.
+  std::array<std::uint64_t, kOutcomes.size()> outcomes_{};
   Histogram request_, queue_, step_;
-  std::map<std::string, Histogram> stages_;
+  std::array<Histogram, kStages.size()> stages_;
 };
 
 }  // namespace braid::serve

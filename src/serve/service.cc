@@ -82,7 +82,6 @@ ApiError Service::no_room(const Room& wanted) const {
   const auto wait = queue_.num_jobs() == 0 ? std::nullopt : seconds_until_next();
   error.retry_after =
       wait ? int(std::clamp(std::ceil(*wait), 1.0, double(kLongestRetry))) : kRetryUnknown;
-  metrics_.request_refused("queue_full");
   return error;
 }
 
@@ -367,7 +366,10 @@ void Service::make_pictures(Job& job) {
 }
 
 void Service::end(const std::shared_ptr<Job>& job, const JobResult& result) {
-  metrics_.request_ended(state_name(result.state), seconds_since(job->accepted()));
+  const auto outcome = outcome_of(result);
+  metrics_.request_ended(outcome);
+  if (job->status().started && outcome != Outcome::kInvalid)
+    metrics_.run_took(seconds_since(job->accepted()));
   {
     const std::scoped_lock lock(mutex_);
     kept_.forget_old();  // but not this one, before its client has come for its pictures

@@ -53,6 +53,17 @@ TEST(ApiDescription, HasAllOfJobs) {
   for (const auto& job : listed) expect_described(schema, job);
 }
 
+TEST(ApiDescription, SaysThatABodyMayComeTooSlowly) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto paths = json_of(server.ask("GET /openapi.json"))["paths"];
+  for (const auto& [path, methods] : paths.items())
+    for (const auto& [method, operation] : methods.items()) {
+      if (!operation.is_object()) continue;
+      EXPECT_EQ(operation.contains("requestBody"), operation["responses"].contains("408")) << path;
+    }
+}
+
 TEST(ApiDescription, HasAllOfCapabilities) {
   FakeEngine engine;
   const Server server(engine);

@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <regex>
-
 #include "test_server.h"
 
 namespace braid::serve::metrics_test {
@@ -24,12 +22,77 @@ const std::string kLong(1001, ' ');  // more than the servers here take
 const std::string kBearer = "authorization: Bearer secret\r\n";
 const std::string kDraw = "POST /v1/images/generations";
 
+// A sample as a server shows it; -1: it shows none.
+int sample_of(const Server& server, const std::string& name) {
+  const auto text = server.ask("GET /metrics", kBearer);
+  const auto at = text.find("\n" + name + " ");
+  return at == text.npos ? -1 : std::stoi(text.substr(at + name.size() + 2));
+}
+
 // Requests with an outcome, as a server has counted them.
 int num_requests(const Server& server, const std::string& outcome) {
-  std::smatch found;
-  const auto text = server.ask("GET /metrics", kBearer);
-  const std::regex line("braid_requests_total\\{outcome=\"" + outcome + "\"\\} (\\d+)");
-  return std::regex_search(text, found, line) ? std::stoi(found[1]) : 0;
+  return sample_of(server, "braid_requests_total{outcome=\"" + outcome + "\"}");
+}
+
+// A sample that appears with its first count has no rate before the second one.
+TEST(Metrics, HaveAllSamplesFromTheStart) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const auto* const outcome : {"done", "failed", "cancelled", "queue_full", "invalid"})
+    EXPECT_EQ(num_requests(server, outcome), 0) << outcome;
+  for (const std::string stage : {"load", "text", "denoise", "decode"})
+    EXPECT_EQ(sample_of(server, "braid_stage_seconds_count{stage=\"" + stage + "\"}"), 0) << stage;
+  for (const std::string times : {"request", "queue", "step"})
+    EXPECT_EQ(sample_of(server, "braid_" + times + "_seconds_count"), 0) << times;
+}
+
+// The engine refuses it once its model is loaded.
+TEST(RefusedRequests, AreTheClientsFaultAlsoBehindTheQueue) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto lora = R"({"prompt": "a", "size": "16x16", "lora": [{"name": "odd"}]})";
+  EXPECT_EQ(status_of(server.ask(kDraw, "", lora)), 400);
+  EXPECT_EQ(num_requests(server, "invalid"), 1);
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", lora))["id"];
+  server.ask("GET /v1/jobs/" + id + "/events");
+  EXPECT_EQ(num_requests(server, "invalid"), 2);
+  EXPECT_EQ(num_requests(server, "failed"), 0);
+  EXPECT_EQ(sample_of(server, "braid_request_seconds_count"), 0);
+  EXPECT_EQ(status_of(server.ask(kDraw, "", kSmall)), 200);
+  EXPECT_EQ(sample_of(server, "braid_request_seconds_count"), 1);
+}
+
+TEST(CancelledRequests, TakeTimeOnlyIfTheEngineRanThem) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine);
+  const auto post = [&]() -> std::string {
+    return json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  };
+  const auto runs = post();
+  engine.wait_until_called(1);
+  const auto waits = post();
+  server.ask("DELETE /v1/jobs/" + waits);
+  EXPECT_EQ(num_requests(server, "cancelled"), 1);
+  EXPECT_EQ(sample_of(server, "braid_request_seconds_count"), 0);
+  server.ask("DELETE /v1/jobs/" + runs);
+  server.ask("GET /v1/jobs/" + runs + "/events");
+  EXPECT_EQ(num_requests(server, "cancelled"), 2);
+  EXPECT_EQ(sample_of(server, "braid_request_seconds_count"), 1);
+}
+
+TEST(RefusedRequests, AreCountedOnceWhereTheQueueIsFull) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine, {}, {}, {.max_waiting_pictures = 1});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", kSmall)), 202);
+    engine.wait_until_called(1);
+  }
+  int full = 0;
+  for (const auto* const line : {"POST /v1/jobs", "POST /sdapi/v1/txt2img"}) {
+    EXPECT_EQ(status_of(server.ask(line, "", kSmall)), 429);
+    EXPECT_EQ(num_requests(server, "queue_full"), ++full);
+  }
+  engine.finish();
 }
 
 TEST(RefusedRequests, AreCountedForPicturesAlone) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <map>
 
 #include "app/commands/commands.h"
@@ -27,6 +28,9 @@ namespace {
 
 constexpr std::uint64_t kMaxKeyFile = 1 << 16;          // bytes
 constexpr auto kAfterDrain = std::chrono::seconds(10);  // time to end before the program is killed
+
+// Other servers open their log again at them: scripts made for those must not end this one.
+const std::vector<int> kIgnoredSignals = {SIGUSR1, SIGUSR2};
 
 std::string read_key(const ServeFlags& flags) {
   const auto* const variable = std::getenv("BRAID_API_KEY");
@@ -92,7 +96,7 @@ class ServeRun {
         engines_(std::make_shared<ServedEngines>(
             served_models(flags), serve::MemoryNeed{flags.options.memory.budget.device,
                                                     flags.options.memory.budget.host})),
-        signals_(std::chrono::seconds(flags.drain) + kAfterDrain),
+        signals_(std::chrono::seconds(flags.drain) + kAfterDrain, kIgnoredSignals),
         service_([this](const Hooks& hooks) { return load(hooks); }, service_options()),
         api_({.service = service_,
               .bounds = {.max_pixels = flags.max_pixels,
@@ -193,7 +197,8 @@ void ServeRun::log_job(const serve::Job& job) {
 // A thread of StopSignals calls this. Accepted requests are finished, within a time limit.
 void ServeRun::drain() {
   const auto status = service_.status();
-  log_("drain", {{"seconds", std::to_string(flags_.drain)},
+  log_("drain", {{"signal", signal_name(signals_.received())},
+                 {"seconds", std::to_string(flags_.drain)},
                  {"running", std::to_string(status.running)},
                  {"waiting_pictures", std::to_string(status.waiting_pictures)},
                  {"unfetched_pictures", std::to_string(service_.num_unfetched())}});
@@ -223,6 +228,9 @@ int ServeRun::run() {
     for (const auto& sentence : model.warnings)
       log_("warning", {{"model", model.name}, {"message", sentence}});
   }
+  const auto on_ignored = signals_.on_ignored([this](int signal) {
+    log_("warning", {{"message", text_of(signal_name(signal), " is ignored")}});
+  });
   const std::stop_callback on_signal(signals_.token(), [this] { drain(); });
   service_.start();
   server_.run();
@@ -240,7 +248,7 @@ int serve_pictures(const ServeFlags& flags) {
   if (!flags.lora_folder.empty()) (void)loras_in(flags.lora_folder);  // throws if it is unreadable
   if (is_first_rank()) return ServeRun(flags).run();
   // Only the first rank receives stop signals, and tells the others when to stop.
-  const StopSignals held(std::chrono::seconds(flags.drain) + kAfterDrain);
+  const StopSignals held(std::chrono::seconds(flags.drain) + kAfterDrain, kIgnoredSignals);
   follow_first_rank(Engine(served_models(flags).front().deployment, {}));
   return kSuccess;
 }

@@ -11,6 +11,7 @@
 #include "app/machine/launched.h"
 #include "app/print/failure.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/hub_cache.h"
 #include "comm/fate.h"
 #include "pipeline/families/description.h"
@@ -256,13 +257,16 @@ ServedEngines::ServedEngines(std::vector<ServedModel> models, serve::MemoryNeed 
 }
 
 const Engine& ServedEngines::use(std::size_t model, const Hooks& hooks) {
-  for (const auto other : loaded_.enter(model)) engines_[other].reset();
+  const auto others = loaded_.enter(model);
+  for (const auto other : others) engines_[other].reset();
+  if (!others.empty()) give_back_free_memory();
   auto& engine = engines_[model];
   if (engine) return *engine;
   try {
     engine = std::make_unique<const Engine>(models_[model].deployment, hooks);
   } catch (...) {
     loaded_.leave(model);
+    give_back_free_memory();
     throw;
   }
   const std::scoped_lock lock(mutex_);
@@ -280,6 +284,7 @@ void ServedEngines::release_all() {
     loaded_.leave(i);
     engines_[i].reset();
   }
+  give_back_free_memory();
 }
 
 std::vector<Backend> backends_of(const std::shared_ptr<ServedEngines>& engines,

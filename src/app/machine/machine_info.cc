@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 #include "app/files/bundled_model.h"
 #include "app/print/info/preset_info.h"
@@ -19,6 +18,7 @@
 #include "base/cpu.h"
 #include "base/gpu_runtime.h"
 #include "base/gpus.h"
+#include "base/text_stream.h"
 #include "braid/braid.h"
 #include "comm/process/device_link.h"
 #include "ops/attention_kernel.h"
@@ -29,7 +29,7 @@ namespace {
 
 // The first lines of LibTorch's own description; the rest are compiler flags.
 std::vector<std::string> libtorch_build() {
-  std::istringstream config(at::show_config());
+  TextReader config(at::show_config());
   std::vector<std::string> lines;
   for (std::string line; std::getline(config, line);) {
     const auto begin = line.find("- ");

@@ -25,27 +25,6 @@ bool fits(const std::string& pattern, const std::string& path, std::vector<std::
   return true;
 }
 
-// Empty for what is counted elsewhere (a full queue), or says nothing of a request: strangers
-// without the key, and a server that is loading or busy.
-std::string outcome_of(int status) {
-  switch (status) {
-    case 400:
-    case 404:
-    case 413:
-    case 415:
-    case 431:
-      return "invalid";
-    case 409:
-      return "cancelled";
-    case 500:
-    case 502:
-    case 504:
-      return "failed";
-    default:
-      return "";
-  }
-}
-
 // Failures become answers, once `failed` has heard of them.
 Answer answer_to(const std::function<Answer()>& work,
                  const std::function<void(const ApiError&)>& failed) {
@@ -89,7 +68,7 @@ Answer Api::finish(const HttpRequest& request, const std::function<Answer()>& re
                      "loras_unreadable");
     }
   };
-  return answer_to(work, [&](const ApiError& error) { count(request, error); });
+  return answer_to(work, [&](const ApiError& error) { count(request, error.status); });
 }
 
 Answer answer_of_end(const Job& ended, const std::function<HttpResponse(const Job&)>& write) {
@@ -103,10 +82,9 @@ bool Api::asks_for_pictures(const HttpRequest& request) const {
   });
 }
 
-void Api::count(const HttpRequest& request, const ApiError& error) const {
-  const auto outcome = outcome_of(error.status);
-  if (!outcome.empty() && asks_for_pictures(request))
-    context_.service.metrics().request_refused(outcome);
+void Api::count(const HttpRequest& request, int status) const {
+  const auto outcome = outcome_of(status);
+  if (outcome && asks_for_pictures(request)) context_.service.metrics().request_ended(*outcome);
 }
 
 // Who has no key learns nothing of what is not there.
@@ -186,17 +164,15 @@ HttpResponse error_response(const ApiError& error) {
 
 ApiError error_of(const Job::Status& status) {
   const bool was_cancelled = status.state == JobState::kCancelled;
-  if (status.cause == Cause::kRequest) return {400, status.error, "invalid_value", status.param};
-  if (status.cause == Cause::kStop) {
-    ApiError error(503, was_cancelled ? "the server stops before the end" : status.error,
-                   "draining");
-    error.retry_after = 5;
-    return error;
-  }
-  auto error = was_cancelled ? ApiError(409, "the request was cancelled", "cancelled")
-                             : ApiError(500, status.error,
-                                        status.cause == Cause::kLoad ? "model_not_loaded"
-                                                                     : "generation_failed");
+  const int answer = status_of_end(status.state, status.cause);
+  if (status.cause == Cause::kRequest) return {answer, status.error, "invalid_value", status.param};
+  if (status.cause == Cause::kStop)
+    return busy_for(5, was_cancelled ? "the server stops before the end" : status.error,
+                    "draining");
+  const auto code = was_cancelled                  ? "cancelled"
+                    : status.cause == Cause::kLoad ? "model_not_loaded"
+                                                   : "generation_failed";
+  ApiError error(answer, was_cancelled ? "the request was cancelled" : status.error, code);
   error.is_last_word = true;
   return error;
 }

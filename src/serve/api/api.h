@@ -62,8 +62,9 @@ class Api {
   // answer's `rest`, which finish() calls.
   Answer handle(const HttpRequest& request) const;
   Answer finish(const HttpRequest& request, const std::function<Answer()>& rest) const;
-  // Counts what ends with an error, among the requests for pictures if it is one.
-  void count(const HttpRequest& request, const ApiError& error) const;
+  // Counts what ends without a job, and its answer's status, among the requests for pictures if it
+  // is one.
+  void count(const HttpRequest& request, int status) const;
   const Access& access() const { return access_; }
 
  private:

@@ -1,6 +1,5 @@
 #include "serve/http/connection.h"
 
-#include "base/ascii.h"
 #include "serve/api_error.h"
 #include "serve/http/body_reader.h"
 
@@ -8,11 +7,9 @@ namespace braid::serve {
 namespace {
 
 constexpr std::size_t kMostHeadBytes = 16 << 10, kMostBytesAtOnce = 64 << 10;
-constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
 // Bytes of requests, and of pictures in answers: a millisecond's.
 constexpr std::size_t kReadHere = 64 << 10, kWrittenHere = 64 << 10;
-constexpr auto kLingering = std::chrono::seconds(2);
-constexpr std::size_t kSlowestReader = 64 << 10;   // bytes per second
+constexpr int kClientLeft = 499;                   // nginx's code for this
 constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
 
 }  // namespace
@@ -36,30 +33,38 @@ void Connection::read_head() {
   parser_.emplace();
   parser_->header_limit(kMostHeadBytes);
   parser_->body_limit(shared_.options.max_body_bytes);
-  request_ = {};
+  begin_request();
   answer_ = {};
   release_places();
   is_streaming_ = is_answered_ = has_unread_body_ = false;
   bytes_sent_ = 0;
   is_idle_ = true;
   rests_since_ = Clock::now();
-  stream_.expires_after(shared_.options.head_time);
-  async_read_head(stream_, buffer_, *parser_, bound(&Connection::on_head));
+  limit_.start({.began = *rests_since_, .time = shared_.options.head_time});
+  async_read_head({stream_, buffer_, *parser_, limit_}, bound(&Connection::on_head));
+}
+
+// A head that began and does not end: its client is gone or too slow, or the server closes it.
+void Connection::on_cut_head(error_code error) {
+  if (!parser_->got_some() && !begins_head(buffer_)) return;
+  if (error != boost::beast::error::timeout)
+    return log(error == net::error::operation_aborted ? 503 : kClientLeft);
+  fail_late(head_too_slow(shared_.options.head_time));
 }
 
 void Connection::on_head(error_code error) {
   is_idle_ = false;
-  rests_since_.reset();
-  began_ = Clock::now();
-  if (error && !is_malformed(error)) return;  // gone, or too slow
+  const auto since = std::exchange(rests_since_, std::nullopt);
+  const bool is_cut = error && !is_malformed(error);
+  began_ = is_cut && since ? *since : Clock::now();
+  if (is_cut) return on_cut_head(error);
   has_unread_body_ = true;
-  request_.id = random_id();
   if (error == http::error::header_limit)
     return fail({431, "the head is too long", "head_too_large"});
   const bool is_too_long = error == http::error::body_limit;
   if (error && !is_too_long) return fail(not_http(error));
   try {
-    fill_request();
+    read_request_head(parser_->get(), request_);
   } catch (const ApiError& refusal) {
     return fail(refusal);
   }
@@ -85,26 +90,11 @@ bool Connection::claim_places() {
   return claimed.has_value();
 }
 
-void Connection::fill_request() {
-  error_code unknown;
-  request_.client_address = address_text(stream_.socket().remote_endpoint(unknown));
-  request_.server_address = address_text(stream_.socket().local_endpoint(unknown));
-  read_request_head(parser_->get(), request_);
-}
-
 void Connection::read_body() {
   if (parser_->is_done()) return dispatch();
-  stream_.expires_after(shared_.options.body_time);
-  const bool is_asked = ascii_lower_case(request_.header("expect")) == "100-continue";
-  const auto read = [self = shared_from_this()] {
-    async_read_body(self->stream_, self->buffer_, *self->parser_,
-                    self->bound(&Connection::on_body));
-  };
-  if (!is_asked || parser_->get().version() < 11) return read();
-  piece_ = "HTTP/1.1 100 Continue\r\n\r\n";
-  net::async_write(stream_, net::buffer(piece_), [read](error_code error, std::size_t) {
-    if (!error) read();
-  });
+  limit_.start(
+      {.began = Clock::now(), .time = shared_.options.body_time, .slowest = kSlowestClient});
+  async_read_body({stream_, buffer_, *parser_, limit_}, bound(&Connection::on_body));
 }
 
 void Connection::on_body(error_code error) {
@@ -112,7 +102,11 @@ void Connection::on_body(error_code error) {
     return fail(shared_.api.body_too_large(shared_.options.max_body_bytes));
   if (error == http::error::header_limit) return fail(trailers_too_long());
   if (!error) return dispatch();
-  if (is_malformed(error)) fail(not_http(error));
+  if (error == boost::beast::error::timeout)
+    return fail_late(body_too_slow(limit_, shared_.options.body_time));
+  if (is_malformed(error)) return fail(not_http(error));
+  shared_.api.count(request_, kClientLeft);
+  log(kClientLeft);
 }
 
 void Connection::dispatch() {
@@ -164,14 +158,21 @@ void Connection::finish_on(const net::any_io_executor& aside, std::function<Answ
 }
 
 void Connection::fail(const ApiError& error) {
-  shared_.api.count(request_, error);
+  shared_.api.count(request_, error.status);
   keeps_alive_ = false;
   send(error_response(error));
 }
 
+// Who was slow may go on being so.
+void Connection::fail_late(const ApiError& error) {
+  has_unread_body_ = true;
+  lingers_until_ = Clock::now() + kLingering;
+  fail(error);
+}
+
 // What was understood and has no body to be read costs no connection.
 void Connection::refuse(const ApiError& error) {
-  shared_.api.count(request_, error);
+  shared_.api.count(request_, error.status);
   has_unread_body_ = !parser_->is_done();
   const bool was_understood = error.status != 400 && shared_.options.keep_alive.count() > 0;
   keeps_alive_ = was_understood && !has_unread_body_ && may_go_on(parser_->get());
@@ -180,9 +181,8 @@ void Connection::refuse(const ApiError& error) {
 
 void Connection::refuse_for_load() {
   began_ = Clock::now();
-  has_unread_body_ = true;
-  lingers_until_ = began_ + kLingering;
-  fail(busy_for(5, "there are too many connections", "too_many_connections"));
+  begin_request();
+  fail_late(busy_for(5, "there are too many connections", "too_many_connections"));
 }
 
 void Connection::send(HttpResponse response) {
@@ -196,17 +196,27 @@ void Connection::send(HttpResponse response) {
   allow_time_to_write(out.body().size());
   is_writing_ = true;
   http::async_write(stream_, *response_,
-                    [self = shared_from_this()](error_code error, std::size_t) {
-                      self->is_writing_ = false;
-                      self->log(int(self->response_->result_int()));
+                    [self = shared_from_this()](error_code error, std::size_t bytes) {
+                      auto& sent = *self->response_;
+                      if (error) self->bytes_sent_ = body_bytes_written(sent, bytes);
+                      const int status = int(sent.result_int());
                       self->response_.reset();
-                      if (!error) self->after_answer();
+                      self->end_answer(status, error);
                     });
+}
+
+// Where writing fails, the client has not got what the status says.
+void Connection::end_answer(int status, error_code error) {
+  is_writing_ = false;
+  log(error ? kClientLeft : status);
+  if (!error) return after_answer();
+  keeps_alive_ = false;
+  stream_.close();
 }
 
 // A whole answer, however long, is one operation with one limit.
 void Connection::allow_time_to_write(std::size_t bytes) {
-  stream_.expires_after(shared_.options.write_time + std::chrono::seconds(bytes / kSlowestReader));
+  stream_.expires_after(shared_.options.write_time + std::chrono::seconds(bytes / kSlowestClient));
 }
 
 void Connection::after_answer() {
@@ -217,22 +227,11 @@ void Connection::after_answer() {
     (void)stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     if (is_watching_) stream_.cancel();  // it would keep the connection open
     if (!has_unread_body_) return;
-    if (!lingers_until_) lingers_until_ = Clock::now() + shared_.options.body_time;
-    return linger();
+    const auto until = lingers_until_.value_or(Clock::now() + shared_.options.body_time);
+    return async_discard({shared_from_this(), &stream_}, until);
   }
   if (!is_watching_) return wait_for_next();
   stream_.cancel();  // then waits for the next head
-}
-
-// Closing a socket with unread bytes would discard the answer of a client that is still sending.
-void Connection::linger() {
-  buffer_.clear();
-  stream_.expires_at(std::min(Clock::now() + kLingering, *lingers_until_));
-  stream_.async_read_some(buffer_.prepare(kMostBytesAtOnce),
-                          [self = shared_from_this()](error_code error, std::size_t bytes) {
-                            self->discarded_ += bytes;
-                            if (!error && self->discarded_ < kMostDiscarded) self->linger();
-                          });
 }
 
 void Connection::wait_for_job() {
@@ -286,7 +285,7 @@ void Connection::watch_for_reset() {
 void Connection::leave() {
   pings_.cancel();
   subscription_.reset();
-  log(499);  // nginx's code for this
+  log(kClientLeft);
   if (answer_.when_gone) answer_.when_gone();
   answer_ = {};
   is_answered_ = true;
@@ -351,15 +350,15 @@ void Connection::send_events_piece(std::string bytes) {
 // A short piece must not keep the memory of a long one before it.
 void Connection::send_piece(std::string bytes) {
   piece_.swap(bytes);
-  bytes_sent_ += piece_.size();
   is_writing_ = true;
   pings_.cancel();
   allow_time_to_write(piece_.size());
   net::async_write(stream_, net::buffer(piece_),
-                   [self = shared_from_this()](error_code error, std::size_t) {
+                   [self = shared_from_this()](error_code error, std::size_t bytes) {
                      self->is_writing_ = false;
                      if (!self->answer_.job) return;
-                     if (error) return self->is_answered_ ? void() : self->leave();
+                     self->bytes_sent_ += bytes;
+                     if (error) return self->leave();
                      if (self->is_answered_) return self->end_stream();
                      self->on_job_changed();
                    });
@@ -371,12 +370,9 @@ void Connection::end_stream() {
   keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
   is_writing_ = true;
   stream_.expires_after(shared_.options.write_time);
-  net::async_write(stream_, net::buffer(piece_),
-                   [self = shared_from_this()](error_code error, std::size_t) {
-                     self->is_writing_ = false;
-                     self->log(200);
-                     if (!error) self->after_answer();
-                   });
+  net::async_write(
+      stream_, net::buffer(piece_),
+      [self = shared_from_this()](error_code error, std::size_t) { self->end_answer(200, error); });
 }
 
 void Connection::ping_later() {
@@ -386,7 +382,7 @@ void Connection::ping_later() {
 }
 
 void Connection::log(int status) {
-  if (!shared_.options.log || request_.method.empty()) return;
+  if (!shared_.options.log) return;
   shared_.options.log({.id = request_.id,
                        .method = request_.method,
                        .path = request_.path,

@@ -18,7 +18,10 @@ using tcp = net::ip::tcp;
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Socket socket, Shared& shared)
-      : stream_(std::move(socket)), pings_(stream_.get_executor()), shared_(shared) {
+      : stream_(std::move(socket)),
+        limit_(stream_),
+        pings_(stream_.get_executor()),
+        shared_(shared) {
     shared_.connections.insert(this);
     ++shared_.count;
   }
@@ -45,13 +48,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   void wait_for_next();
   void read_head();
+  void begin_request() {
+    error_code unknown;
+    request_ = {};
+    request_.id = random_id();
+    request_.client_address = address_text(stream_.socket().remote_endpoint(unknown));
+    request_.server_address = address_text(stream_.socket().local_endpoint(unknown));
+  }
   void on_head(error_code error);
-  void fill_request();
+  void on_cut_head(error_code error);
   bool claim_places();
   void release_places() { shared_.places.release(std::exchange(places_, {})); }
   void read_body();
   void on_body(error_code error);
   void fail(const ApiError& error);
+  void fail_late(const ApiError& error);
   void refuse(const ApiError& error);
   void dispatch();
   // Does `work` on another thread, then calls `then` with its result in the server's thread, to
@@ -64,8 +75,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void finish_on(const net::any_io_executor& aside, std::function<Answer()> work);
   void send(HttpResponse response);
   void allow_time_to_write(std::size_t bytes);
+  void end_answer(int status, error_code error);
   void after_answer();
-  void linger();
   void wait_for_job();
   void watch_client();
   void on_watched(error_code error);
@@ -95,6 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   Stream stream_;
+  ReadLimit limit_;
   Alarm pings_;
   Shared& shared_;
   boost::beast::flat_buffer buffer_;
@@ -107,7 +119,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point began_;
   std::optional<Clock::time_point> lingers_until_, rests_since_;
   std::size_t body_bytes_ = 0, bytes_sent_ = 0;
-  std::uint64_t last_event_ = 0, discarded_ = 0;
+  std::uint64_t last_event_ = 0;
   BodyPlaces::Held places_;
   bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, has_unread_body_ = false;
   bool waits_elsewhere_ = false;

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "base/error.h"
+
 namespace braid::serve {
 namespace {
 
@@ -19,21 +21,30 @@ bool begins_head(boost::beast::flat_buffer& buffer) {
   return !kLineEnd.starts_with(bytes_in(buffer));
 }
 
-void async_read_head(Stream& stream, boost::beast::flat_buffer& buffer,
-                     http::request_parser<http::string_body>& parser,
-                     std::function<void(error_code)> then) {
+void async_read_head(Reading reading, std::function<void(error_code)> then) {
+  auto& [stream, buffer, parser, limit] = reading;
+  limit.begin_read();
   if (begins_head(buffer)) {
     http::async_read_header(
         stream, buffer, parser,
-        [then = std::move(then)](error_code error, std::size_t) { then(error); });
+        [&limit = limit, then = std::move(then)](error_code error, std::size_t bytes) {
+          then(limit.end_read(error, bytes));
+        });
     return;
   }
-  stream.async_read_some(buffer.prepare(kFirstBytes),
-                         [&, then = std::move(then)](error_code error, std::size_t bytes) mutable {
-                           buffer.commit(bytes);
-                           if (error) return then(error);
-                           async_read_head(stream, buffer, parser, std::move(then));
-                         });
+  stream.async_read_some(
+      buffer.prepare(kFirstBytes),
+      [reading, then = std::move(then)](error_code error, std::size_t bytes) mutable {
+        reading.buffer.commit(bytes);
+        if (const auto failure = reading.limit.end_read(error, bytes)) return then(failure);
+        async_read_head(reading, std::move(then));
+      });
+}
+
+ApiError head_too_slow(std::chrono::milliseconds time) {
+  const std::chrono::duration<double> seconds = time;
+  return {408, text_of("the head should be complete within ", seconds.count(), " s, it is not"),
+          "request_timeout"};
 }
 
 }  // namespace braid::serve

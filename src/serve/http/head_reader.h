@@ -4,19 +4,25 @@
 #include <functional>
 
 #include "serve/http/boost_messages.h"
+#include "serve/http/read_limit.h"
 
 namespace braid::serve {
-
-using Stream = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
 
 // Drops empty lines, which some clients send behind a body (RFC 9112, section 2.2), and says
 // whether a head has begun behind them.
 bool begins_head(boost::beast::flat_buffer& buffer);
 
-// Reads a head within the stream's time limit, then calls `then` in its executor. `then` keeps the
-// stream, the buffer and the parser alive.
-void async_read_head(Stream& stream, boost::beast::flat_buffer& buffer,
-                     http::request_parser<http::string_body>& parser,
-                     std::function<void(error_code)> then);
+// What a reader fills, and within which limit.
+struct Reading {
+  Stream& stream;
+  boost::beast::flat_buffer& buffer;
+  http::request_parser<http::string_body>& parser;
+  ReadLimit& limit;  // started
+};
+
+// Reads a head, then calls `then` in the stream's executor: with beast::error::timeout if the limit
+// is over. `then` keeps alive what `reading` names.
+void async_read_head(Reading reading, std::function<void(error_code)> then);
+ApiError head_too_slow(std::chrono::milliseconds time);
 
 }  // namespace braid::serve

@@ -6,11 +6,12 @@
 
 namespace braid::serve {
 
-// What is logged of a request after its answer.
+// What is logged of a request after its answer. 499: the client left, or did not read it in time;
+// 408: its head or body did not come in time. Method and path are empty if they did not come whole.
 struct RequestLog {
   std::string id, method, path, client;
   int status = 0;
-  std::size_t bytes = 0;  // of the answer's body
+  std::size_t bytes = 0;  // of the answer's body that were written
   double seconds = 0;
 };
 
@@ -19,8 +20,8 @@ struct HttpServerOptions {
   int port = 8188;                    // 0: any free one; not of a Unix socket
   std::uint64_t max_body_bytes = std::uint64_t(32) << 20;
   int max_connections = 2048;  // as far as room_for_connections() allows
-  // Time limits for a whole head, for a whole body, and for writing an answer, plus a second for
-  // each 64 KiB.
+  // Time limits for a whole head; for a body, plus a second for each 64 KiB that have come, and for
+  // its silences; and for writing an answer, plus a second for each of its 64 KiB.
   std::chrono::milliseconds head_time{15'000}, body_time{60'000}, write_time{30'000};
   // How long a connection may rest between requests. It is longer than proxies keep idle ones
   // (nginx 60 s, Traefik 90 s, Caddy 120 s): who closes first may lose a request of the other. 0:

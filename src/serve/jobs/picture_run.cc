@@ -9,20 +9,6 @@
 namespace braid::serve {
 namespace {
 
-const char* stage_name(Phase phase) {
-  switch (phase) {
-    case Phase::kLoad:
-      return "load";
-    case Phase::kText:
-      return "text";
-    case Phase::kDenoise:
-      return "denoise";
-    case Phase::kDecode:
-      return "decode";
-  }
-  return "";
-}
-
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -109,7 +95,7 @@ std::string PictureRun::file_of(const Backend& backend, const Picture& picture) 
 
 void PictureRun::enter(Phase phase, Clock::time_point now) {
   if (phase_ == phase) return;
-  if (phase_) metrics_.stage_took(stage_name(*phase_), seconds_between(entered_, now));
+  if (phase_) metrics_.stage_took(*phase_, seconds_between(entered_, now));
   if (phase_ == Phase::kLoad) seconds_of_load_ += seconds_between(entered_, now);
   phase_ = phase;
   entered_ = now;
@@ -139,7 +125,7 @@ void PictureRun::advance(const Progress& at) {
 
 double PictureRun::finish() {
   const auto now = Clock::now();
-  if (phase_) metrics_.stage_took(stage_name(*phase_), seconds_between(entered_, now));
+  if (phase_) metrics_.stage_took(*phase_, seconds_between(entered_, now));
   return (seconds_between(began_, now) - seconds_of_steps_ - seconds_of_load_) /
          std::max(rounds_, 1);
 }

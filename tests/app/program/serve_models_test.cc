@@ -1,6 +1,8 @@
 // `braid serve` with LoRAs by name and several models: the bytes of `braid generate` with the same
 // files.
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "serving.h"
 
@@ -32,6 +34,11 @@ class ServeModels : public Serve {
     const auto files =
         pictures_for(R"({"prompt": "a", "seed": 5, "size": "32x32", "steps": 3)" + more + "}");
     return files.empty() ? "" : files.front();
+  }
+  double resident() const {
+    const auto metrics = ask("GET /metrics");
+    const std::string gauge = "braid_memory_bytes{device=\"host\"} ";
+    return std::stod(metrics.substr(metrics.find(gauge) + gauge.size()));
   }
   std::string drawn_with(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"a", "--seed", "5", "--size", "32x32", "--steps", "3"});
@@ -122,6 +129,18 @@ TEST_F(ServeModels, HaveTheNamesThatTheyAreGiven) {
   EXPECT_EQ(made(R"(, "model": "two")"), first);
 }
 
+// The C library keeps what is freed unless it is told.
+TEST_F(ServeModels, GiveTheirMemoryBackWhenTheyAreUnloaded) {
+  start();
+  EXPECT_EQ(pictures_for(R"({"prompt": "a", "size": "512x512", "steps": 1})").size(), 1u);
+  const auto before = resident();
+  ask("POST /sdapi/v1/unload-checkpoint");
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (resident() > before - 40e6 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_LT(resident(), before - 40e6);
+}
+
 // Three copies of the same model, by different names, one after another.
 TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
   std::vector<std::string> models;
@@ -136,9 +155,7 @@ TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
     start(flags);
     for (const auto* const name : {"b", "c", "a", "b"})
       EXPECT_NE(made(R"(, "model": ")" + std::string(name) + "\""), "");
-    const auto metrics = ask("GET /metrics");
-    const std::string gauge = "braid_memory_bytes{device=\"host\"} ";
-    const auto bytes = std::stod(metrics.substr(metrics.find(gauge) + gauge.size()));
+    const auto bytes = resident();
     EXPECT_EQ(stop().exit_code, 0);
     return bytes;
   };

@@ -186,6 +186,19 @@ TEST_F(Serve, FinishesWhatItAcceptedWhenItIsStopped) {
   EXPECT_THAT(client.read_all(), HasSubstr("b64_json"));
 }
 
+TEST_F(Serve, IsEndedByHangUpAndByNoUsersSignal) {
+  start();
+  for (const auto& [signal, name] :
+       std::vector<std::pair<int, std::string>>{{SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}}) {
+    server_->send(signal);
+    ASSERT_TRUE(server_->wait_for("message=\"" + name + " is ignored\""));
+  }
+  EXPECT_THAT(ask("GET /readyz"), HasSubstr("ready"));
+  const auto finished = stop(SIGHUP);
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("event=drain signal=SIGHUP seconds=30"));
+}
+
 TEST_F(Serve, CutsLongWorkShortAfterItsTime) {
   start({"--drain", "0"});
   ask("POST /v1/jobs", R"({"prompt": "a", "n": 10, "steps": 200, "size": "512x512"})");
