@@ -101,7 +101,7 @@ class BRAID_API Pipeline {
   ModelInfo info() const;
 
  private:
-  class State;
+  class BRAID_INTERNAL State;
   std::unique_ptr<State> state_;
 };
 

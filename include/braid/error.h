@@ -6,6 +6,7 @@
 #include <vector>
 
 #define BRAID_API __attribute__((visibility("default")))
+#define BRAID_INTERNAL __attribute__((visibility("hidden")))
 
 namespace braid {
 

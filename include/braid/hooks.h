@@ -67,6 +67,8 @@ struct Hooks {
   std::function<void(StepEnd&)> step_end = {};
   std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
   // Ends the call with `Cancelled`, even within a step or a load, or while it waits for another.
+  // Once the last picture is drawn it comes too late: a stop asked for in that picture's callback
+  // ends nothing, and the pictures are returned.
   std::stop_token stop = {};
 };
 

@@ -30,7 +30,7 @@ class BRAID_API PictureAutoencoder {
                  const Hooks& hooks = {}) const;
 
  private:
-  class State;
+  class BRAID_INTERNAL State;
   std::unique_ptr<State> state_;
 };
 

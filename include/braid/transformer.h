@@ -54,7 +54,7 @@ class BRAID_API Transformer {
   Latents velocity(const TransformerInput& evaluation, const Hooks& hooks = {}) const;
 
  private:
-  class State;
+  class BRAID_INTERNAL State;
   std::unique_ptr<State> state_;
 };
 

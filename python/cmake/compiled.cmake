@@ -29,10 +29,10 @@ if(NOT DEFINED BRAID_GPU AND BRAID_TORCH)
 endif()
 
 set(BRAID_DEVELOP OFF CACHE BOOL "Build the tests")
+set(BRAID_INSTALL ON CACHE BOOL "Have rules that install Braid")  # the wheel has its program and models
+set(BRAID_WERROR AUTO CACHE STRING "Treat warnings as errors")
 add_subdirectory(${root} braid)
 include(GNUInstallDirs)
-add_library(Braid::braid ALIAS braid)
-target_include_directories(braid INTERFACE ${root}/include)
 # A wheel has no symbolic links, which versions of a library are. Its name alone is what the module looks
 # for: without a SONAME that would be its path in the build folder.
 set_property(TARGET braid PROPERTY VERSION)

@@ -57,10 +57,39 @@ refuse("find_package without LibTorch" "from[ \n]+/nowhere/torch" ${CMAKE_COMMAN
   -S ${source}/examples/embed -B ${work}/without -G Ninja -DBraid_DIR=${work}/alone/Braid
   -DCMAKE_CXX_COMPILER=${compiler})
 
-# The library exports nothing but its interface.
-run("nm" nm --dynamic --defined-only --demangle ${work}/moved/lib/libbraid.so)
-string(REGEX MATCHALL "[^\n]+" symbols "${output}")
-list(FILTER symbols EXCLUDE REGEX " [A-Z] (typeinfo (name )?for |vtable for )?braid::")
-if(symbols)
-  message(FATAL_ERROR "libbraid.so shows more than the interface:\n${symbols}")
+# Braid is one library: a component that somebody asks for is named.
+file(WRITE ${work}/parts/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
+project(parts LANGUAGES CXX)
+find_package(Braid REQUIRED COMPONENTS Foo)")
+refuse("find_package of a component" "no component[ \n]+'Foo'" ${CMAKE_COMMAND}
+  -S ${work}/parts -B ${work}/parts/build -G Ninja -DCMAKE_PREFIX_PATH=${work}/moved
+  -DCMAKE_CXX_COMPILER=${compiler})
+
+# The same program by pkg-config, where that is.
+find_program(pkg_config pkg-config)
+if(pkg_config)
+  set(ENV{PKG_CONFIG_PATH} ${work}/moved/lib/pkgconfig)
+  run("pkg-config" ${pkg_config} --cflags --libs braid)
+  separate_arguments(words UNIX_COMMAND "${output}")
+  run("compile with pkg-config's flags" ${compiler} -std=c++20 ${source}/examples/embed/main.cc ${words}
+    -Wl,-rpath,${work}/moved/lib -o ${work}/by-pkg-config)
+  run("embed by pkg-config" ${work}/by-pkg-config ${model} "a red circle" ${work}/again.ppm)
 endif()
+
+# Packages of two kinds: what runs, with its licence, and what compiles against it.
+foreach(component Runtime Development)
+  run("install ${component}" ${CMAKE_COMMAND} --install ${build} --component ${component}
+    --prefix ${work}/${component})
+  file(GLOB_RECURSE files RELATIVE ${work}/${component} ${work}/${component}/*)
+  set(${component} "${files}")
+endforeach()
+foreach(pattern bin/braid libbraid.so.[0-9.]+ LICENSE share/braid/models/demo)
+  if(NOT Runtime MATCHES "${pattern}" OR Development MATCHES "${pattern}")
+    message(FATAL_ERROR "${pattern} should be of Runtime alone")
+  endif()
+endforeach()
+foreach(pattern include/braid/braid.h BraidConfig.cmake braid.pc "libbraid.so(;|$)")
+  if(NOT Development MATCHES "${pattern}" OR Runtime MATCHES "${pattern}")
+    message(FATAL_ERROR "${pattern} should be of Development alone")
+  endif()
+endforeach()

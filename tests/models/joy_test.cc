@@ -276,8 +276,10 @@ TEST_F(Qwen3VlParity, NeedsAPlaceForEachPicture) {
     }
     return "accepted";
   };
-  EXPECT_EQ(refusal("text.ids", 1), "the prompt marks the places of 2 pictures, there is 1");
-  EXPECT_EQ(refusal("text.plain_ids", 2), "the prompt marks the places of 0 pictures, there are 2");
+  EXPECT_EQ(refusal("text.ids", 1),
+            "with its chat the prompt marks the places of 2 pictures, there is 1");
+  EXPECT_EQ(refusal("text.plain_ids", 2),
+            "with its chat the prompt marks the places of 0 pictures, there are 2");
 }
 
 // Counted with transformers' classes: the layers, the token table and the tower.

@@ -55,6 +55,17 @@ TEST_P(OblongPictures, AreEncodedInTilesIfEitherSideIsLarger) {
   EXPECT_EQ(at::equal(tiled, whole), !are_cut());
 }
 
+// Whoever is told may end the call.
+TEST_P(OblongPictures, TellOfEachTileBeforeIt) {
+  const auto latents = at::randn({2, 4, rows(), columns()});
+  const auto wanted = 2 * vae_.tiles_of(latents.narrow(0, 0, 1), Tiles::kWhereLarger).size();
+  std::size_t decoded = 0, encoded = 0;
+  const auto picture = vae_.decode(latents, Tiles::kWhereLarger, [&] { ++decoded; });
+  (void)vae_.encode(picture, Tiles::kWhereLarger, [&] { ++encoded; });
+  EXPECT_EQ(decoded, wanted);
+  EXPECT_EQ(encoded, wanted);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, OblongPictures,
                          testing::Values(std::pair(8, 8), std::pair(4, 20), std::pair(20, 4),
                                          std::pair(8, 9), std::pair(9, 8), std::pair(1, 8),

@@ -127,7 +127,8 @@ TEST_P(ToyExpertLayouts, AreProvenForBoth) {
   const auto& layout = GetParam().layout;
   const auto deployment = deploy(options_with(layout));
   const auto verdict = verify(deployment);
-  EXPECT_EQ(verdict.blocks.size(), 2 * 5u * std::size_t(layout.cfg * layout.dp));
+  const auto num_places = layout.ring * layout.ulysses > 1 ? 9 : 5;
+  EXPECT_EQ(verdict.blocks.size(), std::size_t(2 * num_places * layout.cfg * layout.dp));
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   std::vector<std::string> places;
   for (const auto& block : verdict.blocks) places.push_back(block.where);
@@ -312,7 +313,7 @@ TEST(ToyTwins, AreSharedByRanksForBranches) {
   for (const auto& layout : {Layout{.cfg = 2}, Layout{.ring = 2, .cfg = 2}, Layout{.tp = 2}}) {
     const auto options = options_with(layout, {}, twins.model());
     const auto verdict = verify(deploy(options));
-    EXPECT_EQ(verdict.blocks.size(), 2 * 5u);
+    EXPECT_EQ(verdict.blocks.size(), layout.ring > 1 ? 2 * 9u : 2 * 5u);
     EXPECT_EQ(verdict.first_divergent(), nullptr);
     auto guided = kRequest;
     guided.negative_prompt = "a green square";

@@ -22,6 +22,7 @@ int plan(const PlanFlags& flags) {
   });
   if (!layouts.front().fits() && lacks_memory)
     report.remedies = find_remedies(report.job, report.machine);
+  report.faster_alone = faster_alone(surveyed(report.job), report.machine, layouts);
   print(flags.json ? plan_json(report, layouts) : plan_table(report, layouts));
   return layouts.front().fits() ? 0 : 1;
 }

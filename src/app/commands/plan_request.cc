@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "pipeline/memory/by_device.h"
 #include "pipeline/request/check_pictures.h"
+#include "pipeline/request/guidance_settings.h"
 #include "pipeline/request/settings.h"
 
 namespace braid {
@@ -36,6 +37,9 @@ Request request_of(const PlanFlags& f, const RequestLimits& limits) {
                   .num_images = f.num_pictures,
                   .batch_size = f.batch_size,
                   .pictures = std::move(in)};
+  Settings settings;
+  settle_guidance(
+      request, limits, [](const std::string&) {}, settings);
   check_size(request, limits);
   check_frames(request, limits);
   return request;

@@ -27,8 +27,9 @@ void add_devices_flag(FlagReader& read, PipelineOptions& options);
 void add_graph_flag(FlagReader& read, PipelineOptions& options);
 void add_text_stream_flag(FlagReader& read, PipelineOptions& options);
 
-// How ranks share one picture.
+// How ranks share one picture: the transformer's work, and that of the parts around it.
 void add_layout_flags(FlagReader& read, Layout& layout);
+void add_text_and_vae_layout_flags(FlagReader& read, Layout& layout);
 // --shares of devices that need not be there.
 void add_planned_shares_flag(FlagReader& read, AxisShares& shares);
 // --layout auto.

@@ -168,6 +168,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_graph_flag(read, f.options);
   add_text_stream_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
+  add_text_and_vae_layout_flags(read, f.options.layout);
   add_auto_layout_flag(read, f.options.layout);
   add_preset_flag(read, f.options.memory,
                   "none, plus\n"

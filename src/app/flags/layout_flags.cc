@@ -85,14 +85,6 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
             "sharded or replicated: whether tensor-parallel ranks share the\n"
             "adaLN layers, too. Default: sharded",
             into(layout.modulation, one_of(kModulations)));
-  read.text("--text-encoder", "WHERE", "Layout",
-            "rank0 (the first rank has the text encoders) or tp (shared by\n"
-            "the tensor-parallel ranks). Default: rank0",
-            into(layout.text, one_of(kTextRanks)));
-  read.text("--vae", "WHERE", "Layout",
-            "ranks (decode tiles, or several pictures, on all ranks) or rank0\n"
-            "(decode everything on the first). Default: ranks",
-            into(layout.decode, one_of(kDecodeRanks)));
   read.text("--ring-form", "FORM", "Layout",
             "shift (pass blocks of keys and values on during attention) or\n"
             "gather (collect them all first). Default: shift",
@@ -110,6 +102,17 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
               layout.deadline = finite_number(flag, text);
               require(layout.deadline > 0, flag, " should be above 0, it is ", text);
             });
+}
+
+void add_text_and_vae_layout_flags(FlagReader& read, Layout& layout) {
+  read.text("--text-encoder", "WHERE", "Layout",
+            "rank0 (the first rank has the text encoders) or tp (shared by\n"
+            "the tensor-parallel ranks). Default: rank0",
+            into(layout.text, one_of(kTextRanks)));
+  read.text("--vae", "WHERE", "Layout",
+            "ranks (decode tiles, or several pictures, on all ranks) or rank0\n"
+            "(decode everything on the first). Default: ranks",
+            into(layout.decode, one_of(kDecodeRanks)));
 }
 
 void add_planned_shares_flag(FlagReader& read, AxisShares& shares) {

@@ -214,6 +214,7 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
   add_graph_flag(read, f.options);
   add_text_stream_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
+  add_text_and_vae_layout_flags(read, f.options.layout);
   add_preset_flag(read, f.options.memory,
                   "none, plus\n"
                   "--offload as needed to fit the weights on a GPU");

@@ -39,7 +39,8 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
             });
   read.text("--tolerance", "X", "Comparison",
             "Largest difference that passes, relative to the largest value.\n"
-            "Default: 1e-4 in float32, 0.05 in 16-bit types",
+            "Default: 1e-4 in float32, 0.05 in 16-bit types; of attention\n"
+            "what these may change by rounding, 1/256 or 1/2048",
             [&](const std::string& flag, const std::string& text) {
               f.options.tolerance = finite_number(flag, text);
               require(f.options.tolerance >= 0, flag, " should be at least 0, it is ",

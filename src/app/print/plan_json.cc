@@ -82,6 +82,8 @@ std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>
   for (const auto& remedy : report.remedies)
     json["would_fit"].push_back(
         {{"flags", flags_of(remedy.job)}, {"layout", json_of(remedy.layout)}});
+  if (const auto& alone = report.faster_alone)
+    json["faster_alone"] = {{"device", alone->device}, {"seconds_per_picture", alone->seconds}};
   if (report.slower_codes) json["slower_codes"] = *report.slower_codes;
   return indented_json(json);
 }

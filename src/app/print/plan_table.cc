@@ -200,6 +200,11 @@ std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout
   if (shown > 0) text += header(report.job, width);
   for (std::size_t i = 0; i < shown; ++i) text += row(report.job, layouts[i], width);
   text += summary(layouts, fitting) + remedies_of(report.remedies);
+  if (const auto& alone = report.faster_alone)
+    text += text_of("\nNote: one ", alone->device, " alone takes ", duration(alone->seconds),
+                    " a picture, ",
+                    fitting > 0 ? "less than every layout of all devices\n"
+                                : "and no layout of all devices fits\n");
   if (report.slower_codes) text += "\nNote: " + *report.slower_codes + "\n";
   if (report.flags.all)
     for (const auto& layout : layouts)

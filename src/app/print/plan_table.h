@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/commands/plan_request.h"
+#include "pipeline/planner/fastest.h"
 
 namespace braid {
 
@@ -12,6 +13,7 @@ struct PlanReport {
   std::vector<PlanRemedy> remedies = {};  // if nothing fits
   // Why weights in codes take longer than others, on the first device where they do.
   std::optional<std::string> slower_codes = {};
+  std::optional<FasterAlone> faster_alone = {};
 };
 
 // `layouts` in the order of plan_layouts(). Without --all, at most twenty of those that fit, and

@@ -25,7 +25,7 @@ void check_ids(const std::vector<std::int64_t>& ids, std::size_t num_pictures,
   require(largest < vocab_size, "the tokenizer makes token ", largest, ", the text encoder knows ",
           vocab_size);
   const auto marks = std::size_t(std::count(ids.begin(), ids.end(), image_token));
-  require(marks == num_pictures, "the prompt marks the ",
+  require(marks == num_pictures, "with its chat the prompt marks the ",
           marks == 1 ? "place of 1 picture" : text_of("places of ", marks, " pictures"), ", there ",
           num_pictures == 1 ? "is 1" : text_of("are ", num_pictures));
 }

@@ -191,16 +191,21 @@ Tensor Vae::join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const
                    [&](const Tensor&) { return std::move(decoded[next++]); });
 }
 
-VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
+VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles,
+                       const std::function<void()>& before_tile) const {
   check(encoder_ || wan_encoder_ || residual_encoder_,
         "this autoencoder was loaded without its encoder");
   const KeepFreedMemory keep;  // a level's blocks repeat its sizes
   const auto [latents, pixels] = decoder_tiling(config_);
   const Tiling tiling{.in_size = pixels, .out_size = latents};
   const bool larger = pictures.size(2) > tiling.in_size || pictures.size(3) > tiling.in_size;
+  const auto encode_next = [&](const Tensor& tile) {
+    before_tile();
+    return encode_tile(tile);
+  };
   const auto moments = map_batch(pictures, [&](const Tensor& one) {
-    if (!can_be_cut(config_, tiles) || !larger) return encode_tile(one);
-    return map_tiles(one, tiling, [&](const Tensor& tile) { return encode_tile(tile); });
+    if (!can_be_cut(config_, tiles) || !larger) return encode_next(one);
+    return map_tiles(one, tiling, encode_next);
   });
   const auto halves = moments.chunk(2, 1);
   return {.mean = halves[0], .logvar = halves[1].clamp(-30, 20)};

@@ -66,7 +66,9 @@ class Vae {
   std::vector<Tensor> tiles_of(const Tensor& latents, Tiles tiles) const;
   Tensor decode_tile(const Tensor& latents) const;
   Tensor join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const;
-  VaeMoments encode(const Tensor& pictures, Tiles tiles) const;
+  // Batches and `before_tile` as in decode().
+  VaeMoments encode(
+      const Tensor& pictures, Tiles tiles, const std::function<void()>& before_tile = [] {}) const;
 
   // Convert between the denoiser's latents and the autoencoder's. FLUX.2's denoiser packs them as
   // [B 4Z H/16 W/16]: channel 4z + 2y + x holds value (y, x) of each 2 x 2 patch of channel z.

@@ -41,7 +41,8 @@ class HeadsOfTokens {
                .x_step = x_BLHD.stride(2),
                .y_step = y_BLHD.stride(2),
                .count = x_BLHD.size(2),
-               .width = x_BLHD.size(3)} {}
+               .width = x_BLHD.size(3),
+               .to_next = x_BLHD.stride(1)} {}
   HeadRows at(std::int64_t b, std::int64_t l) const {
     auto heads = first_;
     heads.x = x_.at(b, l);

@@ -139,6 +139,7 @@ void norm_rotate(const HeadRows& heads, const float* weight, const float* cos, c
                  float eps) {
   constexpr int64 kMost = 4;
   const auto width = heads.width, x_step = heads.x_step, y_step = heads.y_step;
+  const auto to_next = heads.to_next;
   for_each_group<T, kMost>(heads, [=](const T* x, T* y, int64 count) {
     float inverses[kMost];
     for (int64 h = 0; h < count; ++h) inverses[h] = inverse_rms(x + h * x_step, width, eps);
@@ -147,6 +148,7 @@ void norm_rotate(const HeadRows& heads, const float* weight, const float* cos, c
       const auto c = take_beside(x, cos + i, where);
       const auto s = first_negated(take_beside(x, sin + i, where));
       for (int64 h = 0; h < count; ++h) {
+        fetch(x + to_next + h * x_step + i, where);
         const auto normed = take(x + h * x_step + i, where) * inverses[h] * weights;
         give(normed * c + swapped(normed) * s, y + h * y_step + i, where);
       }
@@ -313,6 +315,7 @@ template <class T, class Angle>
 void rotate_halves(const HeadRows& heads, const void* cos_, const void* sin_) {
   const auto *cos = static_cast<const Angle*>(cos_), *sin = static_cast<const Angle*>(sin_);
   const auto x_step = heads.x_step, y_step = heads.y_step, half = heads.width / 2;
+  const auto to_next = heads.to_next;
   for_each_group<T, 8>(heads, [=](const T* x, T* y, int64 count) {
     for_each_run<Pair<Vector>>(half, [=](int64 i, auto where) {
       const auto angle = [=](const Angle* row) {
@@ -325,6 +328,8 @@ void rotate_halves(const HeadRows& heads, const void* cos_, const void* sin_) {
       for (int64 h = 0; h < count; ++h) {
         const auto* const from = x + h * x_step + i;
         auto* const to = y + h * y_step + i;
+        fetch(from + to_next, where);
+        fetch(from + half + to_next, where);
         const auto a = take(from, where), b = take(from + half, where);
         give(-(b * s) + a * c, to, where);
         give(a * s + b * c, to + half, where);

@@ -12,6 +12,7 @@ struct HeadRows {
   void* y;
   std::int64_t x_step, y_step;
   std::int64_t count, width;
+  std::int64_t to_next;  // numbers from `x` to that of the next token
 };
 
 // Arithmetic is in float32, and each result is rounded once, to nearest, ties to even, unless

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/readable_bytes.h"
 #include "parallel/refusals.h"
+#include "pipeline/deployment/checked_options.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/deployment/rank_speeds.h"
 #include "pipeline/devices/devices.h"
@@ -51,6 +53,12 @@ at::ScalarType stored_dtype(const ModelFiles& files, const Family& family) {
     widest = widest ? at::promoteTypes(*widest, stored) : stored;
   }
   return widest.value();
+}
+
+void warn_of_missing_folder(const DeployOptions& asked) {
+  const auto& folder = asked.pipeline.published;
+  if (asked.warn && !folder.empty() && !is_folder(folder))
+    asked.warn(text_of("`published` ", folder.string(), " is not read: there is no such folder"));
 }
 
 OpenedModel open_model(const DeployOptions& asked) {
@@ -107,19 +115,6 @@ void warn_of_unknown_layers(const DeployOptions& asked, const Family& family) {
         tensors, [&](const SurveyedTensor& t) { return matches_any({pattern}, t.layer); });
     if (!is_known) asked.warn(text_of("`keep_dense` ", pattern, " names no layer of this model"));
   }
-}
-
-// A negative number would otherwise stand for no limit, or for all.
-void check_limits(const PipelineOptions& o) {
-  const auto& budget = o.memory.budget;
-  require(budget.device >= 0, "memory.budget.device should be at least 0 bytes, it is ",
-          budget.device);
-  require(budget.host >= 0, "memory.budget.host should be at least 0 bytes, it is ", budget.host);
-  require(o.memory.offload.resident >= -1,
-          "memory.offload.resident should be a number of groups, or -1 for all, it is ",
-          o.memory.offload.resident);
-  require(o.condition_cache >= 0, "condition_cache should be at least 0 bytes, it is ",
-          o.condition_cache);
 }
 
 void take_degrees(Layout& layout, const Degrees& g) {
@@ -290,15 +285,16 @@ Request Deployment::tiled(Request request) const {
 Deployment deploy(const DeployOptions& given, const Host& where) {
   auto asked = given;
   auto host = where;
+  check_options(asked.pipeline);
   take_older_names(asked.pipeline.layout);
   if (asked.pipeline.layout.ranks == Ranks::kThreads) host.launch.reset();
-  check_limits(asked.pipeline);
   check_shares_fit(asked.pipeline.layout, host);
   for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
     (void)host.device(device_of_rank(name, host));
   if (host.launch && host.launch->rank > 0) asked.say = asked.warn = {};
   auto model = together(asked, host.launch, [&] { return open_model(asked); });
   check_request(asked, model.family->description().limits, host.launch.has_value());
+  warn_of_missing_folder(asked);
   warn_of_unknown_layers(asked, *model.family);
   Deployment d{.options = std::move(model.options),
                .files = std::move(model.files),

@@ -9,8 +9,9 @@
 namespace braid {
 
 int threads_per_rank(const PipelineOptions& options, int num_ranks) {
-  require(options.threads >= 0 && options.threads <= 4096,
-          "the number of threads should lie between 0 and 4096, it is ", options.threads);
+  require(options.threads >= 0 && options.threads <= kMostThreads,
+          "the number of threads should lie between 0 and ", kMostThreads, ", it is ",
+          options.threads);
   const int threads = options.threads > 0 ? options.threads : at::get_num_threads();
   return std::max(1, threads / num_ranks);
 }

@@ -5,6 +5,8 @@
 
 namespace braid {
 
+constexpr int kMostThreads = 1024;  // as `--threads` takes
+
 // options.threads, or else LibTorch's number for the process (OMP_NUM_THREADS, one per core),
 // shared evenly by `num_ranks` ranks; at least one. Throws InputError.
 int threads_per_rank(const PipelineOptions& options, int num_ranks);

@@ -4,6 +4,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <stop_token>
 #include <utility>
 
 #include "base/error.h"
@@ -57,6 +58,8 @@ std::vector<BytesRead> bytes_read_by(const Model& model) {
         {.all = all[r][0].item<std::int64_t>(), .strided = all[r][1].item<std::int64_t>()});
   return ranks;
 }
+
+using StopCallback = std::stop_callback<std::function<void()>>;
 
 }  // namespace
 
@@ -173,6 +176,8 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
   const auto mine = made_before_run(*world_, [&] { return prepared(request); });
   const auto& settings = mine.settings;
   Generated generated;
+  std::stop_source stopped;
+  std::optional<StopCallback> heeds(std::in_place, hooks.stop, [&] { stopped.request_stop(); });
   const auto draw = [&](const Group& world) {
     const auto device = deployment_.devices[std::size_t(world.rank())];
     const c10::DeviceGuard on(device);
@@ -186,16 +191,23 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
     // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
     for (const auto& warning : mine.warnings)
       if (is_first && hooks.warning) hooks.warning(warning);
-    auto made = generate_pictures(
-        model, settings, mine.brought, is_first ? hooks : Hooks{},
-        {.run = options, .peaks = meter_.get(), .step_ends = bool(hooks.step_end)});
+    const auto heed_no_longer = [&] {
+      if (!is_first) return;
+      heeds.reset();
+      world.poll();
+    };
+    auto made = generate_pictures(model, settings, mine.brought, is_first ? hooks : Hooks{},
+                                  {.run = options,
+                                   .peaks = meter_.get(),
+                                   .step_ends = bool(hooks.step_end),
+                                   .before_last_picture = heed_no_longer});
     if (meter_) {
       meter_->finish();
       made.facts.peaks = meter_->measured(world, device);
     }
     if (is_first) generated = std::move(made);
   };
-  world_->run(draw, hooks.stop);
+  world_->run(draw, stopped.get_token());
   generated.facts.load = loaded_;
   generated.facts.settings = settings;
   return generated;

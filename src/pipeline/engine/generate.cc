@@ -51,6 +51,7 @@ class Run {
   void note_full_steps(Batch mine, int evaluations);
   void end_step(int step, float timestep, Batch round, Tensor& mine_BNC) const;
   std::vector<Picture> undecoded(Batch batch, const Tensor& latents_BNC) const;
+  void hand_over(Picture& picture, int number) const;
 
   const Model& model_;
   const Settings& settings_;
@@ -234,9 +235,15 @@ std::vector<Picture> Run::undecoded(Batch batch, const Tensor& latents_BNC) cons
                         .prompt = settings_.prompt_of(number).text,
                         .seed = settings_.seed + std::uint64_t(number),
                         .values = latents_of(latents_BNC[i])});
-    if (hooks_.picture) hooks_.picture(pictures.back());
+    hand_over(pictures.back(), number);
   }
   return pictures;
+}
+
+void Run::hand_over(Picture& picture, int number) const {
+  if (number + 1 == settings_.num_pictures() && picture.frame + 1 == picture.num_frames)
+    observers_.before_last_picture();
+  if (hooks_.picture) hooks_.picture(picture);
 }
 
 std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
@@ -254,7 +261,7 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   const auto on_picture = [&](const Tensor& decoded) {
     const auto made = int(pictures.size()), frames = settings_.returned_frames();
     pictures.push_back(finished_picture(decoded, batch.first + made / frames, made % frames));
-    if (hooks_.picture) hooks_.picture(pictures.back());
+    hand_over(pictures.back(), batch.first + made / frames);
     ++progress.done;
     tell();
   };
@@ -309,13 +316,9 @@ void Run::end_step(int step, float timestep, Batch round, Tensor& mine_BNC) cons
   auto all = gather_pictures(model_.mesh(), mine_BNC.to(at::kFloat)).to(at::kCPU).contiguous();
   const auto& world = model_.mesh().world;
   if (hooks_.step_end) {
-    StepEnd end{.step = step,
-                .timestep = timestep,
-                .first_picture = round.first,
-                .latents = latents_of(all)};
+    StepEnd end{step, timestep, round.first, latents_of(all)};
     hooks_.step_end(end);
-    check_latents("the latents after a step", end.latents, {all.sizes()});
-    all = at::tensor(end.latents.values).view(all.sizes());
+    all = changed_latents("the latents after a step", end.latents, all);
   }
   world.await();  // a callback takes as long as it likes
   world.broadcast_(all, 0);
@@ -359,9 +362,9 @@ std::vector<Picture> Run::draw(Batch round) {
     record("timesteps", at::tensor(whole.timesteps));
   }
   std::vector<Picture> pictures;
+  const bool is_decoded = settings_.output != Output::kLatents;
   if (observers_.run.until == RunUntil::kPictures)
-    pictures =
-        settings_.output == Output::kLatents ? undecoded(round, latents) : decode(round, latents);
+    pictures = is_decoded ? decode(round, latents) : undecoded(round, latents);
   model_.mesh().world.await();
   return pictures;
 }

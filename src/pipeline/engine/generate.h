@@ -11,6 +11,9 @@ struct Observers {
   RunOptions run = {};
   PeakMeter* peaks = nullptr;
   bool step_ends = false;  // whether the first rank's hooks have `step_end`; known to all ranks
+  // Called when the last picture is drawn, before its callback: what asks to stop from then on
+  // comes too late.
+  std::function<void()> before_last_picture = [] {};
 };
 
 // Checked inputs that a request brings besides its settings.

@@ -12,6 +12,7 @@
 #include "pipeline/devices/rank_threads.h"
 #include "pipeline/engine/turns.h"
 #include "pipeline/files/part_tensors.h"
+#include "pipeline/request/choice.h"
 #include "pipeline/request/latents.h"
 
 namespace braid {
@@ -29,6 +30,7 @@ Deployment deployed_on_first_device(const PipelineOptions& asked, const Warn& wa
 }
 
 Tiles tiles_of(VaeTiling tiling) {
+  checked_choice("tiling", tiling, VaeTiling::kOff);
   return tiling == VaeTiling::kOn ? Tiles::kWhereLarger : Tiles::kNever;
 }
 
@@ -57,10 +59,12 @@ class PictureAutoencoder::State {
         device_(deployment.devices.front()),
         like_(at::TensorOptions(deployment.dtype).device(device_)) {
     const auto& family = *deployment.family;
-    on_device(hooks, [&](const Group&) {
+    on_device(hooks, [&](const Group& world) {
       const auto& part = family.part(Part::Role::kDecoder);
       const Weights weights(source_of_part(family, part, deployment.files.get(), {}).tensors,
-                            {.dtype = like_.dtype().toScalarType(), .device = device_});
+                            {.dtype = like_.dtype().toScalarType(),
+                             .device = device_,
+                             .on_bytes = [&](std::int64_t) { world.poll(); }});
       vae_.emplace(family.description().vae, weights);
     });
   }
@@ -68,15 +72,18 @@ class PictureAutoencoder::State {
   Latents decode(const Latents& latents, VaeTiling tiling, const Hooks& hooks) const {
     const auto& config = vae_->config();
     const auto given = planes_in("latents", latents, config.latent_channels, /*multiple=*/1);
-    return mapped(given, hooks,
-                  [&](const Tensor& one) { return vae_->decode(one, tiles_of(tiling)); });
+    const auto tiles = tiles_of(tiling);
+    return mapped(given, hooks, [&](const Tensor& one, const BeforeTile& before_tile) {
+      return vae_->decode(one, tiles, before_tile);
+    });
   }
 
   Latents encode(const Latents& pictures, VaeTiling tiling, const Hooks& hooks) const {
     const auto& config = vae_->config();
     const auto given = planes_in("pictures", pictures, config.image_channels, config.downscale());
-    return mapped(given, hooks, [&](const Tensor& one) {
-      const auto moments = vae_->encode(one, tiles_of(tiling));
+    const auto tiles = tiles_of(tiling);
+    return mapped(given, hooks, [&](const Tensor& one, const BeforeTile& before_tile) {
+      const auto moments = vae_->encode(one, tiles, before_tile);
       return at::cat({moments.mean, moments.logvar}, 1);
     });
   }
@@ -84,12 +91,15 @@ class PictureAutoencoder::State {
   bool is_here() const { return turns_.is_here(); }
 
  private:
+  using BeforeTile = std::function<void()>;
+
   void on_device(const Hooks& hooks, const std::function<void(const Group&)>& body) const {
     const auto turn = turns_.take(hooks.stop);
     const auto run = [&](const Group& world) {
       const c10::InferenceMode guard;
       const c10::DeviceGuard on(device_);
       const UseThreads threads(threads_);
+      world.poll();
       body(world);
     };
     world_->run(run, hooks.stop);
@@ -97,14 +107,13 @@ class PictureAutoencoder::State {
 
   // One picture after another, which bounds memory.
   Latents mapped(const Tensor& given, const Hooks& hooks,
-                 const std::function<Tensor(const Tensor&)>& map) const {
+                 const std::function<Tensor(const Tensor&, const BeforeTile&)>& map) const {
     Latents made;
     on_device(hooks, [&](const Group& world) {
+      const auto poll = [&] { world.poll(); };
       std::vector<Tensor> each;
-      for (const auto& one : given.split(1)) {
-        world.poll();
-        each.push_back(map(one.to(like_)).to(at::kCPU, at::kFloat));
-      }
+      for (const auto& one : given.split(1))
+        each.push_back(map(one.to(like_), poll).to(at::kCPU, at::kFloat));
       made = latents_of(at::cat(each));
     });
     return made;

@@ -32,6 +32,7 @@ namespace {
 Tensor per_picture(const char* name, const std::vector<float>& values, std::int64_t pictures) {
   require(std::int64_t(values.size()) == pictures, name, " should have one value for each of ",
           pictures, " pictures, they have ", values.size());
+  check_finite(name, values);
   return at::tensor(values);
 }
 
@@ -240,9 +241,11 @@ class Transformer::State {
       if (const auto& mine = denoisers_[std::size_t(rank)]) mine->forget_graphs();
     });
     on_ranks(hooks, [&](const Group& group, std::size_t rank) {
+      group.poll();
       group.await();
       const auto mesh = make_mesh(group, deployment_.degrees());
-      denoisers_[rank] = std::make_unique<const Denoisers>(loading_on(mesh, deployment_));
+      const LoadHooks polling{.on_bytes = [&](std::int64_t) { group.poll(); }};
+      denoisers_[rank] = std::make_unique<const Denoisers>(loading_on(mesh, deployment_, polling));
     });
   }
 

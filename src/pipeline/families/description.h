@@ -67,8 +67,8 @@ struct Part {
   LoadOptions quantized(LoadOptions load, const Memory& memory) const;
 };
 
-constexpr int kUsualTextTokens = 512;     // the longest max_sequence_length of most families
-constexpr int kLongestTextTokens = 8192;  // the longest of any
+constexpr int kUsualTextTokens = 512;      // the default max_sequence_length of most families
+constexpr int kLongestTextTokens = 16384;  // the longest of any
 
 // What a request takes where it says nothing.
 struct RequestDefaults {

@@ -100,7 +100,9 @@ std::vector<Tensor> Autoencoder::encode_with(
   return encoding_.encode(pictures, how, [&]() -> EncodePicture {
     const auto& part = family_->part(Part::Role::kDecoder);
     const Weights weights(source_of_part(*family_, part, files_.get(), {}).tensors,
-                          {.dtype = like_.dtype().toScalarType(), .device = like_.device()});
+                          {.dtype = like_.dtype().toScalarType(),
+                           .device = like_.device(),
+                           .on_bytes = [world = mesh_.world](std::int64_t) { world.poll(); }});
     const auto vae =
         std::make_shared<const Vae>(family_->description().vae, weights, Vae::Parts::kEncoder);
     return [=](const Tensor& picture) { return encode(*vae, picture); };
@@ -110,7 +112,7 @@ std::vector<Tensor> Autoencoder::encode_with(
 std::vector<VaeMoments> Autoencoder::encode(const std::vector<Tensor>& pictures,
                                             Tiles tiles) const {
   const auto encode = [&](const Vae& vae, const Tensor& picture) {
-    const auto moments = vae.encode(picture, tiles);
+    const auto moments = vae.encode(picture, tiles, [&] { mesh_.world.poll(); });
     return at::cat({moments.mean, moments.logvar}, 1);
   };
   const auto joined = encode_with(pictures, text_of("moments ", int(tiles)), encode);
@@ -125,7 +127,7 @@ std::vector<VaeMoments> Autoencoder::encode(const std::vector<Tensor>& pictures,
 std::vector<Tensor> Autoencoder::encode_means(const std::vector<Tensor>& pictures,
                                               Tiles tiles) const {
   const auto encode = [&](const Vae& vae, const Tensor& picture) {
-    return vae.from_encoder(vae.encode(picture, tiles).mean);
+    return vae.from_encoder(vae.encode(picture, tiles, [&] { mesh_.world.poll(); }).mean);
   };
   return encode_with(pictures, text_of("means ", int(tiles)), encode);
 }

@@ -105,7 +105,9 @@ std::vector<Tensor> Encoders::embed_pictures(const std::vector<Tensor>& pictures
   return encoding_.encode(pictures, "embedded", [&] {
     return family_->load_picture_embedder([&](const Part& part) {
       return Weights(source_of_part(*family_, part, files_.get(), {}).tensors,
-                     {.dtype = like_.dtype().toScalarType(), .device = like_.device()});
+                     {.dtype = like_.dtype().toScalarType(),
+                      .device = like_.device(),
+                      .on_bytes = [world = mesh_.world](std::int64_t) { world.poll(); }});
     });
   });
 }

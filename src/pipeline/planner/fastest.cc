@@ -82,6 +82,24 @@ PlannedLayout fastest_layout(const PlanJob& job, const std::vector<std::string>&
   return best;
 }
 
+std::optional<FasterAlone> faster_alone(const PlanJob& job, const Machine& machine,
+                                        const std::vector<PlannedLayout>& layouts) {
+  if (machine.devices.size() < 2) return {};
+  const auto& best = layouts.front();
+  std::optional<FasterAlone> fastest;
+  std::map<std::string, double> seen;  // memory by name
+  for (const auto& device : machine.devices) {
+    if (!seen.try_emplace(device.name, device.memory).second) continue;
+    const auto alone = plan_layout(job, machine_of({device}), {});
+    const auto limit = fastest       ? fastest->seconds
+                       : best.fits() ? best.seconds_per_picture
+                                     : std::numeric_limits<double>::infinity();
+    if (alone.fits() && alone.seconds_per_picture < limit)
+      fastest = {.device = device.name, .seconds = alone.seconds_per_picture};
+  }
+  return fastest;
+}
+
 std::optional<SlowerSplit> slower_split(const PlanJob& job, const RankPlaces& places,
                                         const Host& host) {
   if (places.grid.product() == 1 || !places.are_threads) return {};

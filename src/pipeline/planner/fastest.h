@@ -13,6 +13,17 @@ namespace braid {
 PlannedLayout fastest_layout(const PlanJob& job, const std::vector<std::string>& devices,
                              const Host& host);
 
+// The device that draws a picture sooner alone than all devices together do in any layout.
+struct FasterAlone {
+  std::string device;  // its name
+  double seconds;      // per picture
+};
+
+// `layouts` are all of this machine's devices, the fastest first. Nothing if no device alone has
+// room for the job, and if none is faster. The job is surveyed.
+std::optional<FasterAlone> faster_alone(const PlanJob& job, const Machine& machine,
+                                        const std::vector<PlannedLayout>& layouts);
+
 // The forecast of a split that takes longer than one of its cards would alone. Seconds per picture.
 struct SlowerSplit {
   double split, alone;

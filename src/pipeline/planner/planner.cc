@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/readable_bytes.h"
@@ -49,6 +50,9 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
     return out(g, Obstacle::kTokens,
                image_is_short ? too_few_tokens(context, "image", job.image_tokens())
                               : too_few_tokens(context, "text", job.padded_text_tokens()));
+  for (const auto tokens : job.pictures.references)
+    if (least_share(tokens, context) == 0)
+      return out(g, Obstacle::kTokens, too_few_tokens(context, "reference", tokens));
   if (g.cfg > job.branches)
     return out(g, Obstacle::kBranches, too_few_branches(g.cfg, job.branches));
   if (least_share(job.num_pictures, g.of_dp()) == 0)
@@ -152,22 +156,63 @@ PlannedLayout plan_layout(const PlanJob& any_job, const Machine& machine, const 
 
 namespace {
 
-constexpr int kSpeedSteps = 8;  // shares by speed are eighths of the fastest rank's
+constexpr int kSpeedSteps = 8;  // shares by measured speed are eighths of the fastest rank's
 
 // The slowest of the ranks at each place of an axis: they do the same share.
-std::vector<int> shares_along(const Axis& axis, const Degrees& g,
-                              const std::vector<double>& speed_of_ranks) {
+std::vector<double> speeds_along(const Axis& axis, const Degrees& g,
+                                 const std::vector<double>& speed_of_ranks) {
   const auto degree = std::size_t(g.*axis.degree), stride = std::size_t(stride_along(g, axis));
   std::vector<double> speeds(degree, INFINITY);
   for (std::size_t rank = 0; rank < speed_of_ranks.size(); ++rank) {
     auto& slowest = speeds[rank / stride % degree];
     slowest = std::min(slowest, speed_of_ranks[rank]);
   }
-  const auto fastest = *std::max_element(speeds.begin(), speeds.end());
+  return speeds;
+}
+
+std::vector<int> eighths_of(const std::vector<double>& speeds) {
+  const auto fastest = *std::ranges::max_element(speeds);
   std::vector<int> shares;
   for (const auto speed : speeds)
     shares.push_back(std::max(1, int(std::lround(kSpeedSteps * speed / fastest))));
   return shares;
+}
+
+// An eighth is a coarse unit for the slowest where it has less than two: it gets two then of so
+// many steps that the others keep their proportion.
+std::vector<int> steps_of(const std::vector<double>& speeds) {
+  const auto [slowest, fastest] = std::ranges::minmax(speeds);
+  const auto steps = std::min(double(kMostShare), std::round(2 * fastest / slowest));
+  if (steps <= kSpeedSteps) return eighths_of(speeds);
+  std::vector<int> shares;
+  for (const auto speed : speeds)
+    shares.push_back(std::max(1, int(std::lround(steps * speed / fastest))));
+  const auto common =
+      std::reduce(shares.begin(), shares.end(), 0, [](int a, int b) { return std::gcd(a, b); });
+  for (auto& share : shares) share /= common;
+  return shares;
+}
+
+using Rounded = std::vector<int> (*)(const std::vector<double>& speeds);
+
+AxisShares shares_by(Rounded rounded, const Degrees& g, const std::vector<double>& speed_of_ranks) {
+  if (std::ranges::adjacent_find(speed_of_ranks, std::ranges::not_equal_to()) ==
+      speed_of_ranks.end())
+    return {};
+  AxisShares shares;
+  for (const auto& axis : kAxes) {
+    if (!axis.shares) continue;
+    auto by_speed = rounded(speeds_along(axis, g, speed_of_ranks));
+    if (!Shares(g.*axis.degree, by_speed).are_alike()) shares.*axis.shares = std::move(by_speed);
+  }
+  return shares;
+}
+
+std::vector<double> speeds_of(const Machine& machine) {
+  std::vector<double> speeds;
+  for (const auto& device : machine.devices)
+    speeds.push_back(device.bfloat16_flops * device.reached);
+  return speeds;
 }
 
 // The shares that were asked for, along the axes of their degrees.
@@ -182,24 +227,28 @@ AxisShares shares_asked(const AxisShares& asked, const Degrees& g) {
 }  // namespace
 
 AxisShares shares_by_speed(const Degrees& g, const std::vector<double>& speed_of_ranks) {
-  if (std::ranges::adjacent_find(speed_of_ranks, std::ranges::not_equal_to()) ==
-      speed_of_ranks.end())
-    return {};
-  AxisShares shares;
-  for (const auto& axis : kAxes) {
-    if (!axis.shares) continue;
-    auto by_speed = shares_along(axis, g, speed_of_ranks);
-    if (!Shares(g.*axis.degree, by_speed).are_alike()) shares.*axis.shares = std::move(by_speed);
-  }
-  return shares;
+  return shares_by(eighths_of, g, speed_of_ranks);
 }
 
 AxisShares shares_by_speed(const Degrees& grid, const Machine& machine) {
-  std::vector<double> speeds;
-  for (const auto& device : machine.devices)
-    speeds.push_back(device.bfloat16_flops * device.reached);
-  return shares_by_speed(grid, speeds);
+  return shares_by(steps_of, grid, speeds_of(machine));
 }
+
+namespace {
+
+// A share of the fastest that is less than a head or a block gives the slowest nothing: it then
+// takes an eighth.
+std::optional<PlannedLayout> layout_by_speed(const PlanJob& job, const Machine& machine,
+                                             Degrees grid) {
+  grid.shares = shares_by_speed(grid, machine);
+  if (grid.shares == AxisShares{}) return {};
+  auto layout = plan_layout(job, machine, grid);
+  if (layout.fits() || layout.obstacle == Obstacle::kMemory) return layout;
+  grid.shares = shares_by_speed(grid, speeds_of(machine));
+  return grid.shares == AxisShares{} ? layout : plan_layout(job, machine, grid);
+}
+
+}  // namespace
 
 std::vector<PlannedLayout> plan_layouts(const PlanJob& any_job, const Machine& machine,
                                         Division division) {
@@ -210,8 +259,8 @@ std::vector<PlannedLayout> plan_layouts(const PlanJob& any_job, const Machine& m
     layouts.push_back(plan_layout(job, machine, grid));
     const bool are_asked = grid.shares != AxisShares{};
     if (division == Division::kAsAsked || are_asked) continue;
-    grid.shares = shares_by_speed(grid, machine);
-    if (grid.shares != AxisShares{}) layouts.push_back(plan_layout(job, machine, grid));
+    if (auto by_speed = layout_by_speed(job, machine, grid))
+      layouts.push_back(*std::move(by_speed));
   }
   std::stable_sort(layouts.begin(), layouts.end(),
                    [](const PlannedLayout& a, const PlannedLayout& b) {

@@ -33,7 +33,8 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
 // Shares in proportion to the ranks' speeds, in eighths of the fastest; ranks at one place of an
 // axis count as their slowest. An axis whose shares come out alike has none.
 AxisShares shares_by_speed(const Degrees& grid, const std::vector<double>& speed_of_ranks);
-// The same by what the devices reach in large products.
+// The same by what the devices reach in large products, in finer steps where the slowest has less
+// than two eighths.
 AxisShares shares_by_speed(const Degrees& grid, const Machine& machine);
 
 // Which shares are planned: those of the job's layout, or also those by speed where devices are not

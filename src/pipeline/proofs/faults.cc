@@ -45,23 +45,44 @@ Attend with_prefix_of(const Attend& whole, const Attend& faulty, std::atomic<boo
   };
 }
 
-bool are_summed(const std::pair<std::string, Sharding>& row) {
-  return row.second.outputs == Outputs::Are::kSummed;
+// Whether the row says how one of the model's layers is divided. Tables are shared by models that
+// lack some of the layers.
+bool divides_any(const ShardingTable& shardings, const std::pair<std::string, Sharding>& row,
+                 const std::vector<std::string>& layers) {
+  return std::ranges::any_of(layers, [&](const std::string& layer) {
+    return find_sharding(shardings, layer) == &row.second;
+  });
 }
 
-ShardingTable in_one_part(ShardingTable shardings, std::atomic<bool>& is_injected) {
-  for (auto& row : shardings) {
-    if (!are_summed(row) || row.second.parts.size() < 2) continue;
-    row.second.parts.clear();
+// The rows of summed outputs that divide layers of the model, by their places in the table.
+std::vector<std::size_t> summed_rows(const ShardingTable& shardings,
+                                     const std::vector<std::string>& layers) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < shardings.size(); ++i)
+    if (shardings[i].second.outputs == Outputs::Are::kSummed &&
+        divides_any(shardings, shardings[i], layers))
+      rows.push_back(i);
+  return rows;
+}
+
+ShardingTable in_one_part(ShardingTable shardings, const std::vector<std::string>& layers,
+                          std::atomic<bool>& is_injected) {
+  for (const auto row : summed_rows(shardings, layers)) {
+    auto& parts = shardings[row].second.parts;
+    if (parts.size() < 2) continue;
+    parts.clear();
     is_injected = true;
   }
   return shardings;
 }
 
-ShardingTable without_last_sum(ShardingTable shardings, std::atomic<bool>& is_injected) {
-  const auto last = std::find_if(shardings.rbegin(), shardings.rend(), are_summed);
-  if (last == shardings.rend()) return shardings;
-  last->second.outputs = Outputs::Are::kWhole;
+// Leaves the sum out where the last row of the table that has one divides layers.
+ShardingTable without_sum_of_last_row(ShardingTable shardings,
+                                      const std::vector<std::string>& layers,
+                                      std::atomic<bool>& is_injected) {
+  const auto rows = summed_rows(shardings, layers);
+  if (rows.empty()) return shardings;
+  shardings[rows.back()].second.outputs = Outputs::Are::kWhole;
   is_injected = true;
   return shardings;
 }
@@ -128,7 +149,8 @@ void check_fault(Fault fault, const Degrees& degrees) {
   }
 }
 
-Interposed with_fault(const Mesh& mesh, Fault fault, std::atomic<bool>& is_injected) {
+Interposed with_fault(const Mesh& mesh, Fault fault, const std::vector<std::string>& layers,
+                      std::atomic<bool>& is_injected) {
   Interposed interposed;
   const auto attend_faultily = [&](const Attend& faulty) {
     interposed.attend = [=, &is_injected,
@@ -142,13 +164,13 @@ Interposed with_fault(const Mesh& mesh, Fault fault, std::atomic<bool>& is_injec
   };
   switch (fault) {
     case Fault::kContiguousSlice:
-      interposed.shardings = [&](ShardingTable table) {
-        return in_one_part(std::move(table), is_injected);
+      interposed.shardings = [=, &is_injected](ShardingTable table) {
+        return in_one_part(std::move(table), layers, is_injected);
       };
       break;
     case Fault::kSkipReduce:
-      interposed.shardings = [&](ShardingTable table) {
-        return without_last_sum(std::move(table), is_injected);
+      interposed.shardings = [=, &is_injected](ShardingTable table) {
+        return without_sum_of_last_row(std::move(table), layers, is_injected);
       };
       break;
     case Fault::kDropLse:

@@ -13,7 +13,7 @@ namespace braid {
 enum class Fault {
   kContiguousSlice,  // tp: [attention | mlp] is cut as if it were one part
   kZeroTimestep,     // all but pp: every rank but the first computes at timestep 0
-  kSkipReduce,       // tp: a row-parallel layer's partial outputs are not summed
+  kSkipReduce,       // tp: partial outputs of one row of row-parallel layers are not summed
   kDropLse,          // ring: partial attentions are averaged instead of weighted
   kStaleKv,          // ring: the local keys and values are attended twice, others never
   kRankNoise,        // all but pp: a rank starts from other latents
@@ -26,8 +26,10 @@ Fault fault_named(const std::string& name);
 // Throws InputError naming the fault unless it can change something in such a layout.
 void check_fault(Fault fault, const Degrees& degrees);
 
-// Injects the fault on this rank of `mesh` and passes everything else through. Sets `is_injected`,
-// which must outlive the result, once there was something to change: not every model has it.
-Interposed with_fault(const Mesh& mesh, Fault fault, std::atomic<bool>& is_injected);
+// Injects the fault on this rank of `mesh` and passes everything else through. `layers` are those
+// of the denoisers. Sets `is_injected`, which must outlive the result, once there was something to
+// change: not every model has it.
+Interposed with_fault(const Mesh& mesh, Fault fault, const std::vector<std::string>& layers,
+                      std::atomic<bool>& is_injected);
 
 }  // namespace braid

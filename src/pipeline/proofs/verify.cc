@@ -15,6 +15,7 @@
 #include "pipeline/deployment/ranks.h"
 #include "pipeline/devices/devices.h"
 #include "pipeline/planner/costs/memory.h"
+#include "pipeline/proofs/attention_check.h"
 #include "pipeline/proofs/probe.h"
 
 namespace braid {
@@ -26,11 +27,18 @@ constexpr std::uint64_t kPictureSeeds = 1'000'000'007;
 struct Trace {
   std::vector<std::string> places;
   std::map<std::string, Tensor> tokens;
+  std::map<std::string, double> attentions;  // their differences, in place of tokens
   std::vector<std::int64_t> image_runs;  // tokens of the noise and of each reference, on one rank
 
   void add(const std::string& where, const Tensor& x) {
     places.push_back(where);
     tokens[where] = x.to(at::kCPU, at::kFloat);
+  }
+  // Several attentions of a block are one place.
+  void add_attention(const std::string& where, double difference) {
+    const auto [there, is_new] = attentions.try_emplace(where, difference);
+    if (is_new) places.push_back(where);
+    there->second = std::max(there->second, difference);
   }
 };
 
@@ -67,7 +75,16 @@ DenoiserPart with_watched_residuals(DenoiserPart part) {
   return part;
 }
 
-Interposed with_watch(Interposed interposed) {
+// "double_blocks.0 image" is a place of double_blocks.0.
+std::string attention_of(const std::string& place) {
+  return place.substr(0, place.find(' ')) + " attention";
+}
+
+Interposed with_watch(Interposed interposed, const Group& context, AttentionCheck* check) {
+  if (check)
+    interposed.attend = [=, faulty = std::move(interposed.attend)](const Attend& whole) {
+      return check->around(context, faulty ? faulty(whole) : whole);
+    };
   interposed.part = [faulty = std::move(interposed.part)](DenoiserPart part) {
     if (faulty) part = faulty(std::move(part));
     return with_watched_residuals(std::move(part));
@@ -81,19 +98,31 @@ struct Proof {
   Probe probe;
   int num_pictures, num_branches;
   std::vector<StepInfo> steps;
+  bool checks_attention;  // which ranks share
+};
+
+// Hears of what one rank computes.
+struct Watched {
+  Trace& trace;
+  AttentionCheck& attention;
+
+  void add(const Item& item, const std::string& where, const Tensor& x) const {
+    if (const auto difference = attention.take())
+      trace.add_attention(item.place_name(attention_of(where)), *difference);
+    trace.add(item.place_name(where), x);
+  }
 };
 
 // Branches of a step of one picture, as generate_pictures() has them.
 std::vector<DenoiserInput> watched_branches(const Proof& proof, int picture, const StepInfo& step,
                                             const Denoisers& denoisers, at::Device device,
-                                            Trace& trace) {
+                                            const Watched& watched) {
   const auto seed = proof.options.seed + kPictureSeeds * std::uint64_t(picture);
   auto branches = branches_of(proof.probe, seed, device, step, proof.num_branches);
   for (auto& in : branches)
-    in.watch = [&trace, item = item_of(denoisers, picture, in.step)](const std::string& where,
-                                                                     const Tensor& x) {
-      trace.add(item.place_name(where), x);
-    };
+    in.watch = [watched, item = item_of(denoisers, picture, in.step)](
+                   const std::string& where, const Tensor& x) { watched.add(item, where, x); };
+  auto& trace = watched.trace;
   trace.image_runs = {branches.front().noise.x_BLC.size(1)};
   for (const auto& reference : branches.front().references)
     trace.image_runs.push_back(reference.x_BLC.size(1));
@@ -103,10 +132,10 @@ std::vector<DenoiserInput> watched_branches(const Proof& proof, int picture, con
 
 // The velocities of each step and branch, one after another.
 std::vector<Tensor> predict_picture(const Proof& proof, int picture, const Denoisers& denoisers,
-                                    at::Device device, Trace& trace) {
+                                    at::Device device, const Watched& watched) {
   std::vector<std::vector<DenoiserInput>> steps;
   for (const auto& step : proof.steps)
-    steps.push_back(watched_branches(proof, picture, step, denoisers, device, trace));
+    steps.push_back(watched_branches(proof, picture, step, denoisers, device, watched));
   const OncePerPicture once(denoisers, steps, proof.probe.prefix);
   std::vector<Tensor> velocities;
   for (const auto& step : steps)
@@ -119,17 +148,22 @@ Trace trace_of(const Proof& proof, const Mesh& mesh, const Deployment& deploymen
                Interposed interposed) {
   const auto device = deployment.devices[std::size_t(mesh.world.rank())];
   const c10::DeviceGuard on(device);
-  const auto denoisers = denoisers_of(mesh, deployment, with_watch(std::move(interposed)));
+  AttentionCheck attention;
+  const auto denoisers = denoisers_of(mesh, deployment,
+                                      with_watch(std::move(interposed), mesh.context,
+                                                 proof.checks_attention ? &attention : nullptr));
   mesh.world.await();  // ranks load for unequal times
   const auto& probe = proof.probe;
   if (probe.keeps_references())
     denoisers->keep_references(
         probe.family->references_alone(references_of(probe, proof.options.seed, device)));
+  (void)attention.take();  // of the references
   Trace trace;
+  const Watched watched{.trace = trace, .attention = attention};
   const auto mine = pictures_of_rank(mesh, proof.num_pictures);
   std::vector<Tensor> velocities(proof.steps.size() * std::size_t(proof.num_branches));
   for (auto picture = mine.begin; picture < mine.begin + mine.count; ++picture) {
-    const auto made = predict_picture(proof, int(picture), *denoisers, device, trace);
+    const auto made = predict_picture(proof, int(picture), *denoisers, device, watched);
     for (std::size_t i = 0; i < made.size(); ++i)
       velocities[i] = velocities[i].defined() ? at::cat({velocities[i], made[i]}) : made[i];
   }
@@ -172,6 +206,10 @@ double difference_of(const Tensor& mine, const Tensor& whole,
 Tensor differences_of(const Trace& mine, const Trace& whole, const Group& context) {
   std::vector<double> differences;
   for (const auto& where : whole.places) {
+    if (const auto it = mine.attentions.find(where); it != mine.attentions.end()) {
+      differences.push_back(it->second);
+      continue;
+    }
     const auto here = mine.tokens.find(where);
     differences.push_back(
         here == mine.tokens.end()
@@ -184,15 +222,19 @@ Tensor differences_of(const Trace& mine, const Trace& whole, const Group& contex
 // Finds for each place the rank that differs most; a place that no rank has differs beyond measure.
 // Collective.
 std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& differences,
-                                    const std::vector<std::string>& places) {
+                                    const Trace& whole, const Tolerances& tolerances) {
   world.await();  // ranks get here at different times
   const auto [worst, rank] = world.all_gather(differences.unsqueeze(0), 0).max(0);
   std::vector<VerifiedBlock> blocks;
-  for (std::int64_t i = 0; i < std::int64_t(places.size()); ++i)
+  for (std::int64_t i = 0; i < std::int64_t(whole.places.size()); ++i) {
+    const auto& where = whole.places[std::size_t(i)];
+    const bool is_attention = whole.attentions.contains(where);
     blocks.push_back(
-        {.where = places[std::size_t(i)],
+        {.where = where,
          .difference = worst[i].item<double>() < 0 ? INFINITY : worst[i].item<double>(),
-         .rank = rank[i].item<int>()});
+         .rank = rank[i].item<int>(),
+         .tolerance = is_attention ? tolerances.attention : tolerances.block});
+  }
   return blocks;
 }
 
@@ -231,13 +273,37 @@ int fewest_pictures(const Degrees& degrees) {
   return count;
 }
 
+std::vector<std::string> layers_of_denoisers(const PlanJob& any_job) {
+  const auto job = surveyed(any_job);
+  std::vector<std::string> layers;
+  for (const auto* const part : job.family->denoisers())
+    for (const auto& tensor : job.tensors->of(*part).tensors) layers.push_back(tensor.layer);
+  return layers;
+}
+
+// Keys that were kept are not known to the check.
+bool checks_attention(const Probe& probe, const Degrees& degrees) {
+  return degrees.ring * degrees.ulysses > 1 && !probe.keeps_references() &&
+         probe.prefix == Prefix::kInEveryStep;
+}
+
+Tolerances tolerances_of(const VerifyOptions& options, at::ScalarType dtype) {
+  if (options.tolerance) return {.block = *options.tolerance, .attention = *options.tolerance};
+  if (dtype == at::kFloat) return {.block = 1e-4, .attention = 1e-4};
+  // A number that is rounded has 0.43 times this error on average, as a root of squares; what a
+  // ring merges is rounded twice.
+  const auto rounding = dtype == at::kHalf ? 0x1p-11 : 0x1p-8;
+  return {.block = 0.05, .attention = rounding};
+}
+
 // The trace of this rank under the layout, with the fault. Throws InputError on all ranks if none
 // had anything to change: the verdict would be on a layout without it. Collective.
 Trace trace_with_fault(const Proof& proof, const Mesh& mesh, const Deployment& deployment) {
   const auto fault = proof.options.fault;
   if (!fault) return trace_of(proof, mesh, deployment, {});
   std::atomic<bool> is_injected = false;
-  auto trace = trace_of(proof, mesh, deployment, with_fault(mesh, *fault, is_injected));
+  const auto layers = layers_of_denoisers(job_of(deployment, proof.probe.request));
+  auto trace = trace_of(proof, mesh, deployment, with_fault(mesh, *fault, layers, is_injected));
   mesh.world.await();
   const auto injected = mesh.world.all_gather(at::tensor({is_injected ? 1.0 : 0.0}), 0);
   require(injected.max().item<double>() > 0,
@@ -249,7 +315,7 @@ Trace trace_with_fault(const Proof& proof, const Mesh& mesh, const Deployment& d
 
 const VerifiedBlock* Verdict::first_divergent() const {
   const auto it = std::find_if(blocks.begin(), blocks.end(),
-                               [&](const VerifiedBlock& b) { return b.difference > tolerance; });
+                               [](const VerifiedBlock& b) { return !b.is_right(); });
   return it == blocks.end() ? nullptr : &*it;
 }
 
@@ -259,29 +325,31 @@ Verdict verify(Deployment deployment, const VerifyOptions& options) {
   const auto degrees = deployment.degrees();
   if (options.fault) ranks->run([&](const Group&) { check_fault(*options.fault, degrees); });
   const auto& family = *deployment.family;
+  const auto probe = probe_of(options.probe, deployment);
   const Proof proof{.options = options,
-                    .probe = probe_of(options.probe, deployment),
+                    .probe = probe,
                     .num_pictures = fewest_pictures(degrees),
                     .num_branches = num_branches_of(deployment),
-                    .steps = steps_of(family)};
-  const auto& probe = proof.probe;
+                    .steps = steps_of(family),
+                    .checks_attention = checks_attention(probe, degrees)};
   const bool is_paged = needs_pages(options, deployment, probe);
   Trace whole;
   run_ranks({}, [&](const Group& one) {
     whole = trace_of(proof, make_mesh(one, {}), on_one_rank(deployment, is_paged), {});
   });
 
-  const double exact = probe.dtype == at::kFloat ? 1e-4 : 0.05;
+  const auto tolerances = tolerances_of(options, probe.dtype);
   Verdict verdict{.blocks = {},
-                  .tolerance = options.tolerance.value_or(exact),
+                  .tolerances = tolerances,
                   .num_ranks = ranks->size(),
-                  .one_rank_was_paged = is_paged};
+                  .one_rank_was_paged = is_paged,
+                  .has_fault = options.fault.has_value()};
   std::mutex mutex;
   ranks->run([&](const Group& world) {
     world.await();  // each process has evaluated the whole denoisers by itself
     const auto mesh = make_mesh(world, degrees);
     const auto mine = trace_with_fault(proof, mesh, deployment);
-    auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole.places);
+    auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole, tolerances);
     const std::scoped_lock lock(mutex);
     verdict.blocks = std::move(blocks);  // the same on every rank
   });

@@ -4,6 +4,7 @@
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -28,12 +29,19 @@ Latents latents_of(const at::Tensor& x) {
   return {.shape = copy.sizes().vec(), .values = {data, data + copy.numel()}};
 }
 
+void check_finite(const char* name, const std::vector<float>& values) {
+  const auto other = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
+  require(other == values.end(), "values of ", name, " should be finite numbers, one is ",
+          other == values.end() ? 0 : *other);
+}
+
 at::Tensor tensor_in(const char* name, const Latents& latents, std::int64_t dims) {
   const at::IntArrayRef shape = latents.shape;
   require(std::int64_t(shape.size()) == dims, name, " should have ", dims,
           " dimensions, they have ", shape.size());
   require(count_of(shape) == std::int64_t(latents.values.size()), name, " of shape ", shape,
           " have ", latents.values.size(), " values");
+  check_finite(name, latents.values);
   return at::tensor(latents.values).view(shape);
 }
 
@@ -47,6 +55,12 @@ void check_latents(const std::string& what, const Latents& latents,
   const auto count = std::int64_t(latents.values.size());
   require(count == c10::multiply_integers(has), what, " should have ", c10::multiply_integers(has),
           " values, they have ", count);
+}
+
+at::Tensor changed_latents(const char* name, const Latents& after, const at::Tensor& before) {
+  check_latents(name, after, {before.sizes()});
+  if (at::isfinite(before).all().item<bool>()) check_finite(name, after.values);
+  return at::tensor(after.values).view(before.sizes());
 }
 
 }  // namespace braid

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "pipeline/files/model_files.h"
 #include "pipeline/request/check_pictures.h"
+#include "pipeline/request/choice.h"
 #include "pipeline/request/guidance_settings.h"
 #include "pipeline/request/latents.h"
 #include "pipeline/request/limits.h"
@@ -22,6 +23,12 @@ constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;
 
 void check_text(const char* name, const std::string& text) {
   require(is_valid_utf8(text), "the ", name, " should be UTF-8 text");
+}
+
+void check_choices(const Request& r) {
+  checked_choice("vae_tiling", r.vae_tiling, VaeTiling::kOff);
+  checked_choice("output", r.output, Output::kLatents);
+  checked_choice("pictures.reference_cache", r.pictures.reference_cache, ReferenceCache::kOff);
 }
 
 bool has_words(const std::string& prompt) {
@@ -214,6 +221,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const Warn warn = warn_or_none ? warn_or_none : [](const std::string&) {};
   const auto& d = limits.defaults;
   Settings s;
+  check_choices(r);
   check_texts(r, limits);
   s.prompts = pair_prompts(r);
   lay_out(r, limits, s.prompts);
@@ -291,8 +299,7 @@ void check_initial_latents(const Request& request, const Settings& settings, con
   if (!request.latents) return;
   const auto shapes = latent_shapes(settings, family);
   check_latents("the initial latents", *request.latents, {shapes.packed, shapes.unpacked});
-  for (const float value : request.latents->values)
-    checked_number("value of initial latents", value);
+  check_finite("initial latents", request.latents->values);
 }
 
 }  // namespace braid

@@ -159,11 +159,12 @@ void PageFile::read_parts(std::span<std::byte> into) const {
     if (failure) std::rethrow_exception(failure);
 }
 
-PageFolder::PageFolder(std::filesystem::path folder, DiskReads reads)
-    : folder_(std::move(folder)), reads_(reads) {
+// Pages are read long after their folder was named, when the process may work in another directory.
+PageFolder::PageFolder(const std::filesystem::path& folder, DiskReads reads) : reads_(reads) {
   std::error_code failed;
-  std::filesystem::create_directories(folder_, failed);
-  require(!failed, "cannot make the folder of pages ", folder_, ": ", failed.message());
+  folder_ = std::filesystem::absolute(folder, failed);
+  if (!failed) std::filesystem::create_directories(folder_, failed);
+  require(!failed, "cannot make the folder of pages ", folder, ": ", failed.message());
 }
 
 std::filesystem::path PageFolder::path_of(PageId id) const {

@@ -62,8 +62,8 @@ class PageFile {
 
 class PageFolder {
  public:
-  // Creates the folder if it does not exist.
-  explicit PageFolder(std::filesystem::path folder, DiskReads reads = DiskReads::kAuto);
+  // Creates the folder if it does not exist. A relative one stays where it is now.
+  explicit PageFolder(const std::filesystem::path& folder, DiskReads reads = DiskReads::kAuto);
 
   // The file with this id if it exists and its header is complete, otherwise nullptr. Verifies the
   // contents of files that were there when a damaged one was found, once: one failing run mends

@@ -236,7 +236,7 @@ TEST(Flags, RefuseCountsOutOfRange) {
   expect_refused({"--batch-size", "0"}, "--batch-size should be");
   expect_refused({"--seed", "-2"}, "--seed should be a whole number from 0 to 1844674407370955161");
   expect_refused({"--seed", "18446744073709551616"}, "--seed should be");
-  expect_refused({"--max-sequence-length", "8193"}, "from 1 to 8192, it is '8193'");
+  expect_refused({"--max-sequence-length", "16385"}, "from 1 to 16384, it is '16385'");
   for (const auto* const threads : {"0", "-1", "100000", "many"})
     expect_refused({"--threads", threads}, "--threads should be a whole number from 1 to 1024");
 }

@@ -53,6 +53,35 @@ TEST_F(StopSignalsTest, EndItAtOnceWhenTheyComeTwice) {
   EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGINT), testing::_);
 }
 
+// As where an operator's script, made for another server, sends it after the log was rotated.
+TEST_F(StopSignalsTest, LeaveAProgramThatIgnoresOthersRunning) {
+  const auto body = [] {
+    StopSignals signals(std::chrono::hours(1), {SIGUSR1, SIGUSR2});
+    std::atomic<int> heard = 0;
+    auto hearing = signals.on_ignored([&](int signal) {
+      std::fputs(signal_name(signal), stderr);
+      ++heard;
+    });
+    const auto send_both = [&](int before) {
+      for (const int signal : {SIGUSR1, SIGUSR2}) {
+        ::kill(::getpid(), signal);
+        while (heard == before) wait(milliseconds(1));
+        before = heard;
+      }
+    };
+    send_both(0);
+    if (signals.token().stop_requested()) std::_Exit(1);
+    ::kill(::getpid(), SIGHUP);
+    while (!signals.token().stop_requested()) wait(milliseconds(1));
+    send_both(2);
+    hearing.reset();
+    ::kill(::getpid(), SIGUSR1);
+    wait(milliseconds(50));
+    std::_Exit(heard == 4 && signals.received() == SIGHUP ? 0 : 1);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(0), "SIGUSR1SIGUSR2SIGUSR1SIGUSR2");
+}
+
 // As where it writes to a log that nobody reads.
 void hang() { wait(std::chrono::seconds(20)); }
 

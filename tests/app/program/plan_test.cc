@@ -253,6 +253,21 @@ TEST_F(Plan, CountsABranchForGuidanceThatIsTrue) {
   EXPECT_EQ(branches("flux1-dev", "4"), 1);
 }
 
+TEST_F(Plan, RefusesTrueGuidanceBesideAModelsOwn) {
+  for (const auto* const model : {"flux3-klein-base", "krea-2-raw", "qwen-image", "z-image"})
+    expect_bad_input({"plan", "-m", model, "--devices", "h200", "--true-cfg", "3"},
+                     "this model has no true guidance beside its own");
+}
+
+TEST_F(Plan, SaysWhenOneDeviceAloneIsFaster) {
+  const std::vector<std::string> cards = {"-m",   "flux1-dev", "--quantize",
+                                          "int8", "--devices", "h200,rtx-3060"};
+  EXPECT_THAT(plan(cards).out, HasSubstr("\nNote: one h200 alone takes 3.51 s a picture, less than "
+                                         "every layout of all devices\n"));
+  EXPECT_EQ(json(cards)["faster_alone"]["device"], "h200");
+  EXPECT_FALSE(json({"-m", "flux1-dev", "--devices", "2xh200"}).contains("faster_alone"));
+}
+
 TEST_F(Plan, ReadsTheSizesOfAModel) {
   const auto bundled = json({});
   EXPECT_EQ(bundled["model"], "demo");

@@ -120,4 +120,21 @@ TEST(PictureAutoencoder, RefusesWhatDoesNotFitByName) {
               HasSubstr("pictures should have sides that are multiples of 8"));
 }
 
+TEST(PictureAutoencoder, RefusesNumbersThatAreNoneByName) {
+  const PictureAutoencoder autoencoder(options());
+  auto latents = waves({1, kChannels, 4, 4}, 1), pictures = waves({1, 3, 16, 16}, 1);
+  for (const int number : {-1, 3}) {
+    const auto tiling = VaeTiling(number);
+    const auto wanted = text_of("there is no such tiling as number ", number);
+    EXPECT_EQ(message_of([&] { (void)autoencoder.decode(latents, tiling); }), wanted);
+    EXPECT_EQ(message_of([&] { (void)autoencoder.encode(pictures, tiling); }), wanted);
+  }
+  latents.values[3] = NAN;
+  pictures.values[3] = INFINITY;
+  EXPECT_THAT(message_of([&] { (void)autoencoder.decode(latents); }),
+              HasSubstr("values of latents should be finite numbers, one is nan"));
+  EXPECT_THAT(message_of([&] { (void)autoencoder.encode(pictures); }),
+              HasSubstr("values of pictures should be finite numbers, one is inf"));
+}
+
 }  // namespace braid::picture_autoencoder_test

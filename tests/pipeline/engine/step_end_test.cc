@@ -69,6 +69,16 @@ TEST(StepEnd, RefusesLatentsOfAnotherShape) {
               HasSubstr("should have the shape [2, 12, 64]"));
 }
 
+TEST(StepEnd, RefusesLatentsThatAreNotFinite) {
+  for (const auto& layout : {Layout{}, Layout{.tp = 2}})
+    for (const float value : {NAN, INFINITY}) {
+      const Pipeline pipeline(options_with(layout));
+      const auto spoil = [&](StepEnd& end) { end.latents.values[7] = value; };
+      EXPECT_THAT(message_of([&] { final_latents(pipeline, request_of(5), spoil); }),
+                  HasSubstr("values of the latents after a step should be finite numbers, one is"));
+    }
+}
+
 TEST(Output, OfValuesIsWhatBytesAreRoundedFrom) {
   const Pipeline pipeline(options_with({}));
   auto request = request_of(5);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 
 #include "message_of.h"
 
@@ -161,6 +162,30 @@ TEST(Transformer, RefusesShapesThatNoPicturesHave) {
   input = input_of(0.37);
   input.width = -64, input.height = -48;  // of as many tokens
   EXPECT_THAT(refusal(transformer, input), HasSubstr("should be above 0, they are -64 and -48"));
+}
+
+TEST(Transformer, RefusesNumbersThatAreNotFinite) {
+  const Transformer transformer(options_with());
+  const std::vector<std::pair<const char*, std::function<void(TransformerInput&)>>> cases = {
+      {"latents", [](TransformerInput& in) { in.latents.values[3] = NAN; }},
+      {"text embeddings", [](TransformerInput& in) { in.text.values[3] = INFINITY; }},
+      {"pooled embeddings", [](TransformerInput& in) { in.pooled.values[3] = NAN; }},
+      {"timesteps", [](TransformerInput& in) { in.timesteps = {NAN}; }},
+      {"target timesteps", [](TransformerInput& in) { in.target_timesteps = {INFINITY}; }},
+      {"guidance scales", [](TransformerInput& in) { in.guidance = {-INFINITY}; }},
+      {"positions of latents", [](TransformerInput& in) { in.latent_ids.values[3] = NAN; }},
+      {"positions of text", [](TransformerInput& in) { in.text_ids.values[3] = NAN; }},
+      {"residuals of double blocks",
+       [](TransformerInput& in) { in.double_residuals[0].values[3] = NAN; }}};
+  for (const auto& [name, spoil] : cases) {
+    auto input = input_of(0.37);
+    input.latent_ids = waves({12, 3}, 0.37);
+    input.text_ids = waves({9, 3}, 0.37);
+    input.double_residuals = {waves({1, 12, kHidden}, 0.21)};
+    spoil(input);
+    EXPECT_THAT(refusal(transformer, input),
+                HasSubstr(text_of("values of ", name, " should be finite numbers, one is ")));
+  }
 }
 
 TEST(Transformer, TakesPositionsOfBothOrNone) {

@@ -302,11 +302,16 @@ TEST(JoyPrompts, ThatMarkMorePlacesThanThereArePicturesAreRefused) {
 }
 
 // Without a picture the reference does not ask its processor, which refuses such a prompt.
-TEST(JoyPrompts, ThatMarkAVideoAreRefusedBesideAPicture) {
+TEST(JoyPrompts, ThatMarkAVideoOrMorePicturesAreRefusedBesideAPicture) {
   Request request{.prompts = {"look at <|video_pad|>"}, .steps = 1};
   request.pictures.references = {joy_reference(0)};
   EXPECT_THAT(message_of([&] { joy_drawn(joy_with(), request); }),
               HasSubstr("marks the place of a video, <|video_pad|>"));
+  request.prompts = {"<image>\nswap"};
+  EXPECT_THAT(message_of([&] { joy_drawn(joy_with(), request); }),
+              HasSubstr("the prompt marks the place of a picture, <image>"));
+  request.pictures.references.clear();
+  EXPECT_EQ(message_of([&] { joy_drawn(joy_with(), request); }), "");
 }
 
 }  // namespace braid::joy_test

@@ -33,6 +33,51 @@ TEST(SharesBySpeed, AreEighthsOfTheFastest) {
   EXPECT_TRUE(of_tp({100, 95}).empty());                    // 7.6: alike
 }
 
+// An h200 reaches 43 times what an rtx-3060 does in large products.
+TEST(SharesBySpeed, OfDataSheetsAreFinerWhereOneIsFarSlower) {
+  EXPECT_THAT(shares_by_speed({.tp = 2}, machine_of("rtx-5090,rtx-4090")).tp, ElementsAre(8, 6));
+  const auto far = shares_by_speed({.tp = 2}, machine_of("h200,rtx-3060")).tp;
+  ASSERT_EQ(far.size(), 2u);
+  EXPECT_GT(far[0], 40 * far[1]);
+  EXPECT_LT(far[0], 45 * far[1]);
+  const auto three = shares_by_speed({.tp = 3}, machine_of("h200,h100,rtx-3060")).tp;
+  EXPECT_EQ(three[0], three[1]) << "as fast, in finer steps, too";
+}
+
+// 23 of 24 heads are the most that the first can have.
+TEST(Shares, BySpeedAreNoSlowerThanTheBestThatIsAskedFor) {
+  const auto machine = machine_of("h200,rtx-3060");
+  auto job = surveyed(flux_dev_in_eight_bits());
+  const auto layouts = plan_layouts(job, machine, Division::kAlsoBySpeed);
+  for (const auto& [axis, grid] :
+       {std::pair{"tp 2 (", Degrees{.tp = 2, .shares = {.tp = {23, 1}}}},
+        std::pair{"pp 2 (", Degrees{.pp = 2, .shares = {.pp = {56, 1}}}}}) {
+    const auto best = plan_layout(job, machine, grid).seconds_per_picture;
+    const auto it = std::ranges::find_if(layouts, [axis = axis](const PlannedLayout& l) {
+      return layout_name(l.grid).starts_with(axis);
+    });
+    ASSERT_NE(it, layouts.end());
+    EXPECT_LE(it->seconds_per_picture, 1.01 * best) << axis;
+  }
+  const auto alone = faster_alone(job, machine, layouts);
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->device, "h200");
+  EXPECT_NEAR(alone->seconds, plan_layout(job, machine_of("h200"), {}).seconds_per_picture, 1e-9);
+  const auto pair = machine_of("2xh200");
+  EXPECT_FALSE(faster_alone(job, pair, plan_layouts(job, pair)));
+  EXPECT_FALSE(faster_alone(job, machine_of("h200"), plan_layouts(job, machine_of("h200"))));
+}
+
+// A thousandth of the fastest is no head: the slowest takes an eighth, as every rank needs one.
+TEST(Shares, BySpeedLeaveNoRankWithoutAHead) {
+  auto machine = machine_of("2xh200");
+  machine.devices[1].bfloat16_flops /= 900;
+  const auto layouts = plan_layouts(flux_dev_in_eight_bits(), machine, Division::kAlsoBySpeed);
+  EXPECT_TRUE(std::ranges::any_of(layouts, [](const PlannedLayout& l) {
+    return l.fits() && l.grid.tp == 2 && !l.grid.shares.tp.empty();
+  }));
+}
+
 TEST(SharesBySpeed, OfAnAxisAreThoseOfItsSlowestRanks) {
   const auto shares = shares_by_speed({.dp = 2, .tp = 2}, {8, 4, 8, 2});
   EXPECT_THAT(shares.tp, ElementsAre(8, 2));

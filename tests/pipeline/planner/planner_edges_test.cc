@@ -130,6 +130,13 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
   EXPECT_THAT(refusal(job, {.ring = 4, .ulysses = 4}),
               HasSubstr("leaves a rank without a text token, there are 15"));
   EXPECT_EQ(refusal(job, {.ring = 5, .ulysses = 3}), "");
+  job.pictures.references = {40, 14};
+  EXPECT_EQ(refusal(job, {.ring = 7, .ulysses = 2}), "");
+  EXPECT_THAT(refusal(job, {.ring = 5, .ulysses = 3}),
+              HasSubstr("leaves a rank without a reference token, there are 14"));
+  EXPECT_THAT(refusal(job, {.ring = 2, .shares = {.ring = {40, 1}}}),
+              HasSubstr("leaves a rank without"));
+  job.pictures = {};
   EXPECT_EQ(refusal(job, {.pp = 57}), "");
   EXPECT_THAT(refusal(job, {.pp = 58}),
               HasSubstr("58 leaves a rank without a block, there are 57"));

@@ -260,6 +260,18 @@ TEST(Settle, RefusesTextThatIsNotUtf8) {
   EXPECT_EQ(refusal({.prompts = {"\xe2\x82\xac \xf0\x9f\x8e\xa8"}}), "");
 }
 
+TEST(Settle, RefusesNumbersThatAreNoChoice) {
+  for (const int number : {-1, 3}) {
+    const auto wanted = [&](const char* field) {
+      return text_of("there is no such ", field, " as number ", number);
+    };
+    EXPECT_EQ(refusal({.vae_tiling = VaeTiling(number)}), wanted("vae_tiling"));
+    EXPECT_EQ(refusal({.output = Output(number)}), wanted("output"));
+    EXPECT_EQ(refusal({.pictures = {.reference_cache = ReferenceCache(number)}}),
+              wanted("pictures.reference_cache"));
+  }
+}
+
 TEST(Latents, HaveOneOfTwoShapesAndAllTheirValues) {
   const std::vector<std::int64_t> packed = {2, 6, 4}, unpacked = {2, 1, 4, 6};
   const auto refused = [&](const Latents& latents) {

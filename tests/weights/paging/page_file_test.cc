@@ -279,4 +279,18 @@ TEST_F(PageFileTest, AFullDiskIsASentence) {
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
+// A pipeline's folder is named in its constructor; its pages are read in calls.
+TEST_F(PageFileTest, StaysWhereItWasWhenTheProcessMoves) {
+  const auto before = fs::current_path();
+  fs::current_path(folder_.path());
+  auto bytes = page(1000);
+  const PageFolder relative("pages");
+  const auto file = relative.put(bytes, id_of("a page"));
+  fs::current_path(before);
+  EXPECT_EQ(read(*file, 1000),
+            std::string(reinterpret_cast<const char*>(bytes.data()) + PageFile::kHeader, 1000));
+  EXPECT_NE(relative.find(id_of("a page"), 1000), nullptr);
+  EXPECT_TRUE(fs::exists(folder_ / "pages"));
+}
+
 }  // namespace braid::page_file_test

@@ -26,10 +26,10 @@ __attribute__((noinline)) float sum_of_last(Term term, int64 i, int64 count) {
   return sum;
 }
 
-// Fetches what the next row has here, if rows are dense: a row in a cache leaves memory idle.
-template <class T>
-inline void fetch(const T* next, Whole<Run>) {
-  for (int64 byte = 0; byte < int64(sizeof(T)) * kNumbersOf<Run>; byte += 64)
+// Fetches what the next row has here: while a row is in a cache, memory is idle.
+template <class T, class V>
+inline void fetch(const T* next, Whole<Pair<V>>) {
+  for (int64 byte = 0; byte < int64(sizeof(T)) * kNumbersOf<Pair<V>>; byte += 64)
     __builtin_prefetch((const char*)next + byte);
 }
 template <class T, class Where>

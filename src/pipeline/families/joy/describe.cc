@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMostJoyTokens = 4096;
+constexpr int kUsualJoyTokens = 4096;  // the default of both pipelines, which know no largest
 
 constexpr int kMostJoyReferences = 10;  // more than Edit-Plus was reportedly trained with
 
@@ -48,14 +48,14 @@ const char* joy_pipeline(JoyKind kind) {
 RequestDefaults joy_defaults(JoyKind kind) {
   return {.steps = kind == JoyKind::kEdit ? 40 : 30,
           .guidance = 4,
-          .max_sequence_length = kMostJoyTokens};
+          .max_sequence_length = kUsualJoyTokens};
 }
 
 Description describe_joy(const JoyConfigs& c, const ScheduleConfig& schedule,
                          const RequestDefaults& defaults) {
   RequestLimits limits{.defaults = defaults,
                        .size_multiple = int(2 * c.vae.downscale()),
-                       .max_text_tokens = kMostJoyTokens,
+                       .max_text_tokens = kLongestTextTokens,
                        .guidance = GuidanceKind::kTrue,
                        .guided_channels = c.vae.latent_channels,
                        .pictures = pictures_of(c.kind)};

@@ -17,6 +17,12 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kSystemTokens = 34;
 constexpr std::int64_t kLongestChat = 1 << 16;  // tokens
 
+// The pipelines mark the places of references by this, and take a prompt's own for one more.
+void check_no_picture_tag(const std::string& prompt) {
+  require(prompt.find("<image>\n") == prompt.npos,
+          "the prompt marks the place of a picture, <image>: references are placed before it");
+}
+
 }  // namespace
 
 // Prompts are read without pictures: how many tokens those have is not known before they are
@@ -44,8 +50,9 @@ JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device d
 // Edit without a picture reads only the beginning of a long prompt; everything else is read whole.
 std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn) const {
   const auto chat = joy_chat(prompt.text, prompt.pictures_13HW.size());
-  if (!prompt.pictures_13HW.empty()) check_no_video(prompt.text);
   const bool is_plain = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
+  if (!is_plain) check_no_picture_tag(prompt.text);
+  if (!prompt.pictures_13HW.empty()) check_no_video(prompt.text);
   const auto most = is_plain ? max_plain_tokens_ + kSystemTokens : kLongestChat;
   const auto encoding = tokenizer_->encode(chat, most);
   if (encoding.truncated) warn_of_cut(most - kSystemTokens, warn);

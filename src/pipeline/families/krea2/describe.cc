@@ -34,6 +34,7 @@ Description describe_krea2(const Krea2Configs& c, const ScheduleConfig& schedule
           .limits = {.defaults = defaults,
                      .size_multiple = int(c.patch * c.vae.downscale()),
                      .size_rounding = SizeRounding::kUp,
+                     .max_text_tokens = kLongestTextTokens,
                      .guidance = GuidanceKind::kTrue,
                      .guided_from = GuidedFrom::kPositive},
           .schedule = schedule,

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMostQwen21Tokens = 4096;
+constexpr int kUsualQwen21Tokens = 4096;
 constexpr int kMostQwen21References = 10;  // as the model was reportedly trained
 // The pipeline fixes these: a latent is 16 pixels wide, the text encoder takes 2 x 2 as a token.
 constexpr AreaAtRatio kReferenceArea{.side = 1024, .multiple = 32};
@@ -27,7 +27,7 @@ std::vector<Part> parts_of(const Qwen21Configs& c) {
 }  // namespace
 
 RequestDefaults qwen21_defaults() {
-  return {.steps = 40, .guidance = 1, .max_sequence_length = kMostQwen21Tokens};
+  return {.steps = 40, .guidance = 1, .max_sequence_length = kLongestTextTokens};
 }
 
 Pixels fit_qwen21_reference(const Pixels& picture) { return resized_to(kReferenceArea, picture); }
@@ -39,7 +39,8 @@ Description describe_qwen21(const Qwen21Configs& c, const ScheduleConfig& schedu
           .shape = qwen21_shape(c.qwen),
           .limits = {.defaults = defaults,
                      .size_multiple = int(2 * c.vae.downscale()),
-                     .max_text_tokens = kMostQwen21Tokens,
+                     .max_text_tokens = kLongestTextTokens,
+                     .planned_text_tokens = kUsualQwen21Tokens,
                      .guidance = GuidanceKind::kTrue,
                      .pictures = {.most_references = kMostQwen21References,
                                   .channels = int(c.vae.image_channels),

@@ -14,7 +14,7 @@ namespace braid {
 namespace {
 
 // The plain pipeline reads no more tokens of a prompt; the others read all, and their pictures'.
-constexpr int kMostPromptTokens = 1024, kMostEditTokens = 4096;
+constexpr int kMostPromptTokens = 1024, kUsualEditTokens = 4096;
 constexpr int kMostEditReferences = 10;  // more than Edit-Plus was reportedly trained with
 constexpr int kUsualLayers = 4;          // the pipeline's
 constexpr int kMostLayers = 20;          // more than the model's examples have
@@ -122,7 +122,7 @@ const char* qwen_image_pipeline(QwenImageKind kind) {
 
 RequestDefaults qwen_image_defaults(QwenImageKind kind) {
   RequestDefaults defaults{.steps = 50, .guidance = 4};
-  if (reads_pictures(kind)) defaults.max_sequence_length = kMostEditTokens;
+  if (reads_pictures(kind)) defaults.max_sequence_length = kLongestTextTokens;
   if (kind == QwenImageKind::kLayered) {
     defaults.width = defaults.height = int(kLayeredAreas.front().side);
     defaults.frames = kUsualLayers + 1;
@@ -144,7 +144,8 @@ Description describe_qwen_image(const QwenImageConfigs& c, const ScheduleConfig&
       .limits = {.defaults = defaults,
                  .frames = frames,
                  .size_multiple = int(2 * c.vae.downscale()),
-                 .max_text_tokens = reads_pictures(c.kind) ? kMostEditTokens : kMostPromptTokens,
+                 .max_text_tokens = reads_pictures(c.kind) ? kLongestTextTokens : kMostPromptTokens,
+                 .planned_text_tokens = kUsualEditTokens,
                  .empty_prompt = is_layered ? EmptyPrompt::kRefused : EmptyPrompt::kDrawn,
                  .guidance = GuidanceKind::kTrue,
                  .guided_channels = c.qwen.out_channels,

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 // Tokens of the system turn and the beginning of the user's, as the published tokenizer splits
 // them; those of Edit with the first picture's mark. The transformer does not see them.
 constexpr int kSystemTokens = 34, kEditSystemTokens = 64;
-constexpr std::int64_t kLongestBeginning = 1 << 13;  // tokens of a chat before its prompt
+constexpr std::int64_t kLongestBeginning = 1 << 15;  // tokens of a chat before its prompt
 constexpr std::int64_t kLongestPrompt = 1024;        // that the reference's tokenizer reads
 
 std::string plain_chat(const std::string& prompt) {

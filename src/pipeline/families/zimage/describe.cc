@@ -24,7 +24,7 @@ std::vector<Part> parts_of(const ZImageConfigs& c) {
 // The picture's positions start after the padded text's and must stay below the table's length.
 int longest_text(const ZImageConfig& c) {
   const auto longest = (c.axis_lengths[0] - 2) / kZImageRun * kZImageRun;
-  return int(std::min<std::int64_t>(kUsualTextTokens, longest));
+  return int(std::min<std::int64_t>(kLongestTextTokens, longest));
 }
 
 RequestLimits limits_of(const ZImageConfigs& c, RequestDefaults defaults) {

@@ -1,0 +1,42 @@
+# cmake -Dlibrary=LIBBRAID.so -Dheaders=DIR -P exports_test.cmake
+#
+# The library shows what the public headers mark with BRAID_API, all of it and nothing else.
+cmake_minimum_required(VERSION 3.25)
+
+set(classes "")
+set(functions "")
+file(GLOB headers ${headers}/*.h)
+foreach(header ${headers})
+  file(STRINGS ${header} marked REGEX "BRAID_API [^_]")
+  foreach(line ${marked})
+    if(line MATCHES "^class BRAID_API ([A-Za-z]+)")
+      list(APPEND classes ${CMAKE_MATCH_1})
+    elseif(line MATCHES "^BRAID_API .* ([a-z_]+)\\(")
+      list(APPEND functions ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+endforeach()
+list(LENGTH classes num_classes)
+list(LENGTH functions num_functions)
+if(num_classes LESS 6 OR num_functions LESS 3)
+  message(FATAL_ERROR "the headers mark only ${classes} and ${functions}")
+endif()
+
+execute_process(COMMAND nm --dynamic --defined-only --demangle ${library}
+  OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE "[][;]" "_" output "${output}")  # CMake's lists end at these
+string(REGEX MATCHALL "[^\n]+" symbols "${output}")
+foreach(name ${classes} ${functions})
+  if(NOT output MATCHES " [A-Z] braid::${name}(::|_abi|\\()")
+    message(FATAL_ERROR "${library} lacks braid::${name}, which the headers mark")
+  endif()
+endforeach()
+list(JOIN classes "|" any_class)
+list(JOIN functions "|" any_function)
+list(FILTER symbols EXCLUDE REGEX " [VB] (typeinfo|typeinfo name|vtable) for braid::(${any_class})$")
+list(FILTER symbols EXCLUDE REGEX " [A-Z] braid::(${any_class})::(~?(${any_class})|operator=|[a-z_]+)\\(")
+list(FILTER symbols EXCLUDE REGEX " [A-Z] braid::(${any_function})(_abi:cxx11_)?\\(")
+if(symbols)
+  list(JOIN symbols "\n" symbols)
+  message(FATAL_ERROR "${library} shows more than the headers mark:\n${symbols}")
+endif()
