@@ -85,6 +85,14 @@ TEST_F(Processes, ProveTheirLayout) {
   EXPECT_THAT(wrong[0].out, HasSubstr("wrong: double_blocks.0"));
 }
 
+// A fault that nothing shows proves nothing of the layout.
+TEST_F(Processes, AreNotCalledRightWhereAFaultIsMissed) {
+  const auto missed = braid({"verify", "-m", kDemoModel, "--ring", "2", "--size", "64x64",
+                             "--inject", "drop-lse", "--tolerance", "1e6"});
+  EXPECT_EQ(missed.exit_code, 1) << missed.err;
+  EXPECT_THAT(missed.out, HasSubstr("undecided: the injected fault changes no part beyond"));
+}
+
 TEST_F(Processes, RefuseALayoutForAnotherNumberOfRanks) {
   const auto ranks = finish(start(2, picture("x.png", {"--tp", "3"})));
   EXPECT_EQ(ranks[0].exit_code, 2);
