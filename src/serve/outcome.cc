@@ -30,7 +30,7 @@ std::optional<Outcome> outcome_of(int status) {
     case 431:
       return Outcome::kInvalid;
     case 409:
-    case 499:  // the client left: nginx's code for this
+    case kClientLeft:
       return Outcome::kCancelled;
     case 429:
       return Outcome::kQueueFull;

@@ -9,6 +9,8 @@
 
 namespace braid::serve {
 
+inline constexpr int kClientLeft = 499;  // nginx's status for a client that has gone
+
 enum class Outcome { kDone, kFailed, kCancelled, kQueueFull, kInvalid };
 inline constexpr std::array kOutcomes = {Outcome::kDone, Outcome::kFailed, Outcome::kCancelled,
                                          Outcome::kQueueFull, Outcome::kInvalid};

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "app/flags/option_names.h"
+#include "pipeline/devices/rank_threads.h"
 #include "pipeline/families/family.h"
 
 namespace braid {
 namespace {
 
-constexpr int kMaxThreads = 1024, kMaxBlocks = 1000;
+constexpr int kMaxBlocks = 1000;
 
 Adapter adapter_of(const std::string& flag, const std::string& text) {
   const auto [file, scale] = numbered_file(text);
@@ -100,7 +101,7 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
             into(o.device, plain_text));
   add_devices_flag(read, o);
   read.text("--threads", "N", "Machine", "CPU threads, 1 to 1024. Default: one per core",
-            into(o.threads, whole_from(1, kMaxThreads)));
+            into(o.threads, whole_from(1, kMostThreads)));
 }
 
 void add_decoder_flags(FlagReader& read, VaeTiling& tiling) {

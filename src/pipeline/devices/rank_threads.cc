@@ -4,14 +4,9 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-
 namespace braid {
 
 int threads_per_rank(const PipelineOptions& options, int num_ranks) {
-  require(options.threads >= 0 && options.threads <= kMostThreads,
-          "the number of threads should lie between 0 and ", kMostThreads, ", it is ",
-          options.threads);
   const int threads = options.threads > 0 ? options.threads : at::get_num_threads();
   return std::max(1, threads / num_ranks);
 }

@@ -5,7 +5,7 @@
 
 namespace braid {
 
-constexpr int kMostThreads = 1024;  // as `--threads` takes
+constexpr int kMostThreads = 1024;  // of a process
 
 // options.threads, or else LibTorch's number for the process (OMP_NUM_THREADS, one per core),
 // shared evenly by `num_ranks` ranks; at least one. Throws InputError.

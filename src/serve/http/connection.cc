@@ -2,6 +2,7 @@
 
 #include "serve/api_error.h"
 #include "serve/http/body_reader.h"
+#include "serve/outcome.h"
 
 namespace braid::serve {
 namespace {
@@ -9,7 +10,6 @@ namespace {
 constexpr std::size_t kMostHeadBytes = 16 << 10, kMostBytesAtOnce = 64 << 10;
 // Bytes of requests, and of pictures in answers: a millisecond's.
 constexpr std::size_t kReadHere = 64 << 10, kWrittenHere = 64 << 10;
-constexpr int kClientLeft = 499;                   // nginx's code for this
 constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
 
 }  // namespace
