@@ -46,7 +46,8 @@ def grid(name, shift, steps):
     size = 1000 if "shift" in shift else 10000
     table = [shifted(shift, (j + 1) / size) for j in range(size)]
     if name == "simple":
-        return [table[-(1 + int(x * size / steps))] for x in range(steps)] + [0.0]
+        # ComfyUI divides first: half of 38 steps over 1000 levels lies just below the 500th.
+        return [table[-(1 + int(x * (size / steps)))] for x in range(steps)] + [0.0]
     if name == "beta":
         at = np.rint(stats.beta.ppf(1 - np.linspace(0, 1, steps, endpoint=False), .6, .6) * (size - 1))
         return [table[int(j)] for k, j in enumerate(at) if k == 0 or j != at[k - 1]] + [0.0]
@@ -60,7 +61,9 @@ def grid(name, shift, steps):
 def grids():
     return [{"schedule": name, **shift, "steps": n, "sigmas": grid(name, shift, n)}
             for name in ("simple", "beta", "karras", "exponential")
-            for shift in SHIFTS for n in STEPS if n < 400 or name == "beta"]
+            for shift in SHIFTS for n in STEPS if n < 400 or name == "beta"] + \
+           [{"schedule": "simple", "shift": 1.0, "steps": n, "sigmas": grid("simple", {"shift": 1.0}, n)}
+            for n in (38, 76)]
 
 
 def base():

@@ -127,12 +127,10 @@ bool is_lone_transformer(const fs::path& model) {
 fs::path directory_around(const fs::path& transformer) {
   const auto path = fs::absolute(transformer).lexically_normal();
   const auto folders = denoiser_folders();
-  for (auto folder = path; folder.has_relative_path(); folder = folder.parent_path()) {
-    const auto name = folder.filename().string();
-    if (std::find(folders.begin(), folders.end(), name) != folders.end() &&
-        is_model_directory(folder.parent_path()))
-      return folder.parent_path();
-    if (path.parent_path() == folder) break;
+  for (const auto& folder : {path, path.parent_path()}) {
+    const bool is_denoisers =
+        std::ranges::find(folders, folder.filename().string()) != folders.end();
+    if (is_denoisers && is_model_directory(folder.parent_path())) return folder.parent_path();
   }
   return {};
 }

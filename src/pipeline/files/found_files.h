@@ -22,9 +22,9 @@ struct FoundModel {
 
 // Finds the files that `given` leaves open; options that name all files stay as they are. `say`
 // hears what was chosen where several would do, `warn` which components are not read, and which
-// files could not be read, so that others were taken. Runs the
-// cheap checks: the directory describes a pipeline of a known family with all its parts, and single
-// files hold those parts. Throws InputError, which lists the candidates where none fits.
+// files could not be read, so that others were taken. Runs the cheap checks: the directory
+// describes a pipeline of a known family with all its parts, and single files hold those parts.
+// Throws InputError, which lists the candidates where none fits.
 FoundModel find_model(const PipelineOptions& given, WeightsNeeded needed = WeightsNeeded::kAll,
                       const Warn& say = {}, const Warn& warn = {});
 

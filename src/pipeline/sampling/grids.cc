@@ -37,17 +37,19 @@ class LevelTable {
   int size_;
 };
 
-std::vector<int> simple_places(int table, int steps) {
-  std::vector<int> places;
-  for (int x = 0; x < steps; ++x) places.push_back(table - 1 - int(double(x) * table / steps));
-  return places;
+// Quantiles of the beta distribution, rounded half to even.
+int beta_place(int table, double part) {
+  return int(std::nearbyint(beta_quantile(1 - part) * (table - 1)));
 }
 
-// Quantiles of the beta distribution, rounded half to even; equal neighbours count once.
-std::vector<int> beta_places(int table, int steps) {
+// The levels of a table that a schedule takes. Equal neighbours count once, since samplers divide
+// by their difference: more steps than levels ask for them.
+std::vector<int> places_of(SigmaSchedule schedule, int table, int steps) {
   std::vector<int> places;
   for (int x = 0; x < steps; ++x) {
-    const int place = int(std::nearbyint(beta_quantile(1 - double(x) / steps) * (table - 1)));
+    const int place = schedule == SigmaSchedule::kBeta
+                          ? beta_place(table, double(x) / steps)
+                          : table - 1 - int(x * (double(table) / steps));  // divided first
     if (places.empty() || places.back() != place) places.push_back(place);
   }
   return places;
@@ -62,9 +64,8 @@ std::vector<double> levels_at(const LevelTable& table, const std::vector<int>& p
 std::vector<double> levels_of(SigmaSchedule schedule, const LevelTable& table, int steps) {
   switch (schedule) {
     case SigmaSchedule::kSimple:
-      return levels_at(table, simple_places(table.size(), steps));
     case SigmaSchedule::kBeta:
-      return levels_at(table, beta_places(table.size(), steps));
+      return levels_at(table, places_of(schedule, table.size(), steps));
     case SigmaSchedule::kKarras:
       return karras_sigmas(table.lowest(), table.highest(), steps);
     case SigmaSchedule::kExponential:
@@ -179,11 +180,12 @@ SettledSampling settle_sampling(const Sampling& asked, const Sampling& named,
     settled.steps = count;
   }
   settled.num_steps = settled.steps;
-  if (s.schedule == SigmaSchedule::kBeta) {
+  if (s.schedule == SigmaSchedule::kBeta || s.schedule == SigmaSchedule::kSimple) {
     const int table = s.shift ? kStaticTable : limits.table_size;
-    settled.num_steps = int(beta_places(table, settled.steps).size());
+    settled.num_steps = int(places_of(*s.schedule, table, settled.steps).size());
     if (settled.num_steps < settled.steps)
-      warn(text_of("the beta schedule has ", settled.num_steps, " noise levels for ", settled.steps,
+      warn(text_of("the ", sampling_name(kSigmaSchedules, *s.schedule), " schedule has ",
+                   settled.num_steps, " noise levels for ", settled.steps,
                    " steps: that many are run"));
   }
   return settled;

@@ -24,7 +24,7 @@ SamplingLimits sampling_limits(const ScheduleConfig& config);
 struct SettledSampling {
   Sampling sampling = {};
   int steps = 0;      // that make_grid() takes
-  int num_steps = 0;  // that it gives: fewer if ComfyUI's beta schedule repeats levels
+  int num_steps = 0;  // that it gives: fewer if one of ComfyUI's schedules repeats levels
 };
 // `asked` wins over what `named` sets, the sampler apart from the levels. `steps` is the request's
 // number, `usual_steps` the model's. Throws InputError naming the field; warns of steps that a list

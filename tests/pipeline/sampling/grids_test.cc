@@ -162,6 +162,18 @@ TEST(Grids, SayHowManyStepsOfBetaAreLeft) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("387 noise levels for 400 steps")));
 }
 
+// There are 1000 levels, so 1500 steps meet each of them once, and samplers divide by no 0.
+TEST(Grids, TakeEachLevelOfATableOnce) {
+  std::vector<std::string> warnings;
+  const auto s = settled({.schedule = SigmaSchedule::kSimple}, {}, 1500, {}, &warnings);
+  EXPECT_EQ(s.num_steps, 1000);
+  EXPECT_THAT(warnings,
+              ElementsAre(HasSubstr("the simple schedule has 1000 noise levels for 1500")));
+  const auto grid = make_grid(s.sampling, {}, {.steps = s.steps, .image_tokens = 16, .mu = 0});
+  ASSERT_EQ(grid.sigmas.size(), 1001);
+  for (int i = 0; i <= 1000; ++i) EXPECT_FLOAT_EQ(grid.sigmas[i], float(1000 - i) / 1000);
+}
+
 // A request chooses the sampler and the levels apart; what files name fills the rest.
 TEST(Grids, TakeWhatFilesNameForWhatARequestLeavesOpen) {
   const Sampling named{.sampler = Sampler::kErSde, .base_sigmas = {1, 0.5}, .shift = 2};
