@@ -13,7 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/flags/flag_values.h"
-#include "app/machine/machine_info.h"
+#include "app/machine/hardware.h"
+#include "app/print/readable_json.h"
 #include "ceilings.h"
 #include "instruction_peaks.h"
 #include "pipeline/devices/devices.h"

@@ -12,10 +12,10 @@
 
 #include "app/commands/bench_against.h"
 #include "app/flags/memory_words.h"
+#include "app/machine/hardware.h"
 #include "app/machine/huge_pages.h"
-#include "app/machine/machine_info.h"
 #include "app/print/failure.h"
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/free_memory.h"

@@ -79,7 +79,6 @@ def load_model(file, devices, split, weight_form, offload, dtype, components, th
         "offload": None if offload == AUTO else offload,
         "dtype": None if dtype == AUTO else dtype,
         "threads": threads,
-        "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
     }
     denoiser = kind(config.unet_config, tensors, options)
     text, options["split"] = planned(denoiser)

@@ -65,7 +65,7 @@ class Written:
         self.products = {}  # by layer: [(up, down)]
         self.changes = {}   # tensors of differences by name
         self.whole = {}     # tensors that replace the model's
-        self.others = []    # (strength, {name: tensor}): adapters of other kinds
+        self.others = []    # (strength, layer, {name: tensor}): adapters of other kinds
 
     def add_low_rank(self, key, strength, weights, offset, function):
         up, down, alpha, middle, _, reshape = weights

@@ -124,7 +124,9 @@ class Worker:
         """Returns when there is something to receive. What was interrupted is cancelled, and its answer awaited; without
         one, this raises Interrupted, and whoever asked closes the process."""
         until = None
-        while not select.select([self.connection], [], [], GLANCE)[0]:
+        readable = select.poll()  # select() takes no descriptors from 1024 on
+        readable.register(self.connection, select.POLLIN)
+        while not readable.poll(GLANCE * 1000):
             if until is None and interrupted():
                 send(self.connection, {"do": "cancel", "number": number})
                 until = time.monotonic() + ANSWER

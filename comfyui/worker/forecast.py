@@ -1,66 +1,31 @@
 """Whether a model can run as asked, and how fast it should: without loading it."""
 
 import math
-import re
 
-UNKNOWN = "?"  # a device's name that there is none of: the refusal lists those that are known
-SHOWN = 3      # layouts in the text
+SHOWN = 3  # layouts in the text
 AXES = ("tp", "ring", "ulysses", "pp", "cfg", "dp")
 ALONE = ("transformer", "activations", "keys_values", "modulations", "staging", "recorded_step", "link")
 NOT_ALONE = {"cfg": "branches of guidance", "dp": "pictures"}
 
 
-def names_known(plan, refused):
-    """Names of devices that forecasts know."""
-    try:
-        plan("flux1-dev", UNKNOWN)
-    except refused as error:
-        return str(error).partition("known are ")[2].rstrip(".").replace(" and ", ", ").split(", ")
-    return []
-
-
-def product_of(name, known):
-    """The known device that a driver's name ("NVIDIA GeForce RTX 4090") stands for, or None."""
-    words = re.split(r"[^a-z0-9]+", name.lower())
-    fits = [k for k in known if all(word in words for word in k.split("-"))]
-    return max(fits, key=len, default=None)
-
-
 def check_devices(devices, there):
     """Raises ValueError naming a device that this machine does not have."""
     for device in devices:
-        name = "cuda:0" if device == "cuda" else device
-        first, dash, last = name.partition("-")
-        names = [name]
-        if dash and last.isdigit() and re.fullmatch(r"cuda:\d+", first):
-            names = [f"cuda:{i}" for i in range(int(first[5:]), int(last) + 1)] or [name]
-        for one in names:
-            if one not in there:
-                raise ValueError(f"there is no device {one!r} here: there are {', '.join(there)}")
+        if ("cuda:0" if device == "cuda" else device) not in there:
+            raise ValueError(f"there is no device {device!r} here: there are {', '.join(there)}")
 
 
-def expanded(devices):
-    """["cuda:0-1"] -> ["cuda:0", "cuda:1"]; what is no range stays, to be refused by name."""
-    result = []
-    for device in devices:
-        found = re.fullmatch(r"cuda:(\d{1,3})-(\d{1,3})", device)
-        numbers = range(int(found[1]), int(found[2]) + 1) if found else ()
-        result += [f"cuda:{i}" for i in numbers] or [device]
-    return result
-
-
-def planned_devices(devices, names, known):
-    """(what forecasts call the devices, why there is no forecast); `names` are the GPUs' own."""
+def planned_devices(devices, gpus):
+    """(what forecasts call the devices, why there is no forecast); `gpus` are those of info()."""
     if all(device == "cpu" for device in devices):
         return f"{len(devices)}xcpu", None
-    products = []
+    sheets = []
     for device in devices:
-        index = int(device[5:]) if device.startswith("cuda:") else 0
-        name = names[index] if index < len(names) else device
-        products.append(product_of(name, known))
-        if products[-1] is None:
-            return f"{len(devices)}xcpu", f"its speed on {name} is not known"
-    return ",".join(products), None
+        gpu = gpus.get(device.partition(":")[2] or "0", {}) if device.startswith("cuda") else {}
+        sheets.append(gpu.get("data_sheet"))
+        if sheets[-1] is None:
+            return f"{len(devices)}xcpu", f"its speed on {gpu.get('name', device)} is not known"
+    return ",".join(sheets), None
 
 
 def degrees_in(split, options):
@@ -149,10 +114,9 @@ def least_memory(plan):
 
 def forecast(engine, options, answer_of, given):
     """(the text, the split to run). Raises ValueError for what cannot run: files, devices, split."""
-    devices = expanded(given["devices"])
-    check_devices(devices, engine.info()["devices"])
-    known = names_known(engine.plan, engine.InputError)
-    planned, why_not = planned_devices(devices, given["gpus"], known)
+    devices, machine = options.devices_of(given["devices"]), engine.info()
+    check_devices(devices, machine["devices"])
+    planned, why_not = planned_devices(devices, machine["gpus"])
     flags = {name: given[name] for name in ("components", "dtype", "offload") if given[name]}
     if given["quantization"]:
         flags["quantize"] = given["quantization"]

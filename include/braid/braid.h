@@ -107,4 +107,8 @@ class BRAID_API Pipeline {
 
 BRAID_API std::string version();
 
+// Whether mpirun, torchrun or srun started this process as one of several ranks. Throws InputError
+// if the variables that say so cannot be read.
+BRAID_API bool is_launched();
+
 }  // namespace braid

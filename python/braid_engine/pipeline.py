@@ -11,9 +11,8 @@ from typing import Any, Literal, Self, overload
 
 from . import _core, _options
 from ._adapters import Adapters, adapter_path, names_of, text_if_given
-from ._core import InputError
+from ._core import InputError, is_launched
 from ._images import outputs_of
-from ._launch import is_launched
 from ._numbers import whole
 from ._output import PipelineOutput
 from ._reports import counted_from, warn

@@ -64,6 +64,7 @@ NB_MODULE(_core, m) {
   bind_transformer(m);
   bind_autoencoder(m);
   m.def("version", &version);
+  m.def("is_launched", &is_launched);
 }
 
 }  // namespace braid::python

@@ -9,13 +9,12 @@
 #include <string>
 
 #include "app/machine/environment.h"
-#include "base/control_group.h"
 
 namespace braid::python {
 
 // Sets what the user has not set; returns it.
 std::map<std::string, std::string> set_this_environment() {
-  const auto wanted = wanted_environment(read_gpu_nodes(gpu_topology()), read_control_group().cpus);
+  const auto wanted = wanted_environment_here();
   set_environment(wanted);
   std::map<std::string, std::string> set;
   for (const auto& variable : wanted)

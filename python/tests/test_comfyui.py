@@ -2,11 +2,13 @@
 
 import base64
 import contextlib
+import fcntl
 import importlib
 import io
 import json
 import os
 import queue
+import resource
 import signal
 import socket
 import subprocess
@@ -18,6 +20,7 @@ import tomllib
 import types
 import unittest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
@@ -65,6 +68,15 @@ class Process(unittest.TestCase):
         with mock.patch.dict(os.environ, {"BRAID_PYTHON": sys.executable}):
             self.worker = process.Worker()
         self.addCleanup(self.worker.close)
+
+    def test_answers_over_a_descriptor_that_select_does_not_take(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+        descriptor = fcntl.fcntl(self.worker.connection, fcntl.F_DUPFD_CLOEXEC, 1024)
+        self.worker.connection = self.enterContext(socket.socket(fileno=descriptor))
+        answer, _ = self.worker.ask("hello")
+        self.assertEqual(answer["version"], braid_engine.version())
 
     def test_ends_at_what_it_cannot_read(self) -> None:
         message = b'{"do": "hello", "number": 2, "__arrays": [["latents", "no such type", [1]]]}'
@@ -415,12 +427,33 @@ class Splits(unittest.TestCase):
                 degrees_in(split, _options)
 
 
-class Ranges(unittest.TestCase):
-    def test_of_devices(self) -> None:
+class Devices(unittest.TestCase):
+    """On a machine with two cards, one of them a laptop's, which no data sheet is of."""
+
+    GPUS = MappingProxyType({
+        "0": {"name": "NVIDIA GeForce RTX 4090", "data_sheet": "rtx-4090"},
+        "1": {"name": "NVIDIA GeForce RTX 4090 Laptop GPU", "data_sheet": None},
+    })
+
+    def setUp(self) -> None:
         with mock.patch.object(sys, "path", [str(FOLDER / "worker"), *sys.path]):
-            expanded = importlib.import_module("forecast").expanded
-        self.assertEqual(expanded(["cuda:0-2", "cpu"]), ["cuda:0", "cuda:1", "cuda:2", "cpu"])
-        self.assertEqual(expanded(["cuda:3-1"]), ["cuda:3-1"])
+            self.forecast = importlib.import_module("forecast")
+
+    def test_are_planned_by_their_data_sheets(self) -> None:
+        planned = self.forecast.planned_devices
+        self.assertEqual(planned(["cuda", "cuda:0"], self.GPUS), ("rtx-4090,rtx-4090", None))
+        why_not = "its speed on NVIDIA GeForce RTX 4090 Laptop GPU is not known"
+        self.assertEqual(planned(["cuda:0", "cuda:1"], self.GPUS), ("2xcpu", why_not))
+        self.assertEqual(planned(["cpu", "cuda:0"], self.GPUS), ("2xcpu", "its speed on cpu is not known"))
+        self.assertEqual(planned(["cpu", "cpu"], self.GPUS), ("2xcpu", None))
+
+    def test_that_are_not_there_are_named(self) -> None:
+        from braid_engine import _options  # noqa: PLC0415
+
+        engine = types.SimpleNamespace(info=lambda: {"devices": {"cpu": {}, "cuda:0": {}, "cuda:1": {}}, "gpus": self.GPUS})
+        for devices, missing in ((["cuda:0-2"], "cuda:2"), (["cuda:1-0"], "cuda:1-0"), (["cpu", "mps"], "mps")):
+            with self.assertRaisesRegex(ValueError, f"there is no device '{missing}' here: there are cpu, cuda:0, cuda:1"):
+                self.forecast.forecast(engine, _options, None, {"devices": devices})
 
 
 if __name__ == "__main__":

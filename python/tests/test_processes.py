@@ -1,8 +1,12 @@
 """Processes that end while pipelines draw, and children of fork()."""
 
+import os
 import subprocess
 import sys
 import unittest
+from unittest import mock
+
+from braid_engine import InputError, _core
 
 # Two threads that Python does not wait for, of which one waits for the other's call.
 LEFT_DRAWING = """
@@ -39,6 +43,29 @@ else:
     print(len(Pipeline.from_pretrained(threads=1)("a red circle", **run).images), flush=True)
     sys.exit(7)
 """
+
+
+HYDRA = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0"}
+SLURM = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "here"}
+
+
+class Launchers(unittest.TestCase):
+    def is_launched(self, variables: dict[str, str]) -> bool:
+        others = {k: v for k, v in os.environ.items() if not k.startswith(("BRAID_LAUNCHER", "OMPI_", "PMI_", "SLURM_"))}
+        with mock.patch.dict(os.environ, {**others, **variables}, clear=True):
+            return _core.is_launched()
+
+    def test_in_the_order_that_the_ranks_are_found_by(self) -> None:
+        """Hydra starts its proxies by srun, so that one process of mpirun has a step of several tasks."""
+        self.assertFalse(self.is_launched({}))
+        self.assertTrue(self.is_launched(SLURM))
+        self.assertFalse(self.is_launched({**SLURM, **HYDRA}))
+        self.assertTrue(self.is_launched({**HYDRA, "PMI_SIZE": "2"}))
+        self.assertFalse(self.is_launched({**SLURM, "BRAID_LAUNCHER": "none"}))
+
+    def test_by_variables_that_cannot_be_read_are_named(self) -> None:
+        with self.assertRaisesRegex(InputError, "the variable PMI_SIZE should be a number between 1 and 1024, it is 'x'"):
+            self.is_launched({**HYDRA, "PMI_SIZE": "x"})
 
 
 class Processes(unittest.TestCase):

@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "app/machine/environment.h"
-#include "base/control_group.h"
 
 namespace {
 
@@ -36,8 +35,7 @@ int main(int argc, char** argv) {
   }
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
   const auto engine = self.parent_path() / "braid-engine";
-  braid::set_environment(braid::wanted_environment(braid::read_gpu_nodes(braid::gpu_topology()),
-                                                   braid::read_control_group().cpus));
+  braid::set_environment(braid::wanted_environment_here());
   ::execv(engine.c_str(), argv);
   std::fprintf(stderr, "braid: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
   return 1;

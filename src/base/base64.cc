@@ -8,14 +8,29 @@ namespace {
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-std::array<signed char, 256> values_of_digits() {
+constexpr signed char kForeign = -1, kSpace = -2;
+
+std::array<signed char, 256> values_of_characters() {
   std::array<signed char, 256> values{};
-  values.fill(-1);
+  values.fill(kForeign);
+  for (const unsigned char space : {' ', '\t', '\n', '\f', '\r'}) values[space] = kSpace;
   for (std::size_t i = 0; i < kDigits.size(); ++i)
     values[static_cast<unsigned char>(kDigits[i])] = static_cast<signed char>(i);
   values['-'] = 62;  // of the alphabet for URLs (section 5)
   values['_'] = 63;
   return values;
+}
+
+// Returns a digit's value, 0 to 63, or one of the two above.
+int value_of(char c) {
+  static const auto values = values_of_characters();
+  return values[static_cast<unsigned char>(c)];
+}
+
+std::string_view without_padding(std::string_view text) {
+  while (!text.empty() && (text.back() == '=' || value_of(text.back()) == kSpace))
+    text.remove_suffix(1);
+  return text;
 }
 
 }  // namespace
@@ -42,14 +57,13 @@ void append_base64(std::string& text, std::string_view bytes) {
 }
 
 std::optional<std::string> decode_base64(std::string_view text) {
-  static const auto values = values_of_digits();
-  while (text.ends_with('=') || text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  text = without_padding(text);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
   unsigned bits = 0, held = 0;
   for (const char c : text) {
-    const int value = values[static_cast<unsigned char>(c)];
-    if (c == '\n' || c == '\r') continue;  // as MIME breaks lines
+    const int value = value_of(c);
+    if (value == kSpace) continue;
     if (value < 0) return std::nullopt;
     held = (held << 6 | unsigned(value)) & 0xffff;
     bits += 6;
@@ -57,6 +71,13 @@ std::optional<std::string> decode_base64(std::string_view text) {
   }
   if (bits == 6) return std::nullopt;  // of a digit that is part of no byte
   return bytes;
+}
+
+std::optional<std::size_t> foreign_in_base64(std::string_view text) {
+  text = without_padding(text);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (value_of(text[i]) == kForeign) return i;
+  return std::nullopt;
 }
 
 }  // namespace braid

@@ -44,7 +44,7 @@ void require_read(bool holds, const std::filesystem::path& path) {
 int open_for_reading(const std::filesystem::path& path, struct stat& status) {
   // does not block if the path is a pipe
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  require_read(fd.get() >= 0, path);
+  require_read(fd.is_open(), path);
   require_read(::fstat(fd.get(), &status) == 0, path);
   require(!S_ISFIFO(status.st_mode), "cannot read ", path,
           ": it is a pipe, and this is read from files only");
@@ -105,7 +105,7 @@ FileDescriptor copy_in_memory(int fd, std::size_t size, const std::filesystem::p
         " bytes do not fit into the memory that is left: copy it to another disk");
   constexpr unsigned kCloseOnExec = 1;  // MFD_CLOEXEC; older C libraries have no memfd_create()
   FileDescriptor copy(int(::syscall(SYS_memfd_create, "braid", kCloseOnExec)));
-  check(copy.get() >= 0, "cannot map ", path, ": ", reason());
+  check(copy.is_open(), "cannot map ", path, ": ", reason());
   std::string part(std::min<std::size_t>(size, 1 << 20), '\0');
   for (std::size_t done = 0; done < size;) {
     const auto into =
@@ -216,7 +216,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
 std::string read_stream(const std::filesystem::path& path, const std::string& what,
                         std::uint64_t max_bytes) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) refuse_reading(what, errno);
+  if (!fd.is_open()) refuse_reading(what, errno);
   return read_stream(fd.get(), what, max_bytes);
 }
 

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "base/file_descriptor.h"
+
 namespace braid {
 
 // Held until destroyed, or until the process ends in any way. Move-only.
@@ -11,16 +13,13 @@ class FolderLock {
   // Does not wait. File systems without folder locks (NFS) grant it to everybody. Throws Error
   // naming the path if it cannot be opened.
   explicit FolderLock(const std::filesystem::path& path);
-  FolderLock(FolderLock&& other) noexcept;
-  FolderLock(const FolderLock&) = delete;
-  ~FolderLock();
 
   // Whether nobody else holds it and the folder still has its name: a previous holder may have
   // renamed it.
-  bool is_held() const { return is_held_; }
+  bool is_held() const { return is_held_ && folder_.is_open(); }
 
  private:
-  int fd_;
+  FileDescriptor folder_;
   bool is_held_;
 };
 

@@ -85,6 +85,11 @@ bool is_tiff(std::string_view text) {
   return is_named && text.size() >= 8 && text.substr(4, 4) != "\0\0\0\0"sv;
 }
 
+// A bare codestream (ISO/IEC 18181-1). The length of a safetensors file's header ends in zeros.
+bool is_jpeg_xl_codestream(std::string_view text) {
+  return text.starts_with("\xff\x0a") && text.size() >= 8 && text.substr(3, 5) != "\0\0\0\0\0"sv;
+}
+
 // ISO base media: its first box names the brands.
 std::string_view media_kind(std::string_view text) {
   constexpr std::size_t kBoxName = 4, kBrands = 8, kBrand = 4;
@@ -177,6 +182,7 @@ std::string_view other_kind(std::string_view text) {
   if (is_bmp(text)) return "a BMP picture";
   if (is_tiff(text)) return "a TIFF picture";
   if (is_svg(text)) return "an SVG picture";
+  if (is_jpeg_xl_codestream(text)) return "a JPEG XL picture";
   const auto riff = text.starts_with("RIFF") && text.size() >= 12 ? text.substr(8, 4) : "";
   if (riff == "WEBP") return "a WebP picture";
   if (riff == "AVI ") return "a video (AVI)";

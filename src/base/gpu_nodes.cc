@@ -68,6 +68,13 @@ std::uint64_t memory_of(const fs::path& node) {
   return bytes;
 }
 
+// Through which a GPU is used; CPUs have none.
+bool has_device(std::map<std::string, std::uint64_t>& properties, const fs::path& devices) {
+  const auto minor = properties["drm_render_minor"];
+  std::error_code unreadable;
+  return minor == 0 || fs::exists(devices / ("renderD" + std::to_string(minor)), unreadable);
+}
+
 }  // namespace
 
 fs::path gpu_topology() {
@@ -75,14 +82,21 @@ fs::path gpu_topology() {
   return chosen ? chosen : "/sys/class/kfd/kfd/topology";
 }
 
-std::vector<GpuNode> read_gpu_nodes(const fs::path& topology) {
+// ROCm's libhsakmt, topology.c: topology_sysfs_check_node_supported().
+std::vector<GpuNode> read_gpu_nodes(const fs::path& topology, const fs::path& devices) {
   std::vector<GpuNode> gpus;
+  int num_left_out = 0;
   for (const int node : numbered_folders(topology / "nodes")) {
     const auto folder = topology / "nodes" / std::to_string(node);
     auto properties = read_properties(folder / "properties");
+    if (properties.empty() || !has_device(properties, devices)) {
+      ++num_left_out;
+      continue;
+    }
     const auto version = properties["gfx_target_version"];  // 0: a CPU
     if (version == 0) continue;
-    gpus.push_back({node, architecture_of(version), memory_of(folder), properties["unique_id"]});
+    gpus.push_back({node - num_left_out, architecture_of(version), memory_of(folder),
+                    properties["unique_id"]});
   }
   return gpus;
 }

@@ -71,4 +71,14 @@ int compute_capability([[maybe_unused]] int device) {
 #endif
 }
 
+std::string architecture(int device) {
+#if defined(__HIPCC__)
+  hipDeviceProp_t properties;
+  return went_well(hipGetDeviceProperties(&properties, device)) ? properties.gcnArchName : "";
+#else
+  const int capability = compute_capability(device);
+  return capability > 0 ? "sm_" + std::to_string(capability) : "";
+#endif
+}
+
 }  // namespace braid::gpu_runtime

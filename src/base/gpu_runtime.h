@@ -26,4 +26,8 @@ bool is_recording(void* stream);
 // 90 for NVIDIA's sm_90; 0 for AMD's or if unknown.
 int compute_capability(int device);
 
+// "sm_90"; "gfx1030", also of a device that only claims to be one; empty if unknown. Takes no
+// memory of the device.
+std::string architecture(int device);
+
 }  // namespace braid::gpu_runtime

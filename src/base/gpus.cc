@@ -3,9 +3,7 @@
 #include <dlfcn.h>
 
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string_view>
 
 #include "base/gpu_nodes.h"

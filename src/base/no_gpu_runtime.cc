@@ -9,5 +9,6 @@ std::string bus_id(int) { return {}; }
 std::string uuid(int) { return {}; }
 bool is_recording(void*) { return false; }
 int compute_capability(int) { return 0; }
+std::string architecture(int) { return {}; }
 
 }  // namespace braid::gpu_runtime

@@ -1,4 +1,4 @@
-// What this rank has sent to others, by axis of the mesh.
+// What this rank has given to collectives, by axis of the mesh.
 #pragma once
 
 #include <string>

@@ -17,18 +17,6 @@ std::string Board::absent() const {
   return names;
 }
 
-template <class Holds, class Words>
-void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, Words waiting_for,
-                 Patience patience) {
-  const auto end = fate_->now() + fate_->deadline();
-  while (!changed_.wait_for(lock, kGlance, holds)) {
-    fate_->check();
-    if (patience == Patience::kEndless || fate_->now() < end) continue;
-    const double seconds = double(fate_->deadline().count()) / 1000;
-    throw WorldLost(text_of("waited ", seconds, " s for ", waiting_for()));
-  }
-}
-
 void Board::meet(int rank, Patience patience) {
   std::unique_lock lock(mutex_);
   fate_->check();
@@ -41,8 +29,10 @@ void Board::meet(int rank, Patience patience) {
     changed_.notify_all();
     return;
   }
-  wait(
-      lock, [&] { return meetings_ >= meeting; }, [&] { return "rank " + absent(); }, patience);
+  fate_->wait(lock, changed_,
+              {.has_come = [&] { return meetings_ >= meeting; },
+               .name = [&] { return "rank " + absent(); },
+               .is_endless = [=] { return patience == Patience::kEndless; }});
 }
 
 void Board::send(int to, Letter letter) {
@@ -54,10 +44,9 @@ void Board::send(int to, Letter letter) {
 Board::Letter Board::receive(int at) {
   std::unique_lock lock(mutex_);
   auto& mail = mail_[std::size_t(at)];
-  wait(
-      lock, [&] { return !mail.empty(); },
-      [&] { return "the tensor of the rank before rank " + std::to_string(at); },
-      Patience::kDeadline);
+  fate_->wait(lock, changed_,
+              {.has_come = [&] { return !mail.empty(); },
+               .name = [&] { return "the tensor of the rank before rank " + std::to_string(at); }});
   auto letter = std::move(mail.front());
   mail.pop_front();
   return letter;

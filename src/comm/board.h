@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/device_reads.h"
+#include "comm/device/device_reads.h"
 #include "comm/fate.h"
 #include "comm/transport.h"
 
@@ -52,9 +52,6 @@ class Board {
   void clear();
 
  private:
-  // `waiting_for` makes the words for what did not come.
-  template <class Holds, class Words>
-  void wait(std::unique_lock<std::mutex>& lock, Holds holds, Words waiting_for, Patience patience);
   std::string absent() const;
 
   std::shared_ptr<Fate> fate_;

@@ -47,6 +47,17 @@ std::optional<std::string> Fate::loss_told_by(int speaker) const {
   return loss_->rank == speaker ? message_of(loss_->cause) : sentence(loss_->rank, loss_->cause);
 }
 
+void Fate::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                const Awaited& awaited) const {
+  auto end = now() + deadline();
+  while (!changed.wait_for(lock, kGlance, awaited.has_come)) {
+    check();
+    if (awaited.is_endless()) end = now() + deadline();
+    if (now() >= end)
+      throw WorldLost(text_of("waited ", in_seconds(deadline()), " s for ", awaited.name()));
+  }
+}
+
 void Fate::begin(std::stop_token stop) {
   const std::scoped_lock lock(mutex_);
   if (loss_) throw PeerFailed(sentence(loss_->rank, loss_->cause));
@@ -60,6 +71,8 @@ void Fate::recover() {
   failed_.store(false, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_acq_rel);
 }
+
+double in_seconds(std::chrono::milliseconds time) { return double(time.count()) / 1000; }
 
 bool is_loss(const std::exception_ptr& failure) {
   try {

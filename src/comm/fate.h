@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -63,6 +64,18 @@ class Fate {
   // Tells the loss, if there is one, as rank `speaker` should: its own in its own words.
   std::optional<std::string> loss_told_by(int speaker) const;
 
+  // What a rank waits for.
+  struct Awaited {
+    std::function<bool()> has_come;
+    std::function<std::string()> name;  // "rank 1"
+    // Whether the wait has no deadline for now; one begins when this ends.
+    std::function<bool()> is_endless = [] { return false; };
+  };
+  // Waits until `awaited` has come, of which `changed` tells. Throws as check() does, and WorldLost
+  // past the deadline. `lock` is held whenever a function of `awaited` is called.
+  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+            const Awaited& awaited) const;
+
   // Call before each run; `stop` may end the run. Throws PeerFailed if the world is lost.
   void begin(std::stop_token stop);
   // Call when all ranks have left a failed run: a new epoch begins.
@@ -83,6 +96,9 @@ class Fate {
   mutable std::mutex mutex_;
   std::optional<Failure> first_, loss_;
 };
+
+// For sentences: "0.4".
+double in_seconds(std::chrono::milliseconds time);
 
 bool is_loss(const std::exception_ptr& failure);
 // The message of any exception.

@@ -129,7 +129,7 @@ std::vector<Note> Group::agree(Op op, const std::vector<Tensor>& xs, int detail,
                            .site = site_name(site)},
                           patience);
   check_agreement(notes);
-  state_->traffic.bytes += bytes;
+  if (op != Op::kBroadcast || rank() == detail) state_->traffic.bytes += bytes;
   return notes;
 }
 

@@ -18,7 +18,8 @@
 
 namespace braid {
 
-// Counters of a group, for reports and tests. Bytes are those this rank sends.
+// Counters of a group, for reports and tests. Bytes are those of the tensors that this rank gives,
+// once however many ranks get them: in a broadcast only the root gives one.
 struct Traffic {
   std::int64_t all_reduces = 0, all_gathers = 0, all_to_alls = 0, broadcasts = 0, shifts = 0;
   std::int64_t bytes = 0;
@@ -76,9 +77,11 @@ class Group {
   // Starts sending `x` to the next rank; wait() on the result returns what the previous rank sent.
   [[nodiscard]] std::unique_ptr<Incoming> ring_shift(const Tensor& x,
                                                      Site site = Site::current()) const;
+  // Returns when every rank has called it. Ranks that come later than the deadline are lost, as in
+  // all other collectives.
   void barrier(Site site = Site::current()) const;
-  // A barrier without a deadline, for ranks that are idle while another one works. A failure still
-  // ends it.
+  // The same without the deadline: ranks that come early wait for as long as another one works. A
+  // failure still ends it.
   void await(Site site = Site::current()) const;
 
   // Long computations between collectives call this: it throws PeerFailed if a rank has failed,

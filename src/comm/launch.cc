@@ -132,16 +132,26 @@ std::string without_brackets(const std::string& host) {
   return has_brackets ? host.substr(1, host.size() - 2) : host;
 }
 
+// Commas separate hosts, and inside brackets the numbers of one.
 std::string first_host(const std::string& list) {
-  const auto open = list.find('['), comma = list.find(',');
-  if (comma < open || open == std::string::npos) return list.substr(0, comma);
-  const auto close = list.find(']', open);
-  const auto number = list.find_first_of(",-]", open);
-  require(close != std::string::npos && number > open + 1,
-          "SLURM_STEP_NODELIST should be a list of hosts, it is '", list, "'");
-  const auto rest = list.substr(close + 1, list.find(',', close) - close - 1);
-  const auto host = list.substr(0, open) + list.substr(open + 1, number - open - 1) + rest;
-  return rest.find('[') == std::string::npos ? host : first_host(host);
+  std::string host;
+  bool is_list = true;
+  for (std::size_t at = 0; at < list.size() && list[at] != ','; ++at) {
+    if (list[at] != '[') {
+      is_list &= list[at] != ']';
+      host += list[at];
+      continue;
+    }
+    const auto end = list.find_first_of(",-]", at + 1);
+    const auto close = list.find(']', at);
+    is_list &= close != std::string::npos && end > at + 1;
+    if (!is_list) break;
+    host += list.substr(at + 1, end - at - 1);
+    at = close;
+  }
+  require(is_list && !host.empty(), "SLURM_STEP_NODELIST should be a list of hosts, it is '", list,
+          "'");
+  return host;
 }
 
 }  // namespace braid

@@ -2,22 +2,11 @@
 
 #include <ATen/ATen.h>
 
-#include <numeric>
-
 namespace braid {
-namespace {
-
-std::vector<int> numbers_below(int count) {
-  std::vector<int> numbers(std::size_t(count), 0);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
-}  // namespace
 
 LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
                                  Collectives collectives)
-    : LinkedTransport(hosts, std::move(link), numbers_below(hosts->size()), collectives) {}
+    : LinkedTransport(hosts, std::move(link), first_ranks(hosts->size()), collectives) {}
 
 LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
                                  std::vector<int> ranks, Collectives collectives)

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "braid/layout.h"
+#include "comm/device/device_link.h"
 #include "comm/group.h"
 #include "comm/pair_transport.h"
-#include "comm/process/device_link.h"
 
 namespace braid {
 
@@ -34,7 +34,7 @@ class LinkedTransport : public PairTransport {
                   std::vector<int> ranks, Collectives collectives);
   // The link takes the sum, which is the one part that `make` gets.
   std::vector<Tensor> all_reduce_by_link(const std::vector<Tensor>& xs, const MakeSum& make);
-  Tensor staged(const Tensor& x) const override { return x.contiguous(); }
+  at::Device staging_device(at::Device of) const override { return of; }
   Wait start(const std::vector<Piece>& out, const std::vector<Piece>& in,
              Patience patience) override;
 

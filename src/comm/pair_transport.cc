@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <numeric>
+
 #include "comm/group.h"
 #include "comm/reduce.h"
 
@@ -10,6 +12,16 @@ namespace braid {
 void PairTransport::exchange(const std::vector<Piece>& out, const std::vector<Piece>& in,
                              Patience patience) {
   start(out, in, patience)();
+}
+
+Tensor PairTransport::staged(const Tensor& x) const {
+  return x.to(staging_device(x.device())).contiguous();
+}
+
+std::vector<int> PairTransport::first_ranks(int count) {
+  std::vector<int> ranks(std::size_t(count), 0);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 std::vector<PairTransport::Piece> PairTransport::to_others(const Tensor& x) const {
@@ -82,29 +94,31 @@ std::vector<Tensor> PairTransport::all_reduce(const std::vector<Tensor>& xs, con
 
 Tensor PairTransport::all_gather(const Tensor& x,
                                  const std::vector<std::vector<std::int64_t>>& shapes) {
-  return all_to_all(std::vector(std::size_t(size()), x), shapes);
+  return trade(to_others(staged(x)), x, shapes);
 }
 
 Tensor PairTransport::all_to_all(const std::vector<Tensor>& parts,
                                  const std::vector<std::vector<std::int64_t>>& shapes) {
-  const auto device = parts.front().device();
+  std::vector<Piece> out;
+  for (int r = 0; r < size(); ++r)
+    if (r != rank()) out.push_back({r, staged(parts[std::size_t(r)])});
+  return trade(out, parts[std::size_t(rank())], shapes);
+}
+
+Tensor PairTransport::trade(const std::vector<Piece>& out, const Tensor& own,
+                            const std::vector<std::vector<std::int64_t>>& shapes) {
+  const auto device = own.device(), staging = staging_device(device);
   std::vector<std::int64_t> begins = {0};
   for (const auto& shape : shapes) begins.push_back(begins.back() + c10::multiply_integers(shape));
   const auto from = [&](const Tensor& all, int r) {
     const auto begin = begins[std::size_t(r)];
     return all.narrow(0, begin, begins[std::size_t(r) + 1] - begin);
   };
-  std::vector<Piece> out, in;
-  Tensor received;
-  for (int r = 0; r < size(); ++r) {
-    if (r == rank()) continue;
-    out.push_back({r, staged(parts[std::size_t(r)])});
-    if (!received.defined()) received = at::empty({begins.back()}, out.back().x.options());
-    in.push_back({r, from(received, r)});
-  }
+  auto received = at::empty({begins.back()}, own.options().device(staging));
+  std::vector<Piece> in;
+  for (const auto& piece : out) in.push_back({piece.rank, from(received, piece.rank)});
   const auto wait = start(out, in, Patience::kDeadline);
-  const auto& own = parts[std::size_t(rank())];
-  const bool is_staged = received.device() != device;
+  const bool is_staged = staging != device;
   if (!is_staged) from(received, rank()).copy_(own.view({-1}));
   wait();
   if (!is_staged) return received;
@@ -118,7 +132,7 @@ Tensor PairTransport::broadcast(const Tensor& x, int root, at::IntArrayRef shape
     exchange(to_others(staged(x)), {});
     return x.clone();
   }
-  const auto received = at::empty(shape, staged(x).options());
+  const auto received = at::empty(shape, x.options().device(staging_device(x.device())));
   exchange({}, {{root, received}});
   return received.to(x.device());
 }

@@ -6,7 +6,7 @@
 
 #include "comm/board.h"
 #include "comm/crew.h"
-#include "comm/process/device_link.h"
+#include "comm/device/device_link.h"
 #include "comm/world.h"
 
 namespace braid {

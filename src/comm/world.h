@@ -2,6 +2,7 @@
 // one.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -25,6 +26,9 @@ struct WorldOptions {
   std::vector<at::Device> devices = {};  // by rank; none: CPUs
   // kNative: throws InputError if there are several ranks and no link between their devices.
   Collectives collectives = Collectives::kOrdered;
+  // What has ended this process already, if it is one rank: ends the run that begins the world, on
+  // all ranks, before they compare anything.
+  std::exception_ptr failure = {};
 };
 
 // How device tensors travel between ranks.

@@ -6,6 +6,7 @@
 #include "base/byte_order.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "image/webp_chunks.h"
 
 namespace braid {
 namespace {
@@ -166,35 +167,45 @@ int xmp_orientation(std::string_view xmp) {
   }
 }
 
-// A JPEG starts with a list of segments: 0xff, a marker, a size that includes itself.
-std::string_view segment_of_jpeg(std::string_view jpeg, std::string_view name) {
-  auto rest = jpeg.substr(std::min<std::size_t>(jpeg.size(), 2));
-  while (rest.size() >= 4 && rest[0] == '\xff' && rest[1] != '\xda') {
-    if (rest[1] == '\xff') {  // any number of fill bytes
-      rest.remove_prefix(1);
-      continue;
-    }
-    const auto size = std::size_t(big_endian(rest.data() + 2, 2));
-    if (size < 2 || size + 2 > rest.size()) break;
-    const auto data = rest.substr(4, size - 2);
-    if (rest[1] == '\xe1' && data.starts_with(name)) return data.substr(name.size());
-    rest.remove_prefix(size + 2);
-  }
-  return {};
+// Markers of a JPEG that no size follows.
+bool stands_alone(char marker) {
+  return marker == '\0' || marker == '\x01' || (marker >= '\xd0' && marker <= '\xd8');
 }
 
-// A WebP is a list of chunks: a name, a size, that many bytes, and a padding byte if that is odd.
-std::string_view chunk_of_webp(std::string_view webp, std::string_view name) {
-  constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
-  auto rest = webp.substr(std::min(webp.size(), kRiffHeader));
-  while (rest.size() >= kChunkHeader) {
-    const auto size = std::size_t(little_endian(rest.data() + 4, 4));
-    const bool is_it = rest.substr(0, 4) == name;
-    rest.remove_prefix(kChunkHeader);
-    if (size > rest.size()) break;
-    if (is_it) return rest.substr(0, size);
-    rest.remove_prefix(std::min(rest.size(), size + size % 2));
+// A JPEG starts with a list of segments: 0xff, a marker, a size that includes itself. Any number of
+// fill bytes, 0xff, may stand before a marker, and readers skip other bytes between segments.
+std::string_view segment_of_jpeg(std::string_view jpeg, std::string_view name) {
+  auto rest = jpeg.substr(std::min<std::size_t>(jpeg.size(), 2));
+  while (true) {
+    rest.remove_prefix(std::min(rest.find('\xff'), rest.size()));
+    rest.remove_prefix(std::min(rest.find_first_not_of('\xff'), rest.size()));
+    if (rest.size() < 3 || rest[0] == '\xda') return {};
+    const char marker = rest[0];
+    rest.remove_prefix(1);
+    if (stands_alone(marker)) continue;
+    const auto size = std::size_t(big_endian(rest.data(), 2));
+    if (size < 2 || size > rest.size()) return {};
+    const auto data = rest.substr(2, size - 2);
+    if (marker == '\xe1' && data.starts_with(name)) return data.substr(name.size());
+    rest.remove_prefix(size);
   }
+}
+
+struct WebpMetadata {
+  std::string_view name;
+  int flag;  // of VP8X
+};
+constexpr WebpMetadata kWebpExif{"EXIF", 0x08}, kWebpXmp{"XMP ", 0x04};
+
+// Readers ignore a chunk that the file's head does not announce (WebP Container Specification).
+std::string_view metadata_of_webp(std::string_view webp, const WebpMetadata& metadata) {
+  WebpChunks chunks(webp);
+  const auto head = chunks.next();
+  const bool is_announced = head && head->name == "VP8X" && !head->bytes.empty() &&
+                            (head->bytes.front() & metadata.flag) != 0;
+  if (!is_announced) return {};
+  while (const auto chunk = chunks.next())
+    if (chunk->name == metadata.name) return chunk->bytes;
   return {};
 }
 
@@ -245,8 +256,8 @@ std::string_view exif_of_jpeg(std::string_view jpeg) { return segment_of_jpeg(jp
 std::string_view xmp_of_jpeg(std::string_view jpeg) { return segment_of_jpeg(jpeg, kXmpName); }
 
 std::string_view exif_of_webp(std::string_view webp) {
-  return without_names(chunk_of_webp(webp, "EXIF"));
+  return without_names(metadata_of_webp(webp, kWebpExif));
 }
-std::string_view xmp_of_webp(std::string_view webp) { return chunk_of_webp(webp, "XMP "); }
+std::string_view xmp_of_webp(std::string_view webp) { return metadata_of_webp(webp, kWebpXmp); }
 
 }  // namespace braid

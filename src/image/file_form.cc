@@ -35,7 +35,8 @@ std::string exif_of(const PngText& text, std::size_t most) {
 std::string exif_within(const PngText& text, std::size_t most) {
   auto exif = exif_of(text, most);
   if (exif.size() <= most) return exif;
-  std::size_t fits = 0, too_long = most;
+  std::size_t fits = 0, too_long = 0;
+  for (const auto& [key, value] : text) too_long = std::max(too_long, value.size());
   while (too_long - fits > 1) {
     const auto longest = (fits + too_long) / 2;
     (exif_of(shortened(text, longest), most).size() <= most ? fits : too_long) = longest;
@@ -68,7 +69,8 @@ std::string encoded(const FileForm& form, int width, int height, std::span<const
     const auto opaque = over_white(RgbaPixels{width, height, joined_rgba(rgb, alpha)});
     return encoded(form, width, height, opaque.rgb, text);
   }
-  if (form.format == Format::kPng) return encode_png(width, height, rgb, text, alpha);
+  if (form.format == Format::kPng)
+    return encode_png(width, height, rgb, with_parameters(text), alpha);
   const auto exif = text.empty() ? std::string() : exif_within(text, most_exif(form));
   const auto encode = form.format == Format::kJpeg ? encode_jpeg : encode_webp;
   if (alpha.empty()) return encode(width, height, rgb, form.quality, exif);

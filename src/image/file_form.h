@@ -9,7 +9,7 @@
 namespace braid {
 
 // PNGs carry text on how a picture was made as chunks, the other formats as EXIF data: the lines
-// that AUTOMATIC1111's web UI writes.
+// that AUTOMATIC1111's web UI writes. PNGs have these lines, too.
 struct FileForm {
   enum class Format { kPng, kJpeg, kWebp } format = Format::kPng;
   int quality = 100;       // 0 to 100; not for PNG

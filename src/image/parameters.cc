@@ -10,6 +10,7 @@ namespace braid {
 namespace {
 
 constexpr std::string_view kNegative = "Negative prompt: ";
+constexpr std::string_view kWebUiKey = "parameters";
 
 // Quoted if it could not be read back otherwise.
 std::string quoted(const std::string& value) {
@@ -82,6 +83,22 @@ std::string parameters_of(const PngText& text) {
   const auto said = prompts_of(text);
   if (said == Prompts{} || said == prompts_of(text_of_parameters(parameters))) return parameters;
   return parameters + (line.empty() ? "\n" : ", ") + prompts_in_line(said);
+}
+
+PngText with_parameters(PngText text) {
+  if (!is_of_braid(text)) return text;
+  text = without_own_parameters(std::move(text));
+  auto parameters = parameters_of(text);
+  auto size = kWebUiKey.size() + parameters.size();
+  for (const auto& [key, value] : text) size += key.size() + value.size();
+  if (size <= kMaxPngText) text.emplace_back(kWebUiKey, std::move(parameters));
+  return text;
+}
+
+PngText without_own_parameters(PngText text) {
+  if (is_of_braid(text))
+    std::erase_if(text, [](const auto& entry) { return entry.first == kWebUiKey; });
+  return text;
 }
 
 PngText with_original_prompt(PngText text, const std::string& original) {

@@ -11,6 +11,12 @@ namespace braid {
 // (image/web_ui_terms.h).
 std::string parameters_of(const PngText& text);
 
+// A text of Braid's own with these lines behind it, under the web UI's key; unchanged if there is
+// no room for them in a PNG. Texts of other programs are unchanged, here and below.
+PngText with_parameters(PngText text);
+// The same without these lines, which say less than the text itself.
+PngText without_own_parameters(PngText text);
+
 // The same text with its original keys, prompts first. Text without such a last line is a prompt.
 PngText text_of_parameters(std::string_view parameters);
 

@@ -45,7 +45,6 @@ int orientation_of_png(std::string_view png, const std::string& source) {
   return orientation_of(exif, xmp);
 }
 
-bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG"sv); }
 bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff"sv); }
 bool is_webp(std::string_view bytes) {
   return bytes.size() >= 12 && bytes.starts_with("RIFF"sv) && bytes.substr(8, 4) == "WEBP"sv;
@@ -60,7 +59,7 @@ bool is_webp(std::string_view bytes) {
 
 Pixels decode_as(std::string_view bytes, const std::string& source, std::uint64_t max_pixels,
                  Flatten& flatten) {
-  if (is_png(bytes))
+  if (begins_like_png(bytes))
     return upright(decode_png(bytes, source, max_pixels, flatten),
                    orientation_of_png(bytes, source));
   if (is_webp(bytes)) return decode_webp(bytes, source, max_pixels, flatten);
@@ -72,13 +71,13 @@ Pixels decode_as(std::string_view bytes, const std::string& source, std::uint64_
 StoredSize stored_size(std::string_view bytes, const std::string& source) {
   if (is_jpeg(bytes)) return jpeg_size(bytes, source);
   if (is_webp(bytes)) return webp_size(bytes, source);
-  if (!is_png(bytes)) refuse_file(bytes, source);
+  if (!begins_like_png(bytes)) refuse_file(bytes, source);
   const auto header = png_header(png_chunks(bytes, source).front(), source);
   return {header.width, header.height};
 }
 
 bool may_store_rgba(std::string_view bytes, const std::string& source) {
-  if (!is_png(bytes)) return is_webp(bytes);
+  if (!begins_like_png(bytes)) return is_webp(bytes);
   return png_header(png_chunks(bytes, source).front(), source).channels == 4;
 }
 
@@ -102,14 +101,15 @@ std::optional<Pixels> decode_transparency(std::string_view bytes, const std::str
 }
 
 PngText read_picture_text(std::string_view bytes, const std::string& source) {
-  if (is_png(bytes)) return read_png_text(bytes, source);
+  if (begins_like_png(bytes)) return without_own_parameters(read_png_text(bytes, source));
   if (!is_jpeg(bytes) && !is_webp(bytes)) refuse_file(bytes, source);
   const auto comment = exif_comment(is_jpeg(bytes) ? exif_of_jpeg(bytes) : exif_of_webp(bytes));
   return comment && !comment->empty() ? text_of_parameters(*comment) : PngText();
 }
 
 PngText readable_picture_text(std::string_view bytes, const std::string& source) {
-  return is_png(bytes) ? readable_png_text(bytes, source) : read_picture_text(bytes, source);
+  return begins_like_png(bytes) ? readable_png_text(bytes, source)
+                                : read_picture_text(bytes, source);
 }
 
 }  // namespace braid

@@ -36,9 +36,9 @@ std::optional<Pixels> decode_transparency(std::string_view bytes, const std::str
 
 // The file's record of how it was made, with Braid's keys: the text of a PNG, the user's comment of
 // a JPEG or WebP. Empty if there is none. Throws InputError for anything else and for a damaged
-// PNG.
+// PNG. Texts of Braid's own come without the web UI's lines beside them.
 PngText read_picture_text(std::string_view bytes, const std::string& source);
-// The same without what of a PNG's text cannot be read, as readable_png_text().
+// All that can be read of a PNG's text, as readable_png_text(); of other files, the same.
 PngText readable_picture_text(std::string_view bytes, const std::string& source);
 
 }  // namespace braid

@@ -14,6 +14,7 @@
 namespace braid {
 
 constexpr std::uint64_t kMaxPixels = std::uint64_t(1) << 26;  // default limit when reading
+constexpr std::size_t kMaxPngText = std::size_t(1) << 20;     // bytes, of all entries together
 
 // Keys of 1 to 79 printable Latin-1 characters, values of any UTF-8 text without NUL; both UTF-8.
 using PngText = std::vector<std::pair<std::string, std::string>>;
@@ -26,7 +27,7 @@ std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
                        const PngText& text = {}, std::span<const std::uint8_t> alpha = {});
 
 // The tEXt, zTXt and iTXt entries of a PNG, in order. Does not decode pixels. Throws InputError
-// naming `source` if the file is damaged or its text unpacks to more than 1 MiB.
+// naming `source` if the file is damaged or its text unpacks to more than kMaxPngText.
 PngText read_png_text(std::string_view png, const std::string& source);
 
 // The same without entries that are malformed, do not unpack or make the text longer than that; the

@@ -2,6 +2,9 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/byte_order.h"
 #include "base/error.h"
 
@@ -52,10 +55,29 @@ int channels_of(int color_type) {
   }
 }
 
+// PNG's signature shows such changes (PNG Specification, 12.12): 7 bits per byte, Latin-1 written
+// as UTF-8, or bytes that are not UTF-8 replaced; and line ends of another system behind an intact
+// first part.
+constexpr std::array kChangedBegins = {kSignature.substr(0, 4), "\tPNG"sv, "\xc2\x89PNG"sv,
+                                       "\xef\xbf\xbdPNG"sv};
+
+bool is_cut_signature(std::string_view bytes) {
+  return !bytes.empty() && bytes.size() < kSignature.size() && kSignature.starts_with(bytes);
+}
+
 }  // namespace
 
+bool begins_like_png(std::string_view bytes) {
+  return is_cut_signature(bytes) ||
+         std::ranges::any_of(kChangedBegins,
+                             [&](std::string_view begin) { return bytes.starts_with(begin); });
+}
+
 std::vector<PngChunk> png_chunks(std::string_view png, const std::string& source) {
-  require(png.starts_with(kSignature), source, " is not a PNG");
+  require(begins_like_png(png), source, " is not a PNG");
+  require(!is_cut_signature(png), source, " is a damaged PNG: it ends within its signature");
+  require(png.starts_with(kSignature), source, " is a damaged PNG: its signature was changed, ",
+          "as by a program that takes it for text; copy it as a binary file");
   png.remove_prefix(kSignature.size());
   std::vector<PngChunk> chunks;
   do {

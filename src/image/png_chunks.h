@@ -19,8 +19,12 @@ struct PngHeader {
   int bits_per_pixel = 0;  // as stored: depth times channels, 1 to 64
 };
 
+// Whether the file is a PNG, or begins like one whose signature was cut, or changed as bytes are
+// that a program takes for text.
+bool begins_like_png(std::string_view bytes);
+
 // The chunks up to and including IEND; they point into `png`. Throws InputError naming `source`
-// unless the first is IHDR, the last is IEND and all checksums match.
+// unless the signature is whole, the first is IHDR, the last is IEND and all checksums match.
 std::vector<PngChunk> png_chunks(std::string_view png, const std::string& source);
 
 // Reads IHDR. Throws InputError for sizes of 0 and for depths that the format does not allow.

@@ -11,8 +11,7 @@
 namespace braid {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 1u << 20;  // of all entries together, unpacked
-constexpr int kMostPassedOver = 16;              // each may have been unpacked up to that size
+constexpr int kMostPassedOver = 16;  // each may have been unpacked up to kMaxPngText
 
 std::string utf8_of_latin1(std::string_view latin1) {
   std::string utf8;
@@ -50,8 +49,7 @@ std::string unpack(std::string_view packed, const std::string& source) {
     stream.avail_out = sizeof buffer;
     state = inflate(&stream, Z_NO_FLUSH);
     text.append(buffer, sizeof buffer - stream.avail_out);
-    require(text.size() <= kMaxTextBytes, source, " holds more than ", kMaxTextBytes,
-            " bytes of text");
+    require(text.size() <= kMaxPngText, source, " holds more than ", kMaxPngText, " bytes of text");
   }
   require(state == Z_STREAM_END, source, " is a damaged PNG: a text cannot be decompressed");
   return text;
@@ -89,8 +87,7 @@ void add_entry(const PngChunk& chunk, const std::string& source, PngText& text,
   auto value = key ? value_of(chunk.type, rest, source) : std::nullopt;
   require(value.has_value(), source, " is a damaged PNG: a ", chunk.type, " chunk is malformed");
   const auto size = key->size() + value->size();
-  require(size <= kMaxTextBytes - total, source, " holds more than ", kMaxTextBytes,
-          " bytes of text");
+  require(size <= kMaxPngText - total, source, " holds more than ", kMaxPngText, " bytes of text");
   total += size;
   text.emplace_back(utf8_of_latin1(*key), std::move(*value));
 }

@@ -36,8 +36,7 @@ std::optional<std::string> value_in(const PngText& text, std::string_view key) {
   return it == text.end() ? std::nullopt : std::optional(it->second);
 }
 
-// Other programs use some of the same names with other meanings.
-bool is_of_braid(const std::optional<std::string>& software) {
+bool is_signature(const std::optional<std::string>& software) {
   return software && software->starts_with("braid ");
 }
 
@@ -165,10 +164,12 @@ WebUiScales web_ui_scales(double guidance, double true_cfg, std::string_view kin
   return {.cfg = true_cfg, .distilled = guidance};
 }
 
+bool is_of_braid(const PngText& text) { return is_signature(value_in(text, "software")); }
+
 PngText in_web_ui_terms(const PngText& text) {
   const OwnTexts own{value_in(text, "guidance"), value_in(text, "true_cfg")};
   PngText out;
-  if (!is_of_braid(value_in(text, "software"))) {
+  if (!is_of_braid(text)) {
     out = renamed(text, &Name::first, &Name::second);
     sort_as_in_web_ui(out);
     return out;
@@ -192,7 +193,7 @@ PngText in_web_ui_terms(const PngText& text) {
 }
 
 PngText in_own_terms(const PngText& settings) {
-  if (!is_of_braid(value_in(settings, "Version")))
+  if (!is_signature(value_in(settings, "Version")))
     return renamed(settings, &Name::second, &Name::first);
   const WebUiTexts scales{value_in(settings, kCfg), value_in(settings, kDistilledCfg)};
   const auto own = own_texts(scales, value_in(settings, "guidance_kind").value_or(""));

@@ -15,6 +15,10 @@ namespace braid {
 std::string web_ui_label(Sampler sampler);
 std::string web_ui_label(SigmaSchedule schedule);  // "Automatic" for the model's own
 
+// Whether Braid wrote the text, which it signs. Other programs use some of the same keys with other
+// meanings.
+bool is_of_braid(const PngText& text);
+
 // What a text's `guidance` is, as its `guidance_kind` says. Texts of Braid 0.2 do not say it.
 inline constexpr const char* kEmbeddedGuidance = "embedded";      // Forge's distilled scale
 inline constexpr const char* kTrueGuidance = "true";              // off at 1

@@ -12,6 +12,14 @@ constexpr std::size_t kLarge = 4 << 20;  // bytes
 
 }  // namespace
 
+Tensor image_tokens(const DenoiserInput& in) {
+  const auto& noise_BNC = in.noise.x_BLC;
+  std::vector<Tensor> runs = {in.extra_BLC.defined() ? at::cat({noise_BNC, in.extra_BLC}, -1)
+                                                     : noise_BNC};
+  for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
+  return at::cat(runs, 1);
+}
+
 Tensor joined_tokens(Tensor& text_BTC, Tensor& image_BIC) {
   const auto tokens = at::cat({text_BTC, image_BIC}, 1);
   text_BTC.reset();

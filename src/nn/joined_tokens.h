@@ -1,11 +1,12 @@
-// Joins tokens of text and image, which stand side by side, into one sequence.
+// Joins runs of tokens, which stand side by side, into one sequence.
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include "nn/predict.h"
 
 namespace braid {
 
-using at::Tensor;
+// The noise, with its extra channels, then the references.
+Tensor image_tokens(const DenoiserInput& in);
 
 // Text, then image. Both are let go of, and what a CPU's allocator has kept of the blocks before is
 // given back: their tensors are smaller than those of blocks on all tokens, so that it would only

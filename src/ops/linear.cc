@@ -12,7 +12,7 @@
 #include "ops/ops.h"
 #include "ops/record.h"
 #include "ops/reference.h"
-#include "weights/codes/packed.h"
+#include "weights/codes/as_stored.h"
 #include "weights/codes/rotation.h"
 
 namespace braid::ops {

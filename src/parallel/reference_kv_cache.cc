@@ -21,6 +21,10 @@ void ReferenceKvCache::set_use(Use use, Of of) {
   if (use != Use::kAttend) blocks_.clear();
 }
 
+std::pair<int, int> ReferenceKvCache::whose(const StepInfo& step) const {
+  return of_ == Of::kPrefix ? std::pair(step.branch, step.picture) : std::pair(0, 0);
+}
+
 AttentionInput ReferenceKvCache::with_kept(AttentionInput in, const Block& kept) const {
   if (of_ == Of::kPrefix) {
     in.before_k = kept.k_BGLD;
@@ -44,11 +48,10 @@ Attend ReferenceKvCache::around(Attend inner) {
 
 PredictPart ReferenceKvCache::counted(PredictPart part) {
   return [this, part = std::move(part)](const DenoiserInput& in, const Tensor& state) {
-    const auto whose =
-        of_ == Of::kPrefix ? std::pair(in.step.branch, in.step.picture) : std::pair(0, 0);
-    check(use_ != Use::kAttend || blocks_.contains(whose), "no prefix is kept of branch ",
-          whose.first, " of picture ", whose.second);
-    here_ = &blocks_[whose];
+    const auto here = whose(in.step);
+    check(use_ != Use::kAttend || blocks_.contains(here), "no prefix is kept of branch ",
+          here.first, " of picture ", here.second);
+    here_ = &blocks_[here];
     next_ = 0;
     return part(in, state);
   };

@@ -23,6 +23,9 @@ class ReferenceKvCache {
   // Applies from the next evaluation on. Both kKeep and kNone forget what was kept.
   void set_use(Use use, Of of = Of::kReferences);
 
+  // Whose keys and values an evaluation keeps or attends to: equal where it is the same ones.
+  std::pair<int, int> whose(const StepInfo& step) const;
+
   // Wraps the attention of all blocks, which call it in the same order in every evaluation.
   Attend around(Attend inner);
   // Wraps the part that contains these blocks.

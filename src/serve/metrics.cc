@@ -30,20 +30,6 @@ std::string gauge(const std::string& name, const std::string& help, Number value
 
 }  // namespace
 
-const char* stage_name(Phase stage) {
-  switch (stage) {
-    case Phase::kLoad:
-      return "load";
-    case Phase::kText:
-      return "text";
-    case Phase::kDenoise:
-      return "denoise";
-    case Phase::kDecode:
-      return "decode";
-  }
-  return "";
-}
-
 // The second number of /proc/self/statm, in pages.
 std::uint64_t resident_bytes() {
   std::uint64_t all = 0, resident = 0;
@@ -117,9 +103,9 @@ std::string Metrics::text(const Gauges& gauges) const {
   text += heading("braid_step_seconds", "histogram", "One denoising step.") +
           step_.samples("braid_step_seconds", "");
   text += heading("braid_stage_seconds", "histogram", "A stage of a request.");
-  for (const auto stage : kStages)
+  for (const auto stage : kPhases)
     text += stages_.at(std::size_t(stage))
-                .samples("braid_stage_seconds", text_of("stage=\"", stage_name(stage), "\""));
+                .samples("braid_stage_seconds", text_of("stage=\"", phase_name(stage), "\""));
   return text;
 }
 

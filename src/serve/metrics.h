@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "braid/hooks.h"
+#include "base/phases.h"
 #include "serve/outcome.h"
 
 namespace braid::serve {
@@ -28,9 +28,6 @@ class Histogram {
   std::uint64_t count_ = 0;
   double sum_ = 0;
 };
-
-inline constexpr std::array kStages = {Phase::kLoad, Phase::kText, Phase::kDenoise, Phase::kDecode};
-const char* stage_name(Phase stage);
 
 std::uint64_t resident_bytes();  // of this process
 
@@ -54,7 +51,7 @@ class Metrics {
   // All are there from the start: a rate over a sample that appears with its first count misses it.
   std::array<std::uint64_t, kOutcomes.size()> outcomes_{};
   Histogram request_, queue_, step_;
-  std::array<Histogram, kStages.size()> stages_;
+  std::array<Histogram, kPhases.size()> stages_;
 };
 
 }  // namespace braid::serve

@@ -74,9 +74,9 @@ const std::vector<Backend>& Service::backends() const {
   return backends_;
 }
 
-ApiError Service::no_room(const Room& wanted) const {
+ApiError Service::no_room(const std::string& client, const Room& wanted) const {
   if (!queue_.could_have(wanted)) return too_large_for(queue_, wanted);
-  ApiError error(429, fullness_text(queue_, wanted), "queue_full");
+  ApiError error(429, fullness_text(queue_, client, wanted), "queue_full");
   // The next one to start leaves room. Where none waits, requests keep it whose pictures are being
   // decoded, or whose prompts are with the enhancer.
   const auto wait = queue_.num_jobs() == 0 ? std::nullopt : seconds_until_next();
@@ -100,28 +100,25 @@ void Service::require_not_stopped() const {
 void Service::require_room() const {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (const Room one{.pictures = 1}; !queue_.has_room(one)) throw no_room(one);
+  if (const Room one{.pictures = 1}; !queue_.has_room(one)) throw no_room("", one);
 }
 
-std::shared_ptr<Room> Service::reserve(Room room) {
+Reservation Service::reserve(std::string client, const Room& room) {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (!queue_.reserve(room)) throw no_room(room);
-  return {new Room(std::move(room)), [this](Room* reserved) {
-            const std::scoped_lock lock(mutex_);
-            queue_.release(*std::unique_ptr<Room>(reserved));
-            changed_.notify_all();
-          }};
+  if (!queue_.reserve(client, room)) throw no_room(client, room);
+  return {*this, std::move(client), room};
 }
 
-std::shared_ptr<Job> Service::submit(Order order, const std::shared_ptr<Room>& reserved) {
+std::shared_ptr<Job> Service::submit(Order order, Reservation reserved) {
   const std::scoped_lock lock(mutex_);
-  if (reserved ? is_over() : readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (reserved) queue_.release(std::exchange(*reserved, {}));
+  const bool may_come = reserved.has_room() ? !is_over() : readiness_ == Readiness::kReady;
+  if (!may_come) throw unavailable(readiness_);
+  reserved.give_to(queue_);
   auto job = std::make_shared<Job>(random_id(), std::move(order));
   if (!queue_.push(job))
-    throw no_room(
-        {.pictures = job->order().request.num_images, .input_bytes = job->num_input_bytes()});
+    throw no_room(job->order().client, {.pictures = job->order().request.num_images,
+                                        .input_bytes = job->num_input_bytes()});
   kept_.forget_old();
   if (job->order().is_kept) kept_.add(job);
   changed_.notify_all();

@@ -12,6 +12,7 @@
 #include "serve/jobs/queue.h"
 #include "serve/metrics.h"
 #include "serve/readiness.h"
+#include "serve/reservation.h"
 
 namespace braid::serve {
 
@@ -60,13 +61,13 @@ class Service {
   // or 413 for what an empty queue would not take.
   void require_ready() const;
   void require_room() const;  // before a body is read
-  // Keeps room for a job, before its pictures are decoded, while the result lives or until
-  // submit(). A server that drains waits for it.
-  [[nodiscard]] std::shared_ptr<Room> reserve(Room room);
-  std::shared_ptr<Job> submit(Order order, const std::shared_ptr<Room>& reserved = nullptr);
+  // Keeps room for a job of this client (as of Order), before its pictures are decoded, while the
+  // result lives or until submit(). A server that drains waits for it.
+  [[nodiscard]] Reservation reserve(std::string client, const Room& room);
+  std::shared_ptr<Job> submit(Order order, Reservation reserved = {});
   std::shared_ptr<Job> find(const std::string& id) const;                      // null if unknown
   std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client) const;  // those still kept
-  // The newest running job; null if there is none.
+  // The running job; null if there is none.
   std::shared_ptr<Job> running() const;
   int jobs_before(const Job& job) const;                            // started before a queued one
   std::optional<double> seconds_until_start(const Job& job) const;  // of a queued one
@@ -96,6 +97,7 @@ class Service {
   Metrics& metrics() { return metrics_; }
 
  private:
+  friend class Reservation;
   void work();
   bool load();
   void tell_ranks(const std::function<void()>& tell);
@@ -110,7 +112,7 @@ class Service {
   std::optional<double> seconds_of(const Job& job) const;
   std::optional<double> seconds_until_next() const;
   std::optional<double> seconds_of_queue(const Job* until) const;
-  ApiError no_room(const Room& wanted) const;
+  ApiError no_room(const std::string& client, const Room& wanted) const;
   bool is_over() const;
   bool is_drained() const;
   const Backend* backend_of(const Job& job) const;

@@ -40,7 +40,7 @@ struct LoadOptions {
   // kept.
   Quantize quantize = Quantize::kNone;
   std::vector<std::string> keep_dense = {};
-  PackedWeights packed = PackedWeights::kWidened;  // for what is not quantized
+  StoredCodes stored_codes = StoredCodes::kWidened;  // for what is not quantized
   bool wants_unused = false;  // also layers that the network does not run, for surveys
   Paging paging = {};
   // Layers that may run beside others of their block run on it; none: all share the current one.

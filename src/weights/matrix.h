@@ -15,10 +15,10 @@ namespace braid {
 
 using at::Tensor;
 
-// What happens to matrices stored in blocks, float8, rotated int8 codes or packed forms: widened to
-// numbers of the load's dtype, or kept as stored, at the file's size; kCodesKept: only the rotated
-// codes are.
-enum class PackedWeights { kWidened, kCodesKept, kKept };
+// What happens to matrices that files store in codes (blocks, float8, rotated int8, packed forms):
+// they are widened to numbers of the load's dtype, or kept as stored, at the file's size.
+// kRotatedKept: only rotated int8 codes are kept.
+enum class StoredCodes { kWidened, kRotatedKept, kKept };
 
 // How the rows of a matrix that is kept as stored lie in memory.
 struct QuantFormat {

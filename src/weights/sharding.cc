@@ -109,11 +109,10 @@ void check_divides(const Sharding& s, std::int64_t width, const Shares& ranks,
   if (s.unit > 0 && width % s.unit != 0) refuse(text_of(" in multiples of ", s.unit));
   if (s.pieces > 0 && width % s.pieces != 0) refuse(text_of(" in ", s.pieces, " pieces"));
   const auto pieces = pieces_of(s, width, ranks);
-  const auto there_are =
-      pieces == 1 ? std::string(": there is 1 piece") : text_of(": there are ", pieces, " pieces");
   for (int r = 0; r < ranks.size(); ++r)
     if (share_of(pieces, r, ranks).count == 0)
-      refuse(text_of(there_are, " that cannot be cut, and none for rank ", r));
+      refuse(text_of(": there ", pieces == 1 ? "is 1 piece" : text_of("are ", pieces, " pieces"),
+                     " that cannot be cut, and none for rank ", r));
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ std::optional<TensorPlan> Weights::find(std::string_view name, at::IntArrayRef s
                         .shard = load_->shard_of(scope_, shape),
                         .quantize = options.quantize,
                         .stays_dense = matches_any(options.keep_dense, scope_),
-                        .packed = options.packed});
+                        .stored_codes = options.stored_codes});
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {

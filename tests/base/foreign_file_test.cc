@@ -63,7 +63,8 @@ TEST(ForeignFile, IsAKindOfPicture) {
     EXPECT_EQ(kind(tiff), "a TIFF picture");
   for (const auto& jp2 : {"\0\0\0\x0cjP  \r\n\x87\n"s, "\xff\x4f\xff\x51"s})
     EXPECT_EQ(kind(jp2), "a JPEG 2000 picture");
-  EXPECT_EQ(kind("\0\0\0\x0cJXL \r\n\x87\n"s), "a JPEG XL picture");
+  for (const auto& jxl : {"\0\0\0\x0cJXL \r\n\x87\n"s, "\xff\x0a\xfa\x7f\x01\x90\x20\x08"s})
+    EXPECT_EQ(kind(jxl), "a JPEG XL picture");
   for (const auto* const svg : {"<svg xmlns=\"", "<?xml version=\"1.0\"?>\n<svg width=\"4\">"})
     EXPECT_EQ(kind(svg), "an SVG picture");
   EXPECT_EQ(kind("RIFF\0\0\0\0WEBPVP8 "s), "a WebP picture");
@@ -78,8 +79,9 @@ TEST(ForeignFile, IsAKindOfPicture) {
 
 // The length of a safetensors file's header may have their first bytes.
 TEST(ForeignFile, IsNoPictureByTwoBytes) {
-  for (const auto& text : {"BM\0\0\0\0\0\0{\"a\":{\"dtype\""s, "II*\0\0\0\0\0{\"a\":"s, "BM"s,
-                           "MM\0*"s, "ftyp"s, "RIFF"s, "a text"s, ""s})
+  for (const auto& text :
+       {"BM\0\0\0\0\0\0{\"a\":{\"dtype\""s, "II*\0\0\0\0\0{\"a\":"s, "\xff\x0a\0\0\0\0\0\0{\"a\":"s,
+        "BM"s, "MM\0*"s, "ftyp"s, "RIFF"s, "a text"s, ""s})
     EXPECT_EQ(foreign_kind(std::as_bytes(std::span(text))), "");
 }
 

@@ -13,6 +13,28 @@
 
 namespace braid::free_memory_test {
 
+// The limits that the C library was asked for, and the largest block that it agrees to keep.
+struct Asked {
+  std::vector<std::pair<int, int>> limits = {};
+  int most = 1 << 30;
+};
+Asked& asked() {
+  static Asked all;
+  return all;
+}
+
+}  // namespace braid::free_memory_test
+
+// Stands for the C library's.
+extern "C" int mallopt(int what, int value) noexcept {
+  auto& asked = braid::free_memory_test::asked();
+  asked.limits.emplace_back(what, value);
+  if (what == M_MMAP_THRESHOLD && value > asked.most) return 0;
+  return reinterpret_cast<int (*)(int, int)>(::dlsym(RTLD_NEXT, "mallopt"))(what, value);
+}
+
+namespace braid::free_memory_test {
+
 bool is_sanitized() {
   return ::dlsym(RTLD_DEFAULT, "__asan_init") || ::dlsym(RTLD_DEFAULT, "__tsan_init");
 }
@@ -88,6 +110,21 @@ TEST(LargeFreedMemory, IsKeptWhileSomebodyKeepsIt) {
   EXPECT_LT(resident(meter), before + kMost) << "it is given back";
   fill_and_free();
   EXPECT_LT(resident(meter), before + kMost) << "nobody keeps it any more";
+}
+
+// As older versions of glibc, which keep no blocks above 32 MiB. Any limit that it takes ends the
+// adaptation of its own.
+TEST(LimitsOfFreedMemory, AreLeftAloneIfTheFirstIsRefused) {
+  if (is_sanitized()) GTEST_SKIP() << "sanitizers refuse all limits";
+  asked() = {.most = 32 << 20};
+  { const KeepFreedMemory keep; }
+  EXPECT_EQ(asked().limits, (std::vector{std::pair(M_MMAP_THRESHOLD, 1 << 30)}));
+  asked() = {};
+  { const KeepFreedMemory keep; }
+  EXPECT_EQ(asked().limits, (std::vector{std::pair(M_MMAP_THRESHOLD, 1 << 30),
+                                         {M_TRIM_THRESHOLD, 1 << 30},
+                                         {M_MMAP_THRESHOLD, 32 << 20},
+                                         {M_TRIM_THRESHOLD, 64 << 20}}));
 }
 
 }  // namespace braid::free_memory_test

@@ -9,6 +9,7 @@
 
 #include "base/gpu_nodes.h"
 #include "made_topology.h"
+#include "temporary_folder.h"
 
 namespace braid::gpus_test {
 
@@ -47,6 +48,30 @@ TEST(GpuNodes, AreNoneWithNegativeNumbersOrAPipe) {
   std::filesystem::remove(pipe);
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_TRUE(read_gpu_nodes(made.path()).empty());
+}
+
+// A container that was given one of two cards. ROCm numbers what is left, CPUs included.
+TEST(GpuNodes, AreCountedWhereTheProcessMayUseThem) {
+  const MadeTopology made;
+  const TemporaryFolder devices;
+  made.add(0, 0, 64'000'000'000);
+  made.add(1, 110000, 1);
+  made.add(2, 100301, 1);
+  made.add(3, 110003, 1);
+  made.add(4, 100306, 1);
+  const auto properties = [&](int node) {
+    return made.path() / "nodes" / std::to_string(node) / "properties";
+  };
+  std::ofstream(properties(1), std::ios::trunc);  // as a device cgroup leaves it
+  std::ofstream(properties(2), std::ios::app) << "drm_render_minor 129\n";
+  std::ofstream(properties(3), std::ios::app) << "drm_render_minor 130\n";
+  std::ofstream(devices / "renderD129");
+  const auto gpus = read_gpu_nodes(made.path(), devices.path());
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(gpus[0].architecture, "gfx1031");
+  EXPECT_EQ(gpus[0].node, 1);
+  EXPECT_EQ(gpus[1].architecture, "gfx1036");
+  EXPECT_EQ(gpus[1].node, 2);
 }
 
 TEST(GpuNodes, HaveAnIdOfTheirOwn) {

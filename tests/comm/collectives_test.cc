@@ -232,6 +232,13 @@ TEST_P(AllReduce, GivesIdenticalBytesOnEveryRankOverEveryTransport) {
   }
 }
 
+TEST(Traffic, OfABroadcastIsItsRoots) {
+  run_ranks({.size = 3}, [](const Group& world) {
+    (void)world.broadcast(at::zeros({world.rank() == 1 ? 5 : 7}), 1);
+    EXPECT_EQ(world.traffic(), (Traffic{.broadcasts = 1, .bytes = world.rank() == 1 ? 4 * 5 : 0}));
+  });
+}
+
 TEST(InPlace, RefusesToGiveOneElementTwoValues) {
   run_ranks({.size = 2}, [](const Group& world) {
     auto same = at::full({1, 3}, world.rank()).expand({4, 3});

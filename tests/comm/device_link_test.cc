@@ -1,6 +1,6 @@
 // How transports use a device link, and what happens to it when a run fails. Tensors without memory
 // (meta) stand for device tensors: they are on no CPU, and results have only a shape.
-#include "comm/process/device_link.h"
+#include "comm/device/device_link.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -56,18 +56,19 @@ constexpr int kRanks = 3;
 
 void with_links(const std::function<void(ProcessWorld&, CountingLink&)>& use,
                 Collectives collectives = Collectives::kOrdered) {
-  const auto sockets = connected(kRanks);
+  auto sockets = connected(kRanks);
   std::vector<std::jthread> ranks;
   for (std::size_t r = 0; r < sockets.size(); ++r)
     ranks.emplace_back([&, r] {
       std::shared_ptr<CountingLink> link;
-      ProcessWorld world(
-          std::make_unique<SocketWire>(int(r), sockets[r]), std::chrono::seconds(10),
-          [&](const Group& g) {
-            link = std::make_shared<CountingLink>(g);
-            return LinkedDevices{.link = link};
-          },
-          collectives);
+      ProcessWorld world(std::make_unique<SocketWire>(int(r), std::move(sockets[r])),
+                         std::chrono::seconds(10),
+                         {.make_link =
+                              [&](const Group& g) {
+                                link = std::make_shared<CountingLink>(g);
+                                return LinkedDevices{.link = link};
+                              },
+                          .collectives = collectives});
       use(world, *link);
     });
 }

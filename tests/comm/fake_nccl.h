@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
-#include "comm/process/nccl.h"
+#include "comm/device/nccl.h"
 
 namespace braid {
 

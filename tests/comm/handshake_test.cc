@@ -12,6 +12,7 @@
 #include <sstream>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "comm/process/meeting.h"
 #include "comm/process/rendezvous.h"
 #include "comm/worlds.h"
 #include "message_of.h"
@@ -99,12 +100,25 @@ TEST(AgentsStore, SeesAMeetingAfterOneThatFailed) {
   expect_to_meet(agent, 2);
 }
 
+TEST(AgentsStore, ThatEndsIsNotARankThatIsLate) {
+  auto agent = std::make_unique<AgentStore>();
+  const auto launch = agent->launch_of(1, 2);
+  Meeting meeting(launch, 20s);
+  const std::jthread ending([&] {
+    std::this_thread::sleep_for(100ms);
+    agent.reset();
+  });
+  const auto sentence = message_of<Error>([&] { (void)meeting.ask("nothing", 0); });
+  EXPECT_THAT(sentence, HasSubstr("the store where they meet has failed: "));
+  EXPECT_THAT(sentence, testing::Not(HasSubstr("\n")));
+}
+
 // Connections that say nothing. Ranks that are through would lose one that waits for them.
 TEST(AgentsStore, IsWhereSilentStrangersDelayNobody) {
   const AgentStore agent;
   constexpr auto kDeadline = 1s;
   const auto began = std::chrono::steady_clock::now();
-  std::vector<Socket> strangers;
+  std::vector<FileDescriptor> strangers;
   {
     std::vector<std::jthread> ranks;
     const auto start = [&](int rank) {
@@ -157,21 +171,23 @@ class Greetings : public testing::Test {
                           [this] { return meet_over_sockets(launch_of(0, 3, port_), 10s); })) {}
 
   // A connection to rank 0 whose first words are these.
-  Socket greet(const Handshake& handshake) {
+  FileDescriptor greet(const Handshake& handshake) {
     auto socket = connect_to("127.0.0.1", invitation_at(port_).port);
     send_handshake(socket, handshake);
     return socket;
   }
-  Socket greet(std::uint64_t token, int rank) { return greet({.rank = rank, .token = token}); }
+  FileDescriptor greet(std::uint64_t token, int rank) {
+    return greet({.rank = rank, .token = token});
+  }
   std::uint64_t token() { return invitation_at(port_).token; }
   // Whether rank 0 ended this connection, or does so within a while.
-  static bool was_sent_away(const Socket& socket) {
+  static bool was_sent_away(const FileDescriptor& socket) {
     pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
     char byte;
     return ::poll(&wait, 1, 1000) == 1 && ::recv(socket.get(), &byte, 1, 0) <= 0;
   }
   // Whether rank 0 takes them for those that it waits for.
-  void expect_to_be_met(const Socket& one, const Socket& two, std::uint64_t token) {
+  void expect_to_be_met(const FileDescriptor& one, const FileDescriptor& two, std::uint64_t token) {
     send_handshake(one, {.rank = 1, .token = token});
     send_handshake(two, {.rank = 2, .token = token});
     EXPECT_TRUE(met()->poll(10ms).lost.empty());

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "comm/process/nccl_communicators.h"
+#include "comm/device/nccl_communicators.h"
 #include "comm/worlds.h"
 #include "fake_nccl.h"
 
@@ -43,16 +43,17 @@ struct HostLinkOptions {
 
 inline void with_host_links(const HostLinkOptions& options,
                             const std::function<void(ProcessWorld&)>& use) {
-  const auto sockets = connected(options.ranks);
+  auto sockets = connected(options.ranks);
   std::vector<std::jthread> ranks;
   for (std::size_t r = 0; r < sockets.size(); ++r)
     ranks.emplace_back([&, r] {
       ProcessWorld world(
-          std::make_unique<SocketWire>(int(r), sockets[r]), std::chrono::seconds(20),
-          [&](const Group& g) {
-            return LinkedDevices{.link = std::make_shared<HostLink>(g, options.patience)};
-          },
-          options.collectives);
+          std::make_unique<SocketWire>(int(r), std::move(sockets[r])), std::chrono::seconds(20),
+          {.make_link =
+               [&](const Group& g) {
+                 return LinkedDevices{.link = std::make_shared<HostLink>(g, options.patience)};
+               },
+           .collectives = options.collectives});
       use(world);
     });
 }

@@ -137,8 +137,13 @@ TEST(SlurmHosts, FirstOfAList) {
   EXPECT_EQ(first_host("node[03-05,7],x"), "node03");
   EXPECT_EQ(first_host("node[7,9]-ib"), "node7-ib");
   EXPECT_EQ(first_host("r[1-2]n[5-6]"), "r1n5");
-  EXPECT_THROW(first_host("node[3"), InputError);
-  EXPECT_THROW(first_host("node[]"), InputError);
+  EXPECT_EQ(first_host("r[1-2]n[5,6]"), "r1n5");
+  EXPECT_EQ(first_host("r[1,3-4]n[05-16],login"), "r1n05");
+  EXPECT_EQ(first_host("a,node[3-4]"), "a");
+  EXPECT_EQ(first_host("rack[2]-n[07-09]-ib,x[1-2]"), "rack2-n07-ib");
+  EXPECT_EQ(first_host("gpu[007]"), "gpu007");
+  for (const auto* const list : {"node[3", "node[]", "node[,3]", "node3]", "r[1-2]n[5,6", ",b"})
+    EXPECT_THROW(first_host(list), InputError) << list;
 }
 
 }  // namespace braid::launch_test

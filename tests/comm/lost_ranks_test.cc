@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "comm/process/early_failure.h"
 #include "comm/worlds.h"
 #include "own_ranks.h"
 
@@ -94,6 +95,18 @@ TEST_F(RankBody, LeavesBeforeTheOthers) {
   run(*world, [](const Group& g) { g.barrier(); });
   if (world->has_first_rank()) world.reset();
   if (world) run(*world, [](const Group&) {});
+}
+
+// The last rank knows nothing of what the others want of a world.
+TEST_F(RankBody, FailsBeforeItMeetsTheOthers) {
+  const auto launch = read_launch().value();
+  if (launch.rank + 1 == launch.size) {
+    const auto failure = std::make_exception_ptr(Error("out of paint"));
+    return say(is_told_to_ranks(launch, failure, 10s) ? "told" : "not told");
+  }
+  say(failure_of([&] {
+    (void)make_world({.size = launch.size, .collectives = Collectives::kNative}, launch);
+  }));
 }
 
 // The memory that counts against RLIMIT_DATA.
@@ -191,6 +204,13 @@ TEST(LostRanks, AreThoseThatLeaveBeforeTheOthers) {
     EXPECT_THAT(printed, AnyOf(HasSubstr("rank 0 failed: it has left the others"),
                                HasSubstr("rank 0 failed: its process has ended")));
   }
+}
+
+TEST(LostRanks, TellWhyTheyNeverCame) {
+  OwnRanks ranks(3, "RankBody.FailsBeforeItMeetsTheOthers");
+  for (const int r : {0, 1})
+    EXPECT_THAT(ranks.finish(r), HasSubstr("rank 2 failed: out of paint\n"));
+  EXPECT_THAT(ranks.finish(2), HasSubstr("\ntold\n"));
 }
 
 TEST(LostRanks, AreNotThoseWhoseMemoryRunsOut) {

@@ -34,9 +34,9 @@ class WatchedWire : public SocketWire {
 };
 
 struct Rank {
-  Rank(int rank, const std::vector<int>& sockets, std::chrono::milliseconds deadline,
+  Rank(int rank, std::vector<FileDescriptor> sockets, std::chrono::milliseconds deadline,
        const Clock::time_point& now)
-      : wire(rank, sockets),
+      : wire(rank, std::move(sockets)),
         fate(std::make_shared<Fate>(deadline, [&now] { return now; })),
         membership(wire, fate) {}
 
@@ -60,9 +60,10 @@ struct Rank {
 class Rosters : public testing::Test {
  protected:
   explicit Rosters(std::chrono::milliseconds deadline = 1min) {
-    const auto sockets = connected(3);
+    auto sockets = connected(3);
     for (int r = 0; r < 3; ++r)
-      ranks_.push_back(std::make_unique<Rank>(r, sockets[std::size_t(r)], deadline, now_));
+      ranks_.push_back(
+          std::make_unique<Rank>(r, std::move(sockets[std::size_t(r)]), deadline, now_));
   }
 
   Rank& rank(int r) { return *ranks_[std::size_t(r)]; }

@@ -214,13 +214,13 @@ TEST_F(NativeSums, AreRefusedWithoutALink) {
             "computes on a CPU");
   EXPECT_THAT(threads({.size = 1, .collectives = Collectives::kNative}), IsEmpty());
 
-  const auto sockets = connected(2);
+  auto sockets = connected(2);
   std::vector<std::jthread> ranks;
   for (std::size_t r = 0; r < sockets.size(); ++r)
     ranks.emplace_back([&, r] {
       const auto make = [&] {
-        ProcessWorld(std::make_unique<SocketWire>(int(r), sockets[r]), 20s, {},
-                     Collectives::kNative);
+        ProcessWorld(std::make_unique<SocketWire>(int(r), std::move(sockets[r])), 20s,
+                     {.collectives = Collectives::kNative});
       };
       if (r == 0) {
         EXPECT_THROW(make(), InputError);
@@ -231,13 +231,14 @@ TEST_F(NativeSums, AreRefusedWithoutALink) {
 }
 
 TEST_F(NativeSums, AreThoseOfAllRanksOrOfNone) {
-  const auto sockets = connected(2);
+  auto sockets = connected(2);
   std::vector<std::jthread> ranks;
   for (std::size_t r = 0; r < sockets.size(); ++r)
     ranks.emplace_back([&, r] {
       EXPECT_THAT(failure_of([&] {
-                    ProcessWorld(std::make_unique<SocketWire>(int(r), sockets[r]), 20s, {},
-                                 r == 1 ? Collectives::kNative : Collectives::kOrdered);
+                    ProcessWorld(
+                        std::make_unique<SocketWire>(int(r), std::move(sockets[r])), 20s,
+                        {.collectives = r == 1 ? Collectives::kNative : Collectives::kOrdered});
                   }),
                   HasSubstr("the ranks have different collectives (ordered or native)"));
     });

@@ -91,16 +91,16 @@ TEST_F(NcclFails, StartingEndsAfterAWhileWhateverTheLibraryDoes) {
   for (const auto start : {FakeNccl::kNeverReady, FakeNccl::kNeverReturns}) {
     fake_nccl().set_start(start);
     std::atomic<int> lost = 0;
-    const auto sockets = connected(kRanks);
+    auto sockets = connected(kRanks);
     {
       std::vector<std::jthread> ranks;
       for (std::size_t r = 0; r < sockets.size(); ++r)
         ranks.emplace_back([&, r] {
           const auto failure = failure_of([&] {
-            ProcessWorld(std::make_unique<SocketWire>(int(r), sockets[r]), 20s,
-                         [&](const Group& g) {
+            ProcessWorld(std::make_unique<SocketWire>(int(r), std::move(sockets[r])), 20s,
+                         {.make_link = [&](const Group& g) {
                            return LinkedDevices{.link = std::make_shared<HostLink>(g, 200ms)};
-                         });
+                         }});
           });
           EXPECT_THAT(failure, HasSubstr("connecting the devices"));
           EXPECT_THAT(failure, HasSubstr("NCCL_P2P_DISABLE=1"));
@@ -131,6 +131,15 @@ TEST_F(NcclFails, ARefusalIsASentence) {
   run_ranks({.size = 1}, [](const Group&) {
     const auto connect = [] { NcclCommunicator(fake_nccl().functions, at::kCPU).connect(Group()); };
     EXPECT_THAT(failure_of(connect), HasSubstr("ncclCommInitRankConfig): as asked"));
+  });
+}
+
+// Its thread has no caller that could hear of this.
+TEST_F(NcclFails, ADeviceThatCannotBeUsedIsASentence) {
+  run_ranks({.size = 1}, [](const Group&) {
+    const at::Device no_device(at::kXLA, 0);
+    const auto connect = [&] { NcclCommunicator(fake_nccl().functions, no_device).connect({}); };
+    EXPECT_THAT(failure_of(connect), HasSubstr("xla"));
   });
 }
 

@@ -1,34 +1,24 @@
 #include "comm/process/progress_thread.h"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <optional>
 
-#include "comm/process/socket_wire.h"
+#include "comm/worlds.h"
 
 namespace braid::progress_thread_test {
 
 // Progress threads of ranks 1 and 2; rank 0 is silent.
 class TwoOfThree : public testing::Test {
  protected:
-  using Pair = std::array<int, 2>;
-
   TwoOfThree() {
-    Pair zero_one{}, zero_two{}, one_two{};
-    for (auto* pair : {&zero_one, &zero_two, &one_two})
-      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair->data()), 0);
-    zero_ = {zero_one[0], zero_two[0]};
-    one_.emplace(std::make_unique<SocketWire>(1, std::vector{zero_one[1], -1, one_two[0]}),
-                 fate_of_one_);
-    two_.emplace(std::make_unique<SocketWire>(2, std::vector{zero_two[1], one_two[1], -1}),
-                 fate_of_two_);
+    one_.emplace(std::make_unique<SocketWire>(1, std::move(sockets_[1])), fate_of_one_);
+    two_.emplace(std::make_unique<SocketWire>(2, std::move(sockets_[2])), fate_of_two_);
   }
   ~TwoOfThree() override {
     fate_of_two_->fail(0, fate_of_one_->cause());
-    for (const int socket : zero_) ::close(socket);
+    sockets_[0].clear();
     two_.reset();
     one_.reset();
   }
@@ -47,7 +37,7 @@ class TwoOfThree : public testing::Test {
  private:
   std::shared_ptr<Fate> fate_of_one_ = std::make_shared<Fate>(std::chrono::minutes(1)),
                         fate_of_two_ = std::make_shared<Fate>(std::chrono::minutes(1));
-  Pair zero_{};
+  std::vector<std::vector<FileDescriptor>> sockets_ = connected(3);
   std::optional<ProgressThread> one_, two_;
 };
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <future>
 #include <mutex>
 
 #include "comm/process/sockets.h"
@@ -138,6 +139,21 @@ TEST(Rendezvous, SaysWhatALonelyRankWaitsFor) {
   }
 }
 
+TEST(Rendezvous, ThrowsWhatAWarningThrows) {
+  const int port = free_port();
+  std::promise<void> warned;
+  std::jthread late([&, is_warned = warned.get_future()]() mutable {
+    is_warned.wait();
+    EXPECT_EQ(meet_over_sockets(launch_of(1, 2, port), 20s)->size(), 2);
+  });
+  const auto warn = [&](const std::string&) {
+    warned.set_value();
+    throw Error("nobody reads this");
+  };
+  EXPECT_EQ(message_of<Error>([&] { (void)meet_over_sockets(launch_of(0, 2, port), 20s, warn); }),
+            "nobody reads this");
+}
+
 TEST(Rendezvous, MeetsAtAddressesOfIpv6) {
   const int port = free_port();
   std::vector<std::jthread> ranks;
@@ -162,24 +178,45 @@ TEST(Sockets, SayWhichAddressesAreForThisHostOnly) {
   EXPECT_THROW(addresses_towards("no-such-host.invalid"), Error);
 }
 
+// Connections wait where a listener has as many as it takes. The name stands for addresses of both
+// IPv6 and IPv4 on most machines, and one of them must not take the patience of both.
+TEST(Sockets, WaitForAllAddressesOfAHostTogether) {
+  constexpr auto kPatience = 600ms;
+  const auto listener = listen_anywhere();
+  ASSERT_EQ(::listen(listener.socket.get(), 0), 0);
+  std::vector<FileDescriptor> waiting;
+  std::string failure;
+  std::chrono::steady_clock::duration took{};
+  while (failure.empty() && waiting.size() < 16) {
+    const auto began = std::chrono::steady_clock::now();
+    failure = message_of<Error>(
+        [&] { waiting.push_back(connect_to("localhost", listener.port, kPatience)); });
+    took = std::chrono::steady_clock::now() - began;
+  }
+  EXPECT_THAT(failure, HasSubstr("it does not answer"));
+  EXPECT_GE(took, kPatience / 2);
+  EXPECT_LT(took, 2 * kPatience - 50ms);
+}
+
 // A process that dies says nothing, but its connections end.
 TEST(SocketWorld, NoticesARankThatVanishes) {
   auto sockets = connected(2);
   std::exception_ptr seen;
   std::jthread survivor([&] {
     try {
-      ProcessWorld(std::make_unique<SocketWire>(0, sockets[0]), 10s).run([](const Group& world) {
-        world.barrier();
-        world.await();
-      });
+      ProcessWorld(std::make_unique<SocketWire>(0, std::move(sockets[0])), 10s)
+          .run([](const Group& world) {
+            world.barrier();
+            world.await();
+          });
     } catch (...) {
       seen = std::current_exception();
     }
   });
   const auto begin = std::chrono::steady_clock::now();
-  pollfd first_words{.fd = sockets[1][0], .events = POLLIN, .revents = 0};
+  pollfd first_words{.fd = sockets[1][0].get(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&first_words, 1, 10'000), 1) << "it waits for the answer";
-  ::close(sockets[1][0]);
+  sockets[1][0] = FileDescriptor();
   survivor.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
   EXPECT_EQ(message_of(seen), "rank 1 failed: its process has ended");
@@ -190,13 +227,11 @@ TEST(SocketWorld, NoticesARankThatFallsSilentEvenInAnEndlessWait) {
   auto sockets = connected(2);
   std::string seen;
   try {
-    ProcessWorld(std::make_unique<SocketWire>(0, sockets[0]), 300ms).run([](const Group& world) {
-      world.await();
-    });
+    ProcessWorld(std::make_unique<SocketWire>(0, std::move(sockets[0])), 300ms)
+        .run([](const Group& world) { world.await(); });
   } catch (const std::exception& e) {
     seen = e.what();
   }
-  ::close(sockets[1][0]);
   EXPECT_THAT(seen, AnyOf(HasSubstr("rank 1 failed: it has not answered for 0.3 s"),
                           HasSubstr("waited 0.3 s for rank 1")));
 }

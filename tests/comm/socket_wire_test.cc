@@ -2,6 +2,7 @@
 #include "comm/process/socket_wire.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -28,7 +29,8 @@ struct Letter {
 
 class TwoWires : public testing::Test {
  protected:
-  TwoWires() : sockets_(connected(2)), zero_(0, sockets_[0]), one_(1, sockets_[1]) {}
+  TwoWires()
+      : sockets_(connected(2)), zero_(0, std::move(sockets_[0])), one_(1, std::move(sockets_[1])) {}
 
   // Polls until all of these are done; false if they are not after so many rounds.
   bool finish(std::set<Wire::Ticket> of_zero, std::set<Wire::Ticket> of_one, int rounds = 2000) {
@@ -41,7 +43,7 @@ class TwoWires : public testing::Test {
     return of_zero.empty() && of_one.empty();
   }
 
-  std::vector<std::vector<int>> sockets_;
+  std::vector<std::vector<FileDescriptor>> sockets_;
   SocketWire zero_, one_;
   std::vector<Wire::Lost> lost_;  // of rank 1
 };
@@ -127,15 +129,27 @@ TEST_F(TwoWires, SayOnceWhoIsLost) {
 
 TEST_F(TwoWires, LoseAPeerThatSendsWhatIsNoMessage) {
   for (const std::uint64_t size : {std::uint64_t(0), std::uint64_t(1) << 50}) {
-    const auto sockets = connected(2);
-    SocketWire wire(1, sockets[1]);
+    auto sockets = connected(2);
+    SocketWire wire(1, std::move(sockets[1]));
     const std::uint64_t header[2] = {1, size};
-    ASSERT_EQ(::write(sockets[0][1], header, sizeof header), ssize_t(sizeof header));
+    ASSERT_EQ(::write(sockets[0][1].get(), header, sizeof header), ssize_t(sizeof header));
     const auto events = wire.poll(100ms);
     ASSERT_EQ(events.lost.size(), 1u);
     EXPECT_EQ(events.lost[0].why, "it sent something that is not a message");
-    ::close(sockets[0][1]);
   }
+}
+
+// It takes one more descriptor, of which there are none.
+TEST(SocketWire, ClosesItsConnectionsWhereItCannotBeMade) {
+  auto sockets = connected(2);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_THROW(SocketWire(0, std::move(sockets[0])), std::runtime_error);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  char byte;
+  EXPECT_EQ(::recv(sockets[1][0].get(), &byte, 1, MSG_DONTWAIT), 0) << "the other end is open";
 }
 
 TEST_F(TwoWires, AreWoken) {

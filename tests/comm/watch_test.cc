@@ -2,7 +2,6 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -50,8 +49,8 @@ class SteppedTime {
 // A socket wire that can be told to do nothing, like that of a hanging process, or to fail.
 class FaultyWire : public SocketWire {
  public:
-  FaultyWire(int rank, const std::vector<int>& sockets, SteppedTime& time)
-      : SocketWire(rank, sockets), time_(time) {
+  FaultyWire(int rank, std::vector<FileDescriptor> sockets, SteppedTime& time)
+      : SocketWire(rank, std::move(sockets)), time_(time) {
     time_.wire_starts(rank);
   }
 
@@ -94,12 +93,12 @@ class Watch : public testing::Test {
   }
   // The error of each rank.
   std::vector<std::string> failures(int size, const Body& body) {
-    const auto sockets = connected(size);
+    auto sockets = connected(size);
     std::vector<std::string> seen(sockets.size());
     std::vector<std::jthread> ranks;
     for (std::size_t r = 0; r < sockets.size(); ++r)
       ranks.emplace_back([&, r] {
-        auto wire = std::make_unique<FaultyWire>(int(r), sockets[r], time_);
+        auto wire = std::make_unique<FaultyWire>(int(r), std::move(sockets[r]), time_);
         auto& faulty = *wire;
         ProcessWorld world(std::move(wire), new_fate());
         seen[r] = failure_of([&] { world.run([&](const Group& g) { body(g, faulty); }); });
@@ -174,11 +173,12 @@ TEST_F(Watch, EndsAllWhenAWireFails) {
 
 // Waiting for a message from a rank that has said goodbye ends.
 TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
-  const auto sockets = connected(2);
+  auto sockets = connected(2);
   auto leaver = std::async(std::launch::async, [&] {
-    ProcessWorld(std::make_unique<FaultyWire>(1, sockets[1], time_), new_fate(10 * kDeadline));
+    ProcessWorld(std::make_unique<FaultyWire>(1, std::move(sockets[1]), time_),
+                 new_fate(10 * kDeadline));
   });
-  ProcessWorld world(std::make_unique<FaultyWire>(0, sockets[0], time_), new_fate());
+  ProcessWorld world(std::make_unique<FaultyWire>(0, std::move(sockets[0]), time_), new_fate());
   std::jthread clock;
   const auto failure = failure_of([&] {
     world.run([&](const Group& g) {
@@ -193,15 +193,15 @@ TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
 
 // Several messages arriving together with the end of the connection.
 TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
-  const auto sockets = connected(3);
+  auto sockets = connected(3);
   const auto fate = std::make_shared<Fate>(1min);
   SteppedTime time;
-  auto wire = std::make_unique<FaultyWire>(0, sockets[0], time);
+  auto wire = std::make_unique<FaultyWire>(0, std::move(sockets[0]), time);
   auto& faulty = *wire;
   faulty.freeze();
   ProgressThread progress(std::move(wire), fate);
   {
-    SocketWire of_one(1, sockets[1]);
+    SocketWire of_one(1, std::move(sockets[1]));
     Membership membership(of_one, std::make_shared<Fate>(1min));
     using Kind = Membership::StatusMessage::Kind;
     const std::vector<std::uint64_t> nothing_sent(3);
@@ -218,8 +218,6 @@ TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
     std::this_thread::sleep_for(1ms);
   EXPECT_EQ(fate->culprit(), 2);
   EXPECT_EQ(message_of(fate->cause()), "it hangs");
-  for (const int socket : sockets[2])
-    if (socket >= 0) ::close(socket);
 }
 
 // Signs of life must not pile up for a peer that takes none: its process may hang for hours.
@@ -233,8 +231,8 @@ TEST(SignsOfLife, AreNotRepeatedBeforeTheLastWasTaken) {
     }
     int num_sent = 0;
   };
-  const auto sockets = connected(2);
-  CountingWire wire(0, sockets[0]);
+  auto sockets = connected(2);
+  CountingWire wire(0, std::move(sockets[0]));
   Membership membership(wire, std::make_shared<Fate>(1min));
   const std::vector<std::uint64_t> nothing_sent(2);
   const auto tell_thrice = [&] {
@@ -247,7 +245,6 @@ TEST(SignsOfLife, AreNotRepeatedBeforeTheLastWasTaken) {
     for (const auto ticket : wire.poll(1ms).done) membership.finish(ticket);
   tell_thrice();
   EXPECT_EQ(wire.num_sent, 2);
-  ::close(sockets[1][0]);
 }
 
 }  // namespace braid::watch_test

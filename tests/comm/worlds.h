@@ -26,14 +26,15 @@ inline std::vector<Over> transports() {
 }
 
 // sockets[a][b] is rank a's end of its connection to rank b.
-inline std::vector<std::vector<int>> connected(int size) {
-  std::vector sockets(std::size_t(size), std::vector(std::size_t(size), -1));
+inline std::vector<std::vector<FileDescriptor>> connected(int size) {
+  std::vector<std::vector<FileDescriptor>> sockets(static_cast<std::size_t>(size));
+  for (auto& of_rank : sockets) of_rank.resize(sockets.size());
   for (std::size_t a = 0; a < sockets.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) {
       int pair[2];
       if (::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) throw Error("no socketpair");
-      sockets[a][b] = pair[0];
-      sockets[b][a] = pair[1];
+      sockets[a][b] = FileDescriptor(pair[0]);
+      sockets[b][a] = FileDescriptor(pair[1]);
     }
   return sockets;
 }
@@ -42,14 +43,15 @@ inline std::vector<std::vector<int>> connected(int size) {
 // or else a PeerFailed.
 inline void with_worlds_over_sockets(const WorldOptions& options,
                                      const std::function<void(World&)>& use) {
-  const auto sockets = connected(options.size);
+  auto sockets = connected(options.size);
   std::vector<std::exception_ptr> failures(sockets.size());
   {
     std::vector<std::jthread> ranks;
     for (std::size_t r = 0; r < sockets.size(); ++r)
       ranks.emplace_back([&, r] {
         try {
-          ProcessWorld world(std::make_unique<SocketWire>(int(r), sockets[r]), options.deadline);
+          ProcessWorld world(std::make_unique<SocketWire>(int(r), std::move(sockets[r])),
+                             options.deadline);
           use(world);
         } catch (...) {
           failures[r] = std::current_exception();

@@ -140,7 +140,7 @@ TEST_F(BlocksOnGpu, AreCountedByPlans) {
   std::vector<SurveyedTensor> asked;
   part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));
   const Weights w(tensors_of_part(part, files),
-                  {.dtype = at::kFloat, .device = gpu(), .packed = PackedWeights::kKept});
+                  {.dtype = at::kFloat, .device = gpu(), .stored_codes = StoredCodes::kKept});
   std::int64_t bytes = 0, in_blocks = 0;
   for (const auto& a : asked) {
     if (!a.is_matrix()) {

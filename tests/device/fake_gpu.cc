@@ -56,16 +56,24 @@ class Allocator : public c10::DeviceAllocator {
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }
-  void emptyCache(c10::MempoolId_t) override {}
+  void emptyCache(c10::MempoolId_t) override {
+    const std::scoped_lock lock(mutex_);
+    for (auto& stats : stats_)
+      stats.reserved_bytes[kAll].current = stats.allocated_bytes[kAll].current;
+  }
   void recordStream(const c10::DataPtr&, Stream) override { ++streams_recorded; }
   Stats getDeviceStats(DeviceIndex gpu) override { return stats_of(gpu); }
   void resetAccumulatedStats(DeviceIndex gpu) override { (void)stats_of(gpu); }
   void resetPeakStats(DeviceIndex gpu) override {
     auto& bytes = stats_of(gpu).allocated_bytes[kAll];
     bytes.peak = bytes.current;
+    auto& reserved = stats_of(gpu).reserved_bytes[kAll];
+    reserved.peak = reserved.current;
   }
-  std::pair<std::size_t, std::size_t> getMemoryInfo(DeviceIndex) override {
-    return {kFreeBytes, 2 * kFreeBytes};
+  std::pair<std::size_t, std::size_t> getMemoryInfo(DeviceIndex gpu) override {
+    const std::scoped_lock lock(mutex_);
+    const auto reserved = stats_.at(std::size_t(gpu)).reserved_bytes[kAll].current;
+    return {kFreeBytes - std::size_t(reserved), 2 * kFreeBytes};
   }
 
  private:
@@ -81,6 +89,10 @@ class Allocator : public c10::DeviceAllocator {
     auto& all = stats_[std::size_t(gpu)].allocated_bytes[kAll];
     all.current += bytes;
     all.peak = std::max(all.peak, all.current);
+    // What is freed stays reserved, and takes whatever is no larger.
+    auto& reserved = stats_[std::size_t(gpu)].reserved_bytes[kAll];
+    reserved.current = std::max(reserved.current, all.current);
+    reserved.peak = std::max(reserved.peak, reserved.current);
   }
   Stats& stats_of(DeviceIndex gpu) {
     TORCH_CHECK(is_initialised_, "Invalid device argument ", int(gpu), ": did you call init?");

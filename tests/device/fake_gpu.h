@@ -57,10 +57,10 @@ class AreStuck {
   ~AreStuck();
 };
 
-// While it is there the GPUs are of compute capability 8.0, not 9.0.
+// While it is there the GPUs are of compute capability 8.0, or this one, not 9.0.
 class IsOlder {
  public:
-  IsOlder();
+  explicit IsOlder(int capability = 80);
   ~IsOlder();
 };
 

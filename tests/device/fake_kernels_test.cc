@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "fake_gpu.h"
+#include "message_of.h"
 #include "on_gpu.h"
 #include "ops/attention_kernel.h"
 #include "ops/ops.h"
+#include "pipeline/deployment/deployment.h"
+#include "pipeline/devices/devices.h"
 #include "weights/codes/int8.h"
 
 namespace braid::fake_kernels_test {
@@ -13,6 +16,16 @@ namespace braid::fake_kernels_test {
 using ops::AttentionKernel;
 
 const at::Device kGpu(at::kCUDA, 0);
+
+TEST(FakeKernels, AreMissedBeforeAModelIsLoaded) {
+  EXPECT_EQ(find_device("cuda:0"), kGpu);
+  const fake_gpu::IsOlder old(75);
+  EXPECT_NE(message_of([] { find_device("cuda:0"); }).find("sm_75"), std::string::npos);
+  EXPECT_NE(message_of([] {
+              deploy({.pipeline = {.model = BRAID_SOURCE_DIR "/models/demo", .device = "cuda"}});
+            }).find("sm_75"),
+            std::string::npos);
+}
 
 TEST(FakeKernels, AttentionOverPartsOfTheKeysTakesCudnnWhereAttentionDoes) {
   const auto q = at::randn({2, 4, 33, 64}, at::kFloat).to(at::kBFloat16);

@@ -2,7 +2,7 @@
 // some only.
 #include <gmock/gmock.h>
 
-#include "comm/process/device_link.h"
+#include "comm/device/device_link.h"
 #include "fake_gpu.h"
 #include "on_gpus.h"
 
@@ -38,16 +38,17 @@ TEST(WhyThroughHosts, TellsPartsOfAGpuApart) {
 
 // As Slurm and containers have it: each process has one GPU, which is its first.
 LinkUse link_of_two(int first_of_second) {
-  const auto sockets = connected(2);
+  auto sockets = connected(2);
   std::vector<LinkUse> uses(2);
   {
     std::vector<std::jthread> ranks;
     for (int r = 0; r < 2; ++r)
       ranks.emplace_back([&, r] {
         const fake_gpu::SeesFrom sees(r == 0 ? 0 : first_of_second);
-        const ProcessWorld world(std::make_unique<SocketWire>(r, sockets[std::size_t(r)]),
-                                 std::chrono::seconds(20),
-                                 [](const Group& all) { return link_devices(all, kFirst); });
+        const ProcessWorld world(
+            std::make_unique<SocketWire>(r, std::move(sockets[std::size_t(r)])),
+            std::chrono::seconds(20),
+            {.make_link = [](const Group& all) { return link_devices(all, kFirst); }});
         uses[std::size_t(r)] = world.link();
       });
   }

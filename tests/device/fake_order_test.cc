@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "comm/process/side_stream.h"
+#include "comm/device/side_stream.h"
 #include "fake_order.h"
 #include "nn/block_list.h"
 #include "nn/joint_block.h"

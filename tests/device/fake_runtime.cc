@@ -46,6 +46,8 @@ bool gpu_runtime::is_recording(void*) { return are_all_recorded; }
 
 int gpu_runtime::compute_capability(int) { return capability; }
 
+std::string gpu_runtime::architecture(int) { return "sm_" + std::to_string(capability); }
+
 std::int64_t fake_gpu::num_locked_bytes() {
   const std::scoped_lock lock(mutex);
   std::int64_t sum = 0;
@@ -82,7 +84,7 @@ void fake_gpu::refuse_if_any_is_recorded() {
               "operation would make the legacy stream depend on a capturing blocking stream");
 }
 
-fake_gpu::IsOlder::IsOlder() { capability = 80; }
+fake_gpu::IsOlder::IsOlder(int of) { capability = of; }
 fake_gpu::IsOlder::~IsOlder() { capability = 90; }
 
 fake_gpu::RefuseLocks::RefuseLocks() { may_lock = false; }

@@ -6,7 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gmock/gmock.h>
 
-#include "comm/process/device_link.h"
+#include "comm/device/device_link.h"
 #include "comm/reduce.h"
 #include "on_gpus.h"
 #include "ops/sums.h"

@@ -50,6 +50,34 @@ TEST_F(ModelOnGpu, DrawsWhatTheCpuDraws) {
   EXPECT_LT(mean_difference(got.pictures.front(), want.pictures.front()), 1);
 }
 
+// Behind a prefix that is kept, branches have the same shapes, and keys of their own.
+TEST_F(ModelOnGpu, AttendsToEachBranchsPrefixInGraphs) {
+  PipelineOptions options{
+      .model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/qwen21/model",
+      .dtype = Dtype::kFloat32,
+      .devices = {"cuda:0"},
+      .graphs = Graphs::kOff};
+  const auto drawn = [&] {
+    return Engine(options, {})
+        .generate({.prompts = {"a red circle", "a blue square"},
+                   .negative_prompt = "blurred",
+                   .width = 64,
+                   .height = 64,
+                   .steps = 4,
+                   .guidance = 4,
+                   .batch_size = 2},
+                  {}, {.record = RecordTensors::kYes});
+  };
+  const auto want = drawn();
+  options.graphs = Graphs::kAuto;
+  options.cache = {.mode = CacheMode::kFirstBlock, .threshold = 0};  // leaves nothing out
+  const auto got = drawn();
+  EXPECT_LT(largest_error(got.facts.recording.at("latents_final"),
+                          want.facts.recording.at("latents_final")),
+            1e-3);
+  EXPECT_EQ(got.facts.graph.replays > 0, bool(make_device_graph(gpu())));
+}
+
 using SlowModelOnGpu = OnGpu;  // only where the GPU is made
 
 TEST_F(SlowModelOnGpu, ComputesInShortTypesToo) {

@@ -10,7 +10,7 @@ namespace braid {
 // body(world, the rank's GPU)
 inline void run_on_gpus(int size, const std::function<void(const World&, const Group&, int)>& body,
                         Collectives collectives = Collectives::kOrdered) {
-  const auto sockets = connected(size);
+  auto sockets = connected(size);
   std::vector<std::exception_ptr> failures(sockets.size());
   {
     std::vector<std::jthread> ranks;
@@ -20,8 +20,9 @@ inline void run_on_gpus(int size, const std::function<void(const World&, const G
           const auto index = std::size_t(r);
           const at::Device mine(at::kCUDA, at::DeviceIndex(r % num_gpus()));
           ProcessWorld world(
-              std::make_unique<SocketWire>(r, sockets[index]), std::chrono::seconds(20),
-              [&](const Group& all) { return link_devices(all, mine); }, collectives);
+              std::make_unique<SocketWire>(r, std::move(sockets[index])), std::chrono::seconds(20),
+              {.make_link = [&](const Group& all) { return link_devices(all, mine); },
+               .collectives = collectives});
           world.run([&](const Group& group) { body(world, group, r % num_gpus()); });
         } catch (...) {
           failures[std::size_t(r)] = std::current_exception();

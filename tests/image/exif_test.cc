@@ -7,6 +7,7 @@
 #include "base/hexadecimal.h"
 #include "image/picture_file.h"
 #include "make_png.h"
+#include "message_of.h"
 
 namespace braid::exif_test {
 
@@ -144,6 +145,11 @@ std::string picture(const std::string& name) {
   return read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures" / name);
 }
 
+std::pair<int, int> sides(const std::string& file) {
+  const auto picture = decode_picture(file, "it");
+  return {picture.width, picture.height};
+}
+
 const auto kTurned = tiff_of({{kMake, kLong, 3}, {kOrientation, kShort, 6}}, true);
 const auto kExif = segment('\xe1', "Exif\0\0"s + kTurned);
 
@@ -163,13 +169,21 @@ TEST(Exif, OfAJpegIsFoundBehindOtherSegments) {
   EXPECT_EQ(exif_of_jpeg("\xff\xd8\xff\xe0\0\x01"s + kExif), "") << "a size within itself";
 }
 
+// Pillow and libjpeg skip them, and markers without a size.
+TEST(Exif, OfAJpegIsFoundBehindStrayBytes) {
+  const auto plain = picture("plain.jpg");  // 37 x 21
+  for (const auto& before : {"\0\0"s, "stray"s, "\xff\0\x01"s, "\xff\x01"s, "\xff\xd3\0"s}) {
+    const auto jpeg = plain.substr(0, 2) + before + kExif + plain.substr(2);
+    EXPECT_EQ(exif_of_jpeg(jpeg), kTurned);
+  }
+  EXPECT_EQ(sides(plain.substr(0, 20) + "\0\0"s + kExif + plain.substr(20)), std::pair(21, 37));
+  for (const auto& none : {"\xff\xd8"s, "\xff\xd8stray"s, "\xff\xd8\xff\xff\xff"s,
+                           "\xff\xd8\xff\xe1"s, "\xff\xd8\xff\xe1\0"s})
+    EXPECT_EQ(exif_of_jpeg(none), "");
+}
+
 const std::string kTurnedByXmp = R"(<rdf:Description tiff:Orientation="6"/>)";
 const auto kXmp = segment('\xe1', "http://ns.adobe.com/xap/1.0/\0"s + kTurnedByXmp);
-
-std::pair<int, int> sides(const std::string& file) {
-  const auto picture = decode_picture(file, "it");
-  return {picture.width, picture.height};
-}
 
 TEST(Xmp, TurnsJpegs) {
   const auto plain = picture("plain.jpg");
@@ -199,8 +213,18 @@ std::string webp_chunk(const std::string& name, const std::string& bytes) {
          (bytes.size() % 2 ? "\0"s : "");
 }
 
+constexpr char kHasExif = 0x08, kHasXmp = 0x04;
+
+std::string riff(const std::string& chunks) { return webp_chunk("RIFF", "WEBP" + chunks); }
+
+// The head of a WebP's extended form.
+std::string extended(char flags, int width = 33, int height = 18) {
+  return webp_chunk("VP8X", flags + "\0\0\0"s + number(std::uint32_t(width - 1), 3, false) +
+                                number(std::uint32_t(height - 1), 3, false));
+}
+
 TEST(Exif, OfAWebPIsFoundBehindChunksOfOddSizes) {
-  const auto webp = [](const std::string& chunks) { return "RIFF____WEBP"s + chunks; };
+  const auto webp = [](const std::string& chunks) { return riff(extended(kHasExif) + chunks); };
   for (const auto& before : {""s, webp_chunk("ICCP", "abc"), webp_chunk("XMP ", "abcd")}) {
     EXPECT_EQ(exif_of_webp(webp(before + webp_chunk("EXIF", kTurned))), kTurned);
     EXPECT_EQ(exif_of_webp(webp(before + webp_chunk("EXIF", "Exif\0\0"s + kTurned))), kTurned)
@@ -212,13 +236,63 @@ TEST(Exif, OfAWebPIsFoundBehindChunksOfOddSizes) {
     EXPECT_EQ(exif_of_webp(std::string_view(cut).substr(0, size)), "") << size;
 }
 
+// libwebp's demuxer, and Pillow with it, stores no metadata that the head does not announce.
+TEST(Exif, OfAWebPCountsOnlyIfItsHeadAnnouncesIt) {
+  const auto exif = webp_chunk("EXIF", kTurned), xmp = webp_chunk("XMP ", "<x/>");
+  EXPECT_EQ(exif_of_webp(riff(extended(kHasXmp) + exif + xmp)), "");
+  EXPECT_EQ(xmp_of_webp(riff(extended(kHasXmp) + exif + xmp)), "<x/>");
+  EXPECT_EQ(xmp_of_webp(riff(extended(kHasExif) + exif + xmp)), "");
+  EXPECT_EQ(exif_of_webp(riff(exif)), "") << "no head";
+  EXPECT_EQ(exif_of_webp(riff(exif + extended(kHasExif))), "") << "the head comes first";
+  EXPECT_EQ(exif_of_webp(riff(extended(kHasExif)) + exif), "") << "behind the file's end";
+}
+
 TEST(Xmp, TurnsWebPs) {
   const auto plain = picture("lossy.webp");  // 33 x 18
   EXPECT_EQ(sides(plain), std::pair(33, 18));
+  const auto with = [&](char flags, const std::string& chunks) {
+    return sides(riff(extended(flags) + plain.substr(12) + chunks));
+  };
   const auto xmp = webp_chunk("XMP ", kTurnedByXmp);
-  EXPECT_EQ(sides(plain + xmp), std::pair(18, 33));
+  EXPECT_EQ(with(kHasXmp, xmp), std::pair(18, 33));
+  EXPECT_EQ(with(0, xmp), std::pair(33, 18)) << "Pillow ignores it, too";
   const auto upright = webp_chunk("EXIF", tiff_of({{kOrientation, kShort, 1}}, true));
-  EXPECT_EQ(sides(plain + xmp + upright), std::pair(33, 18));
+  EXPECT_EQ(with(kHasXmp | kHasExif, xmp + upright), std::pair(33, 18));
+}
+
+// ------------------------------------------------------------- animations of a single frame
+
+std::string frame(const std::string& chunks, int width, int height, int left = 0) {
+  const auto n = [](int value) { return number(std::uint32_t(value), 3, false); };
+  return webp_chunk("ANMF",
+                    n(left / 2) + n(0) + n(width - 1) + n(height - 1) + n(100) + "\0"s + chunks);
+}
+
+// As one-frame PNGs are read; Pillow opens both as pictures.
+TEST(Animations, OfOneWholeFrameArePictures) {
+  constexpr char kIsAnimated = 0x02, kHasAlpha = 0x10;
+  const auto animation = webp_chunk("ANIM", "\0\0\0\0\0\0"s);
+  for (const auto* const name : {"lossy.webp", "clear.webp"}) {
+    const auto plain = picture(name);
+    const auto want = decode_picture(plain, name);
+    const auto [width, height] = std::pair(want.width, want.height);
+    const auto head = extended(kIsAnimated | kHasAlpha, width, height) + animation;
+    const auto chunks = plain.substr(plain.compare(12, 4, "VP8X") == 0 ? 30 : 12);
+    const auto whole = frame(chunks, width, height);
+    EXPECT_EQ(decode_picture(riff(head + whole), "it").rgb, want.rgb) << name;
+    const auto size = stored_size(riff(head + whole), "it");
+    EXPECT_EQ(std::pair(int(size.width), int(size.height)), std::pair(width, height));
+    for (const auto& other : {whole + whole, frame(chunks, width, height, 2),
+                              frame(chunks, width - 1, height), frame("", width, height)})
+      EXPECT_EQ(message_of([&] { decode_picture(riff(head + other), "it"); }),
+                "it is an animated WebP: give one picture");
+    const auto larger = extended(kIsAnimated, width + 1, height) + frame(chunks, width + 1, height);
+    EXPECT_EQ(message_of([&] { decode_picture(riff(larger), "it"); }),
+              "it is a damaged WebP: its header cannot be read");
+  }
+  const auto turned = extended(kIsAnimated | kHasExif) +
+                      frame(picture("lossy.webp").substr(12), 33, 18) + webp_chunk("EXIF", kTurned);
+  EXPECT_EQ(sides(riff(turned)), std::pair(18, 33));
 }
 
 std::string png(const std::string& chunks) {

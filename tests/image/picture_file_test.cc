@@ -117,6 +117,74 @@ TEST(PictureFile, RefusesTooManyPixelsByTheHeader) {
               HasSubstr("it is too large: 100000x100000 pixels"));
 }
 
+// libjpeg warns of them, and Pillow shows the same pixels: numbers in a sequential scan's header
+// that mean nothing there (Samsung's cameras write a last coefficient of 0), and a colour transform
+// that Adobe does not define.
+TEST(PictureFile, TakesJpegsOfUnusualHeaders) {
+  const auto plain = file("plain.jpg");
+  const auto want = decode_picture(plain, "it").rgb;
+  const auto scan = plain.find("\xff\xda");
+  const auto spectrum = scan + 2 + std::size_t(std::uint8_t(plain[scan + 3])) - 3;
+  ASSERT_EQ(plain.substr(spectrum, 3), "\0\x3f\0"s);
+  for (const auto& other : {"\0\0\0"s, "\0\x3f\x11"s, "\x01\x05\x20"s})
+    EXPECT_EQ(decode_picture(std::string(plain).replace(spectrum, 3, other), "it").rgb, want);
+  ASSERT_EQ(plain.substr(6, 4), "JFIF");
+  const auto adobe =
+      "\xff\xee\0\x0e"
+      "Adobe\0\x64\0\0\0\0\x05"s;
+  EXPECT_EQ(decode_picture(std::string(plain).replace(2, 18, adobe), "it").rgb, want);
+}
+
+// The segments of each scan of a progressive JPEG, and what precedes and follows them.
+std::vector<std::string> scans_of(const std::string& jpeg) {
+  std::vector<std::string> parts(1);
+  for (std::size_t at = 2; jpeg[at + 1] != '\xd9';) {
+    auto end = at + 2 + std::size_t(std::uint8_t(jpeg[at + 2]) << 8 | std::uint8_t(jpeg[at + 3]));
+    const bool is_scan = jpeg[at + 1] == '\xda';
+    while (is_scan && (jpeg[end] != '\xff' || jpeg[end + 1] == '\0')) ++end;
+    parts.back() += jpeg.substr(at, end - at);
+    if (is_scan || jpeg[at + 1] == '\xc2') parts.emplace_back();
+    at = end;
+  }
+  return parts;
+}
+
+// Pillow shows the same pixels if a scan is repeated that brings coefficients of the precision that
+// they have: first scans, and refined DC coefficients. It shows others, 20 to 90 levels apart,
+// after AC coefficients are refined again, and if a scan is missing that others refine.
+TEST(PictureFile, TakesJpegsThatRepeatAScan) {
+  const auto jpeg = file("progressive.jpg");
+  const auto want = decode_picture(jpeg, "it").rgb;
+  const auto scans = scans_of(jpeg);
+  ASSERT_EQ(scans.size(), 12u) << "libjpeg's ten";
+  const auto with = [&](std::size_t number, int times) {
+    auto file = "\xff\xd8"s;
+    for (std::size_t i = 0; i < scans.size(); ++i)
+      for (int k = 0; k < (i == number ? times : 1); ++k) file += scans[i];
+    return file + "\xff\xd9";
+  };
+  EXPECT_EQ(decode_picture(with(1, 1), "it").rgb, want);
+  for (const std::size_t number : {1u, 2u, 3u, 4u, 5u, 7u})
+    EXPECT_EQ(decode_picture(with(number, 2), "it").rgb, want) << number;
+  for (const std::size_t number : {6u, 8u, 9u, 10u})
+    EXPECT_THAT(refusal(with(number, 2)), HasSubstr("it is a damaged JPEG")) << number;
+  for (const std::size_t number : {1u, 2u, 3u, 4u, 5u, 6u})
+    EXPECT_THAT(refusal(with(number, 0)), HasSubstr("it is a damaged JPEG")) << number;
+}
+
+TEST(PictureFile, NamesPngsThatWereChangedAsText) {
+  const auto png = file("clear.png");
+  const auto rest = png.substr(8);
+  for (const auto* const begin :
+       {"\x89PNG\n\x1a\n", "\x89PNG\r\r\n\x1a\r\n", "\x89PNG\r\x1a\r", "\tPNG\r\n\x1a\n",
+        "\xc2\x89PNG\r\n\x1a\n", "\xef\xbf\xbdPNG\r\n\x1a\n"})
+    EXPECT_EQ(refusal(begin + rest),
+              "it is a damaged PNG: its signature was changed, as by a program that takes it for "
+              "text; copy it as a binary file");
+  for (std::size_t size = 1; size < 8; ++size)
+    EXPECT_EQ(refusal(png.substr(0, size)), "it is a damaged PNG: it ends within its signature");
+}
+
 TEST(PictureFile, RefusesAJpegOfEndlessScans) {
   auto jpeg = file("progressive.jpg");
   const auto scan = jpeg.rfind("\xff\xda");

@@ -224,10 +224,17 @@ TEST(PictureText, IsCutWhereAJpegHasNoRoomForIt) {
   const auto fits = text(std::string(60'000, 'a'));
   EXPECT_FALSE(is_text_cut({.format = Format::kJpeg}, fits));
   EXPECT_EQ(of_jpeg(fits), fits) << "in ASCII";
-  std::string accents;
-  for (int i = 0; i < 40'000; ++i) accents += "é";
-  for (const auto& [prompt, fewest] :
-       {std::pair(std::string(90'000, 'a'), 65'000), {accents, 2 * 32'000}}) {
+  std::string accents, foxes, faces;
+  for (int i = 0; i < 40'000; ++i) {
+    accents += "é";
+    foxes += "狐";
+    faces += "\U0001f600";
+  }
+  // EXIF has UTF-16: 65,527 bytes hold 32,700 characters of either of two.
+  for (const auto& [prompt, fewest] : {std::pair(std::string(90'000, 'a'), 65'000),
+                                       {accents, 2 * 32'700},
+                                       {foxes, 3 * 32'700},
+                                       {faces, 4 * 16'350}}) {
     const auto whole = text(prompt);
     EXPECT_TRUE(is_text_cut({.format = Format::kJpeg}, whole));
     const auto read = of_jpeg(whole);
@@ -242,6 +249,32 @@ TEST(PictureText, IsCutWhereAJpegHasNoRoomForIt) {
       EXPECT_THAT(read_picture_text(encoded(FileForm{.format = format}, 1, 1, rgb, whole), "it"),
                   testing::UnorderedElementsAreArray(whole));
     }
+  }
+}
+
+// What else reads PNGs looks for this, as JPEGs and WebPs have it: PngImagePlugin of Pillow gives
+// the web UI its info["parameters"].
+TEST(PictureText, OfAPngIsThereInTheWebUisWordsToo) {
+  const std::vector<std::uint8_t> rgb(3);
+  const auto png_with = [&](const PngText& text) { return encoded(FileForm{}, 1, 1, rgb, text); };
+  const auto png = png_with(kText);
+  auto both = kText;
+  both.emplace_back("parameters", parameters_of(kText));
+  EXPECT_EQ(read_png_text(png, "it"), both);
+  EXPECT_EQ(readable_picture_text(png, "it"), both) << "to be written again";
+  EXPECT_EQ(read_png_text(png_with(both), "it"), both) << "once";
+  EXPECT_EQ(read_picture_text(png, "it"), kText) << "the text itself says more";
+  const PngText of_others = {{"prompt", "a graph"}, {"parameters", "a fox"}};
+  EXPECT_EQ(read_picture_text(png_with(of_others), "it"), of_others);
+  EXPECT_EQ(read_png_text(png_with({{"prompt", "a"}}), "it"), PngText({{"prompt", "a"}}));
+}
+
+TEST(PictureText, OfAPngIsNeverMoreThanIsRead) {
+  const std::vector<std::uint8_t> rgb(3);
+  for (const auto& [length, entries] : {std::pair(500'000u, 4u), {600'000u, 3u}}) {
+    const PngText text = {
+        {"prompt", std::string(length, 'a')}, {"steps", "4"}, {"software", "braid 0.3"}};
+    EXPECT_EQ(read_png_text(encoded(FileForm{}, 1, 1, rgb, text), "it").size(), entries) << length;
   }
 }
 

@@ -85,7 +85,7 @@ TEST(PngText, IsReadWithoutItsBadEntriesWhereThatIsAskedFor) {
   std::string many;
   for (int i = 0; i < 16; ++i) many += chunk("tEXt", "no end");
   EXPECT_THAT(readable(first + many + last), ElementsAre(Pair("a", "b")));
-  EXPECT_THAT(message_of([] { readable_png_text("\x89PNG", "a.png"); }), HasSubstr("not a PNG"));
+  EXPECT_THAT(message_of([] { readable_png_text("\x88PNG", "a.png"); }), HasSubstr("not a PNG"));
 }
 
 TEST(PngText, FindsDamageByTheChecksum) {

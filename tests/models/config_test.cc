@@ -272,6 +272,15 @@ TEST(VaeConfig, OfFlux2RefusesWhatItCannotRun) {
               HasSubstr("every level of 'decoder_block_out_channels', one is 33"));
 }
 
+TEST(VaeConfig, OfAnotherClassIsRefusedWithThoseThatWouldDo) {
+  const auto* const text = R"({"_class_name":"AutoencoderTiny"})";
+  const std::string wanted = "AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan";
+  EXPECT_THAT(refusal(read_vae_config, text),
+              HasSubstr(wanted + " or AutoencoderKLQwenImage, it describes a AutoencoderTiny"));
+  EXPECT_THAT(refusal(read_rgba_vae_config, text),
+              HasSubstr(wanted + ", AutoencoderKLQwenImage or AutoencoderKLQwenImage21, it"));
+}
+
 TEST(VaeConfig, OfWanRefusesWhatItCannotRun) {
   const auto refused = [](const std::string& fields) {
     const auto text = R"({"_class_name":"AutoencoderKLWan",)" + fields + "}";

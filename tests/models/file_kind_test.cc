@@ -9,6 +9,7 @@
 
 #include "models/kinds/adapted_model.h"
 #include "weights/files.h"
+#include "weights/files/whole_checkpoint.h"
 
 namespace braid::file_kind_test {
 
@@ -111,6 +112,33 @@ TEST_F(FileKinds, AreModelsThatBraidRuns) {
   EXPECT_EQ(
       kind({{"noise_refiner.0.ffn_norm1.weight"}, {"cap_embedder.1.weight", {3840, 1}}}).family,
       "Z-Image");
+}
+
+// What torch.compile, FSDP and DDP insert, and the names of members, also around each other. Such
+// files run: denoiser_in() finds the same names in them.
+TEST_F(FileKinds, AreToldBehindWhateverWrapsThem) {
+  const std::vector<std::pair<std::string, std::string>> kMarks = {
+      {"double_blocks.0.img_attn.qkv.weight", "FLUX.1"},
+      {"single_transformer_blocks.0.attn.to_q.weight", "FLUX.1"},
+      {"single_stream_modulation.lin.weight", "FLUX.2"},
+      {"txt_mode_blocks.0.linear1.weight", "FLUX.3"},
+      {"x_pad_token", "Z-Image"},
+      {"double_blocks.0.img_mod.modulate_table", "JoyAI-Image-Edit"},
+      {"txtfusion.projector.weight", "Krea 2"},
+      {"txt_norm.weight", "Qwen-Image"},
+      {"txt_in.text_norm.weight", "Qwen-Image-2.1"}};
+  for (const std::string prefix :
+       {"_orig_mod.", "module._orig_mod.", "_orig_mod.module.", "_fsdp_wrapped_module.", "module.",
+        "net.", "transformer.", "model.diffusion_model._orig_mod.",
+        "_orig_mod.model.diffusion_model.", "net._checkpoint_wrapped_module.transformer."})
+    for (const auto& [mark, family] : kMarks) {
+      EXPECT_EQ(kind({{prefix + mark}}).family, family) << prefix << mark;
+      const auto denoiser = denoiser_in(Checkpoint::open_file(folder_ / "file.safetensors"));
+      EXPECT_NE(denoiser.find(mark), nullptr) << prefix << mark;
+    }
+  EXPECT_EQ(kind({{"_orig_mod.joint_blocks.0.x_block.attn.qkv.weight"}}).role, FileRole::kModel);
+  EXPECT_EQ(kind({{"module._orig_mod.decoder.conv_in.weight"}}).role, FileRole::kAutoencoder);
+  EXPECT_EQ(kind({{"their_orig_mod.double_blocks.0.weight"}}).role, FileRole::kUnknown);
 }
 
 TEST_F(FileKinds, ArePartsAndAdditions) {
@@ -259,6 +287,12 @@ TEST_F(FileKinds, OfAdaptersForOtherModelsAreSaid) {
   EXPECT_EQ(said({{"transformer.elsewhere.lora_A.weight"}}), "") << "it is like none";
   EXPECT_EQ(said({{"transformer.transformer_blocks.0.attn.to_q.lora_A.weight"}}), "")
       << "five families have such a layer";
+}
+
+TEST_F(FileKinds, OfAdaptersForNormsAloneNameTheirFamily) {
+  EXPECT_EQ(name({{"diffusion_model.layers.0.attention_norm1.diff"}}),
+            "a LoRA for a Z-Image or Lumina 2 model");
+  EXPECT_EQ(name({{"diffusion_model.txt_in.text_norm.diff"}}), "a LoRA for a Qwen-Image-2.1 model");
 }
 
 TEST_F(FileKinds, OfAdaptersForManyFamiliesOrNoneNameNone) {

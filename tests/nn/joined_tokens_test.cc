@@ -20,6 +20,21 @@ TEST(JoinedTokens, HaveTextFirstAndLetGoOfBoth) {
   EXPECT_FALSE(image.defined());
 }
 
+TEST(ImageTokens, AreTheNoiseWithItsExtraChannelsAndTheReferencesBehind) {
+  const auto run = [](std::int64_t length, double value) {
+    return Tokens{.x_BLC = at::full({2, length, 4}, value), .ids_LA = {}};
+  };
+  DenoiserInput in{.noise = run(5, 1), .text = run(6, 9)};
+  EXPECT_TRUE(at::equal(image_tokens(in), in.noise.x_BLC));
+  in.references = {run(2, 2), run(3, 3)};
+  EXPECT_TRUE(
+      at::equal(image_tokens(in), at::cat({run(5, 1).x_BLC, run(2, 2).x_BLC, run(3, 3).x_BLC}, 1)));
+  in.noise.x_BLC = at::full({2, 5, 1}, 1);
+  in.extra_BLC = at::full({2, 5, 3}, 7);
+  const auto noise = image_tokens(in).narrow(1, 0, 5);
+  EXPECT_TRUE(at::equal(noise, at::cat({in.noise.x_BLC, in.extra_BLC}, -1)));
+}
+
 // Runs of one tensor are seen as one; others, and those of several pictures, are copied.
 TEST(OneBehindOther, CopiesOnlyWhatDoesNotLieSo) {
   const auto all = at::randn({1, 7, 3 * 2 * 4});

@@ -86,6 +86,22 @@ INSTANTIATE_TEST_SUITE_P(Layouts, KeptKeysOverRanks,
                                           testing::Values(RingForm::kShift, RingForm::kGather)),
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 
+// A graph serves only evaluations that attend to the same ones.
+TEST(ReferenceKvCache, IsOfABranchAndItsPictureWhereItKeepsAPrefix) {
+  using Whose = std::pair<int, int>;
+  const StepInfo step{.branch = 1, .picture = 2};
+  ReferenceKvCache kept;
+  EXPECT_EQ(kept.whose(step), Whose(0, 0));
+  kept.set_use(ReferenceKvCache::Use::kKeep, ReferenceKvCache::Of::kPrefix);
+  EXPECT_EQ(kept.whose(step), Whose(1, 2));
+  kept.set_use(ReferenceKvCache::Use::kAttend, ReferenceKvCache::Of::kPrefix);
+  EXPECT_EQ(kept.whose(step), Whose(1, 2));
+  kept.set_use(ReferenceKvCache::Use::kAttend, ReferenceKvCache::Of::kReferences);
+  EXPECT_EQ(kept.whose(step), Whose(0, 0));
+  kept.set_use(ReferenceKvCache::Use::kNone);
+  EXPECT_EQ(kept.whose(step), Whose(0, 0));
+}
+
 // They were traded when they were kept.
 TEST(ReferenceKvCache, AreNotTradedForHeadsAgain) {
   run_ranks({.size = 2}, [](const Group& world) {

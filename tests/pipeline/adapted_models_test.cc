@@ -161,7 +161,7 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
     const auto files = find_model(options).files;
     const auto family = open_family(files);
     const auto& part = family->part(Part::Role::kDenoiser);
-    LoadOptions load{.dtype = at::kBFloat16, .packed = PackedWeights::kKept};
+    LoadOptions load{.dtype = at::kBFloat16, .stored_codes = StoredCodes::kKept};
     load.quantize = options.memory.quantize;
     load.tensor_parallel = group;
     std::vector<SurveyedTensor> asked;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/ascii.h"
 #include "base/memory_meter.h"
 #include "serve/http/body_places.h"
 #include "serve/http/http_date.h"
@@ -22,15 +23,19 @@ TEST(HttpDate, IsInEnglishAndInUtc) {
   EXPECT_EQ(date(1'735'689'599), "Tue, 31 Dec 2024 23:59:59 GMT");
 }
 
-TEST(HttpDate, IsInEachAnswer) {
+TEST(UsualHeaders, AreInEachAnswer) {
   FakeEngine engine;
   const Server server(engine);
-  EXPECT_THAT(server.ask("GET /livez"), HasSubstr(" GMT\r\n"));
-  EXPECT_THAT(server.ask("GET /nothing"), HasSubstr(" GMT\r\n"));
   const auto stream = server.ask("POST /v1/images/generations", "",
                                  R"({"prompt": "a", "size": "16x16", "stream": true})");
   EXPECT_THAT(stream, HasSubstr("text/event-stream"));
-  EXPECT_THAT(stream, HasSubstr(" GMT\r\n"));
+  for (const auto& answer : {server.ask("GET /livez"), server.ask("GET /nothing"), stream}) {
+    const auto head = ascii_lower_case(answer.substr(0, answer.find("\r\n\r\n")) + "\r\n");
+    for (const auto* const line :
+         {" gmt\r\n", "\r\ncache-control: no-store\r\n", "\r\nx-content-type-options: nosniff\r\n",
+          "\r\nreferrer-policy: no-referrer\r\n"})
+      EXPECT_THAT(head, HasSubstr(line));
+  }
 }
 
 // The picture is more than sockets hold, so that each reader is in the middle of it.

@@ -72,8 +72,35 @@ TEST(Base64OfClients, MayBeADataUrl) {
   for (const auto* const text :
        {"Zm9vYmE=", "data:image/png;base64,Zm9vYmE=", "DATA:image/png;charset=x;BASE64,Zm9vYmE="})
     EXPECT_EQ(bytes_of_base64(text, "image"), "fooba") << text;
-  for (const auto* const text : {"Zm 9v", "data:image/png,Zm9v", "data:base64"})
+  for (const auto* const text : {"Zm%9v", "data:image/png,Zm9v", "data:base64", "data:base64,Zm9v"})
     EXPECT_THROW(bytes_of_base64(text, "image"), ApiError) << text;
+}
+
+// RFC 2397: what follows the comma is escaped as in all URLs. WHATWG Fetch, "data: URL processor":
+// spaces before "base64", around the head, and within the data.
+TEST(Base64OfClients, IsReadAsBrowsersDo) {
+  for (const auto* const text :
+       {"data:image/png;base64,Zm9vYmE%3D",
+        "data:image/png;base64,%5am%39v%0AYmE=", "data:image/png; base64,Zm9vYmE=",
+        "data:image/png;base64 ,Zm9vYmE=", " data:;base64, Zm9v\tYmE=", "\n Zm9v\f YmE= "})
+    EXPECT_EQ(bytes_of_base64(text, "image"), "fooba") << text;
+}
+
+TEST(Base64OfClients, IsRefusedWithTheCharacterAtFault) {
+  const auto refusal = [](const std::string& text) {
+    try {
+      return bytes_of_base64(text, "image");
+    } catch (const ApiError& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string begin = "'image' should be base64: ";
+  EXPECT_EQ(refusal("Zm#v"), begin + "character 3 is '#'");
+  EXPECT_EQ(refusal("Zm%3Dv"), begin + "character 3 is '%'") << "it is no URL";
+  EXPECT_EQ(refusal("data:;base64,Zm%v"), begin + "character 3 is '%'") << "it is no escape";
+  EXPECT_EQ(refusal("Zm9v\xc3\xa9"), begin + "character 5 is '\xc3\xa9'");
+  EXPECT_EQ(refusal("Zm9v\x01v"), begin + "character 5 is byte 0x01");
+  EXPECT_EQ(refusal("Zm9vY"), begin + "it is cut, its last character is part of no byte");
 }
 
 TEST(Secrets, AreTheSameOrNot) {

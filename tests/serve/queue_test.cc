@@ -56,57 +56,53 @@ TEST(Queue, BoundsTheBytesOfThePicturesThatJobsBring) {
 
 TEST(Queue, KeepsRoomForWhatIsStillRead) {
   Queue queue(3, 100);
-  EXPECT_TRUE(queue.reserve({.pictures = 2, .input_bytes = 60}));
-  EXPECT_FALSE(queue.reserve({.pictures = 1, .input_bytes = 41}));
+  EXPECT_TRUE(queue.reserve("", {.pictures = 2, .input_bytes = 60}));
+  EXPECT_FALSE(queue.reserve("", {.pictures = 1, .input_bytes = 41}));
   EXPECT_FALSE(queue.push(job_of("a", 2)));
   EXPECT_TRUE(queue.push(job_of("a", 1)));
-  queue.release({.pictures = 2, .input_bytes = 60});
-  EXPECT_TRUE(queue.reserve({.pictures = 2, .input_bytes = 100}));
-}
-
-Room room_for(const std::string& client, int pictures, std::size_t bytes = 0) {
-  return {.pictures = pictures, .input_bytes = bytes, .client = client};
+  queue.release("", {.pictures = 2, .input_bytes = 60});
+  EXPECT_TRUE(queue.reserve("", {.pictures = 2, .input_bytes = 100}));
 }
 
 TEST(Queue, LeavesAQuarterToOthers) {
   Queue queue(8, 100);
-  for (int i = 0; i < 6; ++i) EXPECT_TRUE(queue.reserve(room_for("user a", 1))) << i;
-  EXPECT_FALSE(queue.reserve(room_for("user a", 1)));
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(queue.reserve("user a", {.pictures = 1})) << i;
+  EXPECT_FALSE(queue.reserve("user a", {.pictures = 1}));
   EXPECT_TRUE(queue.has_room({.pictures = 2}));
-  EXPECT_TRUE(queue.reserve(room_for("user b", 1)));
-  queue.release(room_for("user a", 1));
+  EXPECT_TRUE(queue.reserve("user b", {.pictures = 1}));
+  queue.release("user a", {.pictures = 1});
   EXPECT_TRUE(queue.push(job_of("user a"))) << "it has reserved its room";
-  EXPECT_FALSE(queue.reserve(room_for("user a", 1))) << "jobs count, too";
+  EXPECT_FALSE(queue.reserve("user a", {.pictures = 1})) << "jobs count, too";
   EXPECT_EQ(queue.used_by("user a").pictures, 6);
-  EXPECT_TRUE(queue.reserve(room_for("user b", 1)));
-  EXPECT_FALSE(queue.reserve(room_for("user b", 1))) << "the queue is full";
+  EXPECT_TRUE(queue.reserve("user b", {.pictures = 1}));
+  EXPECT_FALSE(queue.reserve("user b", {.pictures = 1})) << "the queue is full";
 }
 
 TEST(Queue, LeavesAQuarterOfTheBytesToOthers) {
   Queue queue(8, 100);
-  EXPECT_TRUE(queue.reserve(room_for("user a", 1, 70)));
-  EXPECT_FALSE(queue.reserve(room_for("user a", 1, 6)));
-  EXPECT_TRUE(queue.reserve(room_for("user b", 1, 6)));
+  EXPECT_TRUE(queue.reserve("user a", {.pictures = 1, .input_bytes = 70}));
+  EXPECT_FALSE(queue.reserve("user a", {.pictures = 1, .input_bytes = 6}));
+  EXPECT_TRUE(queue.reserve("user b", {.pictures = 1, .input_bytes = 6}));
 }
 
 // It may be that of a proxy, before all clients.
 TEST(Queue, IsAllForOneAddressUntilAnotherClientComes) {
   Queue queue(8, 100);
-  for (int i = 0; i < 8; ++i) EXPECT_TRUE(queue.reserve(room_for("10.0.0.1", 1))) << i;
-  EXPECT_FALSE(queue.reserve(room_for("10.0.0.2", 1)));
-  queue.release(room_for("10.0.0.1", 1));
-  EXPECT_FALSE(queue.reserve(room_for("10.0.0.1", 1))) << "the other one is expected again";
-  EXPECT_TRUE(queue.reserve(room_for("10.0.0.2", 1)));
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(queue.reserve("10.0.0.1", {.pictures = 1})) << i;
+  EXPECT_FALSE(queue.reserve("10.0.0.2", {.pictures = 1}));
+  queue.release("10.0.0.1", {.pictures = 1});
+  EXPECT_FALSE(queue.reserve("10.0.0.1", {.pictures = 1})) << "the other one is expected again";
+  EXPECT_TRUE(queue.reserve("10.0.0.2", {.pictures = 1}));
 }
 
 // Otherwise a request for more than a share would never be served.
 TEST(Queue, TakesAnythingThatFitsOfAClientThatHoldsNothing) {
   Queue queue(8, 100);
-  EXPECT_TRUE(queue.reserve(room_for("user a", 8, 100)));
-  queue.release(room_for("user a", 8, 100));
+  EXPECT_TRUE(queue.reserve("user a", {.pictures = 8, .input_bytes = 100}));
+  queue.release("user a", {.pictures = 8, .input_bytes = 100});
   EXPECT_FALSE(queue.has_reservations());
   Queue smallest(1, 100);
-  EXPECT_TRUE(smallest.reserve(room_for("user a", 1)));
+  EXPECT_TRUE(smallest.reserve("user a", {.pictures = 1}));
 }
 
 TEST(PicturesOfJobs, CountInTheQueue) {
@@ -125,25 +121,27 @@ TEST(PicturesOfJobs, CountInTheQueue) {
 
 TEST(Queue, SaysHowManyPlacesAreFree) {
   Queue queue(8, 100);
-  queue.reserve(room_for("a", 5, 60));
-  EXPECT_TRUE(fullness_text(queue, room_for("b", 4))
+  queue.reserve("a", {.pictures = 5, .input_bytes = 60});
+  EXPECT_TRUE(fullness_text(queue, "b", {.pictures = 4})
                   .starts_with("the queue has too few places: 3 of 8 are free, this request needs "
                                "4; 5 pictures wait"))
-      << fullness_text(queue, room_for("b", 4));
-  EXPECT_NE(fullness_text(queue, room_for("b", 1, 50)).find("this request has 50 bytes"),
+      << fullness_text(queue, "b", {.pictures = 4});
+  EXPECT_NE(fullness_text(queue, "b", {.pictures = 1, .input_bytes = 50})
+                .find("this request has 50 bytes"),
             std::string::npos)
-      << fullness_text(queue, room_for("b", 1, 50));
-  queue.reserve(room_for("b", 3));
-  EXPECT_TRUE(fullness_text(queue, room_for("c", 1)).starts_with("the queue is full: 8 pictures"));
+      << fullness_text(queue, "b", {.pictures = 1, .input_bytes = 50});
+  queue.reserve("b", {.pictures = 3});
+  EXPECT_TRUE(
+      fullness_text(queue, "c", {.pictures = 1}).starts_with("the queue is full: 8 pictures"));
 }
 
 TEST(Queue, KnowsWhatItCouldNeverHave) {
   const Queue queue(8, 100);
-  EXPECT_TRUE(queue.could_have(room_for("a", 8, 100)));
-  EXPECT_FALSE(queue.could_have(room_for("a", 9)));
-  EXPECT_FALSE(queue.could_have(room_for("a", 1, 101)));
-  EXPECT_EQ(too_large_for(queue, room_for("a", 9)).param, "n");
-  EXPECT_EQ(too_large_for(queue, room_for("a", 1, 101)).status, 413);
+  EXPECT_TRUE(queue.could_have({.pictures = 8, .input_bytes = 100}));
+  EXPECT_FALSE(queue.could_have({.pictures = 9}));
+  EXPECT_FALSE(queue.could_have({.pictures = 1, .input_bytes = 101}));
+  EXPECT_EQ(too_large_for(queue, {.pictures = 9}).param, "n");
+  EXPECT_EQ(too_large_for(queue, {.pictures = 1, .input_bytes = 101}).status, 413);
 }
 
 // Its client also loses its turn if that was its only job.

@@ -65,19 +65,19 @@ TEST(ServiceEnd, DrainsWhatHasItsRoom) {
   Service service([&](const Hooks&) { return std::vector<Backend>{backend}; },
                   {.heartbeat = std::chrono::milliseconds(10)});
   start(service);
-  auto room = service.reserve({.pictures = 1});
-  auto given_up = service.reserve({.pictures = 1});
+  auto room = service.reserve("a", {.pictures = 1});
+  auto given_up = service.reserve("b", {.pictures = 1});
   service.drain();
   const auto until = Clock::now() + std::chrono::seconds(20);
   for (const int before = alive; alive < before + 3 && Clock::now() < until;)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(service.status().readiness, Readiness::kDraining);
   EXPECT_EQ(status_of_refusal(service, order_of("b")), 503);
-  const auto job = service.submit(order_of("a"), room);
+  const auto job = service.submit(order_of("a"), std::move(room));
   EXPECT_EQ(wait_for_end(*job), JobState::kDone);
   job->mark_fetched(0);
   EXPECT_EQ(service.status().readiness, Readiness::kDraining);
-  given_up.reset();
+  given_up = {};
   service.wait();
   EXPECT_EQ(service.status().readiness, Readiness::kStopped);
 }
@@ -86,12 +86,12 @@ TEST(ServiceEnd, WaitsForNoRoomWhenItIsCutShort) {
   FakeEngine engine;
   Service service(engine.load(), {});
   start(service);
-  const auto room = service.reserve({.pictures = 1});
+  auto room = service.reserve("a", {.pictures = 1});
   service.drain();
   service.stop();
   service.wait();
   EXPECT_THROW(service.require_not_stopped(), ApiError);
-  EXPECT_THROW(service.submit(order_of("a"), room), ApiError);
+  EXPECT_THROW(service.submit(order_of("a"), std::move(room)), ApiError);
 }
 
 TEST(ServiceEnd, FreesItsModelsOnceNothingWaits) {

@@ -33,6 +33,27 @@ TEST(Service, MakesPicturesAndTellsOfThem) {
   EXPECT_EQ(service.find(job->id()), job);
 }
 
+TEST(Service, GetsRoomBackThatNoJobTook) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {});
+  start(service);
+  service.submit(order_of("a"));
+  engine.wait_until_called(1);
+  const auto waiting = [&] { return service.status().waiting_pictures; };
+  auto first = service.reserve("a", {.pictures = 2});
+  auto second = std::move(first);
+  first = {};
+  EXPECT_EQ(waiting(), 2) << "what was moved is held by the other";
+  second = service.reserve("a", {.pictures = 3});
+  EXPECT_EQ(waiting(), 3);
+  const auto job = service.submit(order_of("a", 3), std::move(second));
+  second = {};
+  EXPECT_EQ(waiting(), 3) << "it is the job's";
+  service.cancel(job);
+  EXPECT_EQ(waiting(), 0);
+  engine.finish();
+}
+
 // A picture to start from skips some, and readers show how far a job is by both numbers.
 TEST(Service, TellsOfTheStepsThatTheEngineTakes) {
   FakeEngine engine;

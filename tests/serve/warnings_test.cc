@@ -43,6 +43,26 @@ TEST(Warnings, ReachTheJobAndItsReaders) {
   EXPECT_EQ(json_of(server.ask(path))["warnings"], kBoth);
 }
 
+// What is opaque comes first: it is laid on nothing.
+TEST(Warnings, OfPicturesThatAreLaidOnWhiteAreGivenOnce) {
+  FakeEngine engine;
+  auto backend = engine.backend();
+  backend.generate = [](const Request& request, const Hooks& hooks) {
+    for (int i = 0; i < request.num_images; ++i) {
+      Picture picture{.width = 2, .height = 2, .rgb = std::vector<std::uint8_t>(12), .prompt = "a"};
+      if (i > 0) picture.alpha = {0, 0, 255, 255};
+      hooks.picture(picture);
+    }
+  };
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
+  start(service);
+  auto order = order_of("a", 3);
+  order.form.format = FileForm::Format::kJpeg;
+  const auto job = service.submit(std::move(order));
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  EXPECT_THAT(job->status().warnings, ElementsAre(std::string(kLaidOnWhite)));
+}
+
 TEST(Warnings, OfLoadingReachTheLog) {
   FakeEngine engine;
   std::vector<std::string> heard;

@@ -197,9 +197,10 @@ std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks
   std::vector<SurveyedTensor> asked;
   part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));
   run_ranks({.size = ranks}, [&](const Group& group) {
-    const Weights w(tensors_of_part(part, files),
-                    {.dtype = at::kFloat, .tensor_parallel = group, .packed = PackedWeights::kKept},
-                    part.sharding(SharedModulation::kYes));
+    const Weights w(
+        tensors_of_part(part, files),
+        {.dtype = at::kFloat, .tensor_parallel = group, .stored_codes = StoredCodes::kKept},
+        part.sharding(SharedModulation::kYes));
     auto& sum = bytes[std::size_t(group.rank())];
     for (const auto& a : asked) {
       const auto layer = w / a.layer;
@@ -231,14 +232,14 @@ TEST_F(FourBits, AreCutToTheirRanksRowsAndColumns) {
   const auto checkpoint = Checkpoint::open_file(file(packed_));
   const auto want = models().of_numbers.at("blocks.1.proj.weight");
   const auto rows = want.size(0), columns = want.size(1);
-  for (const auto coded : {PackedWeights::kKept, PackedWeights::kWidened})
+  for (const auto coded : {StoredCodes::kKept, StoredCodes::kWidened})
     for (const auto& sharding :
          {column_parallel(), column_parallel({16, 32}), row_parallel(), row_parallel({16, 32})})
       run_ranks({.size = 2}, [&](const Group& ranks) {
-        const Weights w(checkpoint, {}, {.tensor_parallel = ranks, .packed = coded},
+        const Weights w(checkpoint, {}, {.tensor_parallel = ranks, .stored_codes = coded},
                         {{"blocks.1.proj", sharding}});
         const auto matrix = (w / "blocks.1.proj").matrix("weight", {rows, columns});
-        EXPECT_EQ(matrix.is_packed(), coded == PackedWeights::kKept);
+        EXPECT_EQ(matrix.is_packed(), coded == StoredCodes::kKept);
         const std::int64_t dim = sharding.split == Split::kColumns ? 0 : 1;
         std::vector<Tensor> mine;
         for (const auto& run : shares_of(sharding, want.size(dim), ranks.rank(), 2, "proj"))
@@ -256,7 +257,7 @@ TEST_F(FourBits, AreDecodedWhereTheyAreJoined) {
   for (const auto& [name, tensor] : k) tensors["k." + name] = tensor;
   write_file(folder_ / "m.safetensors", write_safetensors(tensors));
   const Weights w(Checkpoint::open_file(folder_ / "m.safetensors"),
-                  {.spellings = {{"qk", {"q", "k"}}}}, {.packed = PackedWeights::kKept});
+                  {.spellings = {{"qk", {"q", "k"}}}}, {.stored_codes = StoredCodes::kKept});
   const auto got = (w / "qk").matrix("weight", {12, 32});
   w.finish();
   EXPECT_FALSE(got.is_packed());

@@ -14,8 +14,8 @@ no_delays=(-Xclang -mllvm -Xclang -amdgpu-enable-delay-alu=0)
 
 gpu_sources=(src/ops/gpu/gpu.cu src/base/gpu_runtime.cu)
 # What else GPU builds have, in C++; a line is compiled as one.
-host_sources=("src/comm/process/{nccl,nccl_communicator,nccl_communicators,nccl_link,device_link,side_stream}.cc"
-  "src/comm/{device_reads,linked_transport}.cc" "src/pipeline/graphs/{cuda_graph,graph_pool,step_graph}.cc"
+host_sources=("src/comm/device/{device_link,device_reads,nccl,nccl_communicator,nccl_communicators,nccl_link,side_stream}.cc"
+  "src/comm/linked_transport.cc" "src/pipeline/graphs/{cuda_graph,graph_pool,step_graph}.cc"
   "src/ops/gpu/{blocks,float8,gelu_product,gpu,int8,launch_shape,stream}.cc")
 
 # compile_for DEVICE COMMAND...: prints one line if all sources compile, else the compiler's output.

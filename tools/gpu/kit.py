@@ -16,7 +16,7 @@ from pathlib import Path
 MOST_BYTES = 60 << 20  # of the archive
 PROGRAMS = ("braid", "braid-engine", "device_test", "ops_test", "ceilings", "report", "parts")
 DATA = ("models/demo", "tests/data/parity/basic", "tests/data/parity/blocks", "tests/data/parity/int8",
-        "tools/gpu", "tools/peers")
+        "tests/data/parity/qwen21", "tools/gpu", "tools/peers")
 RUN_PATH = "$ORIGIN/../torch/lib"
 # Carried for systems with an older C++ runtime, though it may need a newer C library than the
 # programs do.
@@ -27,6 +27,10 @@ AT_HOME = re.compile(r"/(?:libc|libm|libdl|librt|libpthread|libutil|ld-linux[^/]
 
 
 class CannotPack(Exception):
+    pass
+
+
+class CannotRun(Exception):
     pass
 
 
@@ -96,7 +100,8 @@ def pack(root, build, kit, data=DATA, wheels=()):
             archive.extractall(kit / "site")
     for folder in data:
         shutil.copytree(root / folder, kit / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (kit / "kit.json").write_text(json.dumps({"built_in": str(root)}) + "\n")
+    note = {"built_in": str(root), "torch": torch_version(linked_torch(build))}
+    (kit / "kit.json").write_text(json.dumps(note) + "\n")
     archive = kit.with_name(kit.name + ".tar.xz")
     with tarfile.open(archive, "w:xz") as tar:
         tar.add(kit, kit.name)
@@ -120,6 +125,28 @@ def torch_folder():
     """The folder of the torch that `python3` finds; empty if there is none."""
     code = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     return printed("python3", "-c", code).strip()
+
+
+def linked_torch(build):
+    """The folder of the LibTorch that programs were built with; None if it is not known."""
+    cache = build / "CMakeCache.txt"
+    found = re.search(r"^LibTorch_ROOT_DIR:\w+=(.+)$", cache.read_text(), re.M) if cache.exists() else None
+    return Path(found[1]) if found else None
+
+
+def torch_version(torch):
+    """What a LibTorch says; empty if it says nothing."""
+    file = torch / "share/cmake/Torch/TorchConfigVersion.cmake" if torch else None
+    found = re.search(r'PACKAGE_VERSION "([^"]+)"', file.read_text()) if file and file.exists() else None
+    return found[1] if found else ""
+
+
+def check_torch(wanted, torch):
+    """Programs start with the LibTorch that they are linked with, and may crash with another."""
+    found = torch_version(torch)
+    if wanted and found and wanted != found:
+        raise CannotRun(f"the kit's programs are linked with LibTorch {wanted}, but {torch} is {found}: "
+                        f"have python3 find a torch=={wanted}, and remove the kit's link `torch` if there is one")
 
 
 def make_link(place, target):
@@ -161,10 +188,14 @@ def settle(root):
     known = root / "kit.json"
     if not known.exists():
         return
+    note = json.loads(known.read_text())
     torch, link = torch_folder(), root / "torch"
-    if torch:
+    if link.exists():
+        check_torch(note.get("torch"), link.resolve())
+    elif torch:
+        check_torch(note.get("torch"), Path(torch))
         make_link(link, torch)
-    link_data(root, Path(json.loads(known.read_text())["built_in"]))
+    link_data(root, Path(note["built_in"]))
     leave_newer_runtime(root)
     paths = [str(root / "site"), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = ":".join(path for path in paths if path)

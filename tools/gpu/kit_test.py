@@ -143,10 +143,33 @@ class KitTest(unittest.TestCase):
         self.assertEqual((self.kit / "torch").resolve(), torch.resolve())
         self.settled(torch)  # once more, for the next phase
 
+    def made_torch(self, name, version):
+        """The folder of a LibTorch, which has nothing but its version."""
+        config = self.folder / name / "share/cmake/Torch/TorchConfigVersion.cmake"
+        config.parent.mkdir(parents=True)
+        config.write_text(f'set(PACKAGE_VERSION "{version}")\n')
+        return self.folder / name
+
+    def test_refuses_another_libtorch_than_that_of_its_programs(self):
+        linked = self.made_torch("linked", "2.11.0")
+        (self.build / "CMakeCache.txt").write_text(f"A:PATH=b\nLibTorch_ROOT_DIR:PATH={linked}\n")
+        self.pack()
+        note = json.loads((self.kit / "kit.json").read_text())
+        self.assertEqual(note["torch"], "2.11.0")
+        (self.kit / "kit.json").write_text(json.dumps(note | {"built_in": str(self.folder / "elsewhere")}))
+        with self.assertRaisesRegex(kit.CannotRun, r"linked with LibTorch 2\.11\.0, but .*/other is 2\.10\.0: "
+                                    r"have python3 find a torch==2\.11\.0"):
+            self.settled(self.made_torch("other", "2.10.0"))
+        self.assertFalse((self.kit / "torch").exists())
+        self.settled(self.made_torch("same", "2.11.0"))
+        self.assertEqual((self.kit / "torch").resolve(), (self.folder / "same").resolve())
+        (self.kit / "torch").unlink()
+        self.settled(self.folder)  # one that does not say
+
     def test_has_the_model_where_programs_look_for_it(self):
-        """PROGRAM/../share/braid/models/demo, as app/files/bundled_model.cc has it."""
+        """PROGRAM/../share/braid/models/demo, as app/machine/bundled_model.cc has it."""
         root = Path(__file__).resolve().parents[2]
-        lookup = (root / "src/app/files/bundled_model.cc").read_text()
+        lookup = (root / "src/app/machine/bundled_model.cc").read_text()
         up = re.search(r"return program((?:\.parent_path\(\))+)((?: / \"\w+\")+);", lookup)
         place = self.kit / "bin/braid-engine"
         for _ in range(up[1].count("parent_path")):

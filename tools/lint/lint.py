@@ -8,6 +8,7 @@ import budgets
 import compilers
 import deployments
 import families
+import gpus
 import layers
 import names
 import page
@@ -16,7 +17,7 @@ import text
 import words
 from source import read_sources
 
-RULES = (layers, rooms, families, deployments, words, text, names, budgets, compilers, page)
+RULES = (layers, rooms, families, deployments, words, text, names, budgets, compilers, gpus, page)
 
 
 def complaints(root):

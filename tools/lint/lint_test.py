@@ -44,6 +44,30 @@ class LintTest(unittest.TestCase):
             self.assertEqual(self.complaints_about("src/pipeline/" + path, line), found, path)
             (self.root / "src/pipeline" / path).unlink()
 
+    def test_a_build_has_kernels_for_the_gpus_that_presets_and_claims_name(self):
+        self.write("CMakeLists.txt", "set(CMAKE_CUDA_ARCHITECTURES 80-real 100-real 120 CACHE STRING \"\")\n"
+                   "set(CMAKE_HIP_ARCHITECTURES gfx90a\n  gfx1030 CACHE STRING \"\")\n")
+        presets, claims = "src/pipeline/memory/presets.cc", "src/app/machine/environment.cc"
+        for path, line, gpu in ((presets, '{"a", {"gfx90a"}}', None), (presets, '{"a", {"gfx942"}}', "gfx942"),
+                                (presets, '{"a", {"sm_86", "sm_103"}}', None), (presets, '{"a", {"sm_90"}}', "sm_90"),
+                                (presets, '{"a", {"sm_121"}}', None), (claims, 'return "10.3.0";', None),
+                                (claims, 'return "11.0.0";', "gfx1100"), (claims, 'is_any(a, {"gfx1031"});', None)):
+            found = self.complaints_about(path, line + "\n")
+            self.assertEqual(found, [f"CMakeLists.txt compiles no kernels for {gpu}"] if gpu else [], line)
+            (self.root / path).unlink()
+
+    def test_rooms_of_the_program_include_downwards(self):
+        include = '#include "app/{}/a.h"\n'.format
+        for path, line, found in (
+                ("commands/a.cc", include("files") + include("print"), []),
+                ("files/a.cc", include("print"), []),
+                ("flags/a.cc", include("commands"), ["app/flags must not include app/commands"]),
+                ("print/info/a.cc", include("files"), ["app/print must not include app/files"]),
+                ("machine/a.cc", include("words"), ["app/machine must not include app/words"]),
+                ("attic/a.cc", "", ["src/app/attic has no place in the order of rooms"])):
+            self.assertEqual(self.complaints_about("src/app/" + path, line), found, path)
+            (self.root / "src/app" / path).unlink()
+
     def test_only_deploy_finds_the_files_of_a_model(self):
         self.assertEqual(self.complaints_about("src/pipeline/deployment/deployment.cc", "f(find_model(o));\n"), [])
         self.assertEqual(self.complaints_about("src/pipeline/a.cc", "f(refind_model(o));\n"), [])

@@ -52,9 +52,16 @@ fetch_torch() {
 # nvcc_version NVCC: "13.0"; empty if there is no such program.
 nvcc_version() { "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true; }
 
-# runtime_major LIBTORCH: "13", of the CUDA runtime that it loads; empty if there is none.
+# runtime_major LIBTORCH: "13", of the CUDA runtime that it loads; empty if there is none. Its kernels say
+# which that is; where they do not, it is the one beside them.
 runtime_major() {
-  local file
+  local file major
+  major=$(readelf -d "$1/lib/libtorch_cuda.so" 2>/dev/null |
+    sed -n 's/.*NEEDED.*\[libcudart[^]]*\.so\.\([0-9]*\).*/\1/p' || true)
+  [[ -z $major ]] || {
+    echo "$major"
+    return 0
+  }
   for file in "$1"/../nvidia/cu*/lib/libcudart.so.* "$1"/lib/libcudart*.so.*; do
     [[ -e $file && $file =~ \.so\.([0-9]+) ]] || continue
     echo "${BASH_REMATCH[1]}"

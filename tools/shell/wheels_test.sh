@@ -41,5 +41,16 @@ touch "$cache/nvidia/cu13/lib/libcudart.so.13"
 expect "takes $cache/new" take_nvcc "$cache/new"
 expect "is of CUDA 12.9, but the LibTorch in $torch has the runtime of CUDA 13" \
   take_nvcc "$cache/newest_of_12"
+# Wheels of another CUDA, which something else brought.
+compiler=${CXX:-$(command -v g++ || command -v c++)}
+mkdir -p "$cache/nvidia/cu12/lib"
+echo | "$compiler" -shared -x c++ - -o "$cache/nvidia/cu12/lib/libcudart.so.12" -Wl,-soname,libcudart.so.12
+rm "$cache/nvidia/cu13/lib/libcudart.so.13"
+echo | "$compiler" -shared -x c++ - -o "$cache/nvidia/cu13/lib/libcudart.so.13" -Wl,-soname,libcudart.so.13
+for major in 12 13; do
+  echo | "$compiler" -shared -x c++ - -x none -o "$torch/lib/libtorch_cuda.so" -Wl,--no-as-needed \
+    "$cache/nvidia/cu$major/lib/libcudart.so.$major"
+  expect "of $major" echo "of $(runtime_major "$torch")"
+done
 expect "Without a network, set the pipe." fetch_wheels "$cache/pipe" pipe "set the pipe" pipe==1
 printf 'wheels_test: right\n'

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/json.h"
 

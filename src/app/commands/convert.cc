@@ -1,6 +1,6 @@
 #include "app/commands/commands.h"
 
-#include "app/files/bundled_model.h"
+#include "app/machine/bundled_model.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
 #include "app/print/progress.h"

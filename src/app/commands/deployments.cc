@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "app/files/bundled_model.h"
+#include "app/machine/bundled_model.h"
 #include "app/machine/launched.h"
 #include "app/print/failure.h"
 #include "base/error.h"
@@ -89,8 +89,7 @@ Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model,
   options.model = model;
   if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kUnmerged;
   const auto typical = [&](const Family& family) -> Request {
-    const auto size =
-        serve::default_size(info_of(family.description()), {.max_pixels = flags.max_pixels});
+    const auto size = serve::default_size(info_of(family.description()), flags.bounds);
     return {.width = size.width, .height = size.height, .vae_tiling = flags.vae_tiling};
   };
   return deploy({.pipeline = fitted(with_bundled(std::move(options))),

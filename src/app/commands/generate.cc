@@ -15,14 +15,14 @@
 #include "app/files/prompts.h"
 #include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
+#include "app/machine/hardware.h"
 #include "app/machine/launched.h"
-#include "app/machine/machine_info.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
 #include "app/print/progress.h"
-#include "app/print/readable.h"
 #include "app/print/report.h"
 #include "app/print/standard_output.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -118,8 +118,11 @@ void GenerateRun::prepare() {
   check_followed(request_.pictures, limits.pictures);
   const auto frames = drawn_size(request_, limits).frames - limits.frames.unreturned();
   constexpr std::size_t kDigitsOfLayers = 1, kDigits = 3;
+  const auto files = std::int64_t(request_.prompts.size()) * request_.num_images * frames;
+  require(files <= kMostPictures, "at most ", kMostPictures, " files can be written at once, ",
+          files, " were asked for: lower --num-images or give fewer prompts");
   if (frames > 1)
-    files_.emplace(flags_.output, int(request_.prompts.size()) * request_.num_images * frames,
+    files_.emplace(flags_.output, int(files),
                    limits.frames.kind == FrameKind::kLayer ? kDigitsOfLayers : kDigits);
   check_form();
   check_written();

@@ -4,8 +4,8 @@
 
 #include "app/commands/deployments.h"
 #include "app/commands/plan_here.h"
-#include "app/machine/machine_info.h"
 #include "app/print/info/adapter_info.h"
+#include "app/print/info/machine_info.h"
 #include "app/print/info/model_info.h"
 #include "app/print/info/preset_info.h"
 #include "app/print/readable_json.h"

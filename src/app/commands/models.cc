@@ -2,11 +2,11 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/plan_here.h"
-#include "app/files/bundled_model.h"
+#include "app/machine/bundled_model.h"
 #include "app/print/failure.h"
-#include "app/print/readable.h"
 #include "app/print/readable_json.h"
 #include "app/print/standard_output.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hub_cache.h"

@@ -1,4 +1,5 @@
 #include "app/commands/commands.h"
+#include "app/commands/plan_request.h"
 
 #include <algorithm>
 

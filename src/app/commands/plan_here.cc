@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "app/flags/memory_words.h"
-#include "app/machine/machine_info.h"
-#include "app/print/readable.h"
+#include "app/machine/hardware.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "pipeline/planner/fastest.h"
 #include "pipeline/planner/planner.h"

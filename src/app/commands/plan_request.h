@@ -1,8 +1,7 @@
 // The request of `braid plan`.
 #pragma once
 
-#include "app/flags/flags.h"
-#include "pipeline/planner/planner.h"
+#include "app/print/plan_table.h"
 
 namespace braid {
 
@@ -10,12 +9,8 @@ namespace braid {
 PlanJob job_of(const PlanFlags& flags);
 Machine machine_of(const PlanFlags& flags);
 
-// Other ways to keep the weights, with which a layout fits where none does otherwise: those that
-// change least. For several devices their tensor parallel ranks share the text encoders.
-struct PlanRemedy {
-  PlanJob job;
-  PlannedLayout layout;  // the fastest
-};
+// The remedies that change least. For several devices their tensor parallel ranks share the text
+// encoders.
 std::vector<PlanRemedy> find_remedies(const PlanJob& job, const Machine& machine);
 
 }  // namespace braid

@@ -2,10 +2,10 @@
 #include "app/commands/commands.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
-#include "app/print/readable.h"
 #include "app/print/readable_json.h"
 #include "app/print/standard_output.h"
 #include "app/print/transfer.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "pipeline/files/needed_files.h"
 

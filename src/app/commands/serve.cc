@@ -11,11 +11,11 @@
 #include "app/commands/serve_ranks.h"
 #include "app/commands/served_models.h"
 #include "app/files/lora_folder.h"
-#include "app/files/picture_text.h"
 #include "app/files/prompt_enhancer.h"
 #include "app/machine/launched.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "serve/http/descriptors.h"
@@ -99,10 +99,7 @@ class ServeRun {
         signals_(std::chrono::seconds(flags.drain) + kAfterDrain, kIgnoredSignals),
         service_([this](const Hooks& hooks) { return load(hooks); }, service_options()),
         api_({.service = service_,
-              .bounds = {.max_pixels = flags.max_pixels,
-                         .max_steps = flags.max_steps,
-                         .max_input_pixels = flags.max_input_pixels,
-                         .max_body_bytes = flags.max_body},
+              .bounds = flags.bounds,
               .unknown_fields = flags.warns_of_unknown_fields ? serve::UnknownFields::kWarnedOf
                                                               : serve::UnknownFields::kRefused,
               .frame_ancestors = policy_of(flags.frame_ancestors),
@@ -121,8 +118,7 @@ class ServeRun {
   void drain();
 
   const ServeFlags& flags_;
-  const int max_connections_ =
-      serve::room_for_connections(serve::HttpServerOptions().max_connections);
+  const int max_connections_ = serve::room_for_connections(flags_.http.max_connections);
   std::shared_ptr<ServedEngines> engines_;
   StopSignals signals_;
   serve::LogQueue lines_{write_log_line};
@@ -140,22 +136,27 @@ std::vector<serve::Backend> ServeRun::load(const Hooks& hooks) {
 }
 
 serve::ServiceOptions ServeRun::service_options() {
-  return {.max_waiting_pictures = flags_.queue,
-          .on_warning =
-              [this](const std::string& sentence) {
-                log_("warning", {{"message", sentence}});
-              },
-          .on_ready =
-              [this, began = serve::Clock::now()] {
-                log_("ready", {{"model", engines_->models().front().name},
-                               {"seconds", seconds_text(began, serve::Clock::now())}});
-              },
-          .on_end = [this](const serve::Job& job) { log_job(job); },
-          .on_stopped = [this] { server_.stop(); }};
+  auto options = flags_.service;
+  options.on_warning = [this](const std::string& sentence) {
+    log_("warning", {{"message", sentence}});
+  };
+  options.on_ready = [this, began = serve::Clock::now()] {
+    log_("ready", {{"model", engines_->models().front().name},
+                   {"seconds", seconds_text(began, serve::Clock::now())}});
+  };
+  options.on_end = [this](const serve::Job& job) { log_job(job); };
+  options.on_stopped = [this] { server_.stop(); };
+  return options;
 }
 
 serve::HttpServerOptions ServeRun::server_options() {
-  const auto log = [this](const serve::RequestLog& r) {
+  auto options = flags_.http;
+  options.max_body_bytes = std::uint64_t(flags_.bounds.max_body_bytes);
+  options.max_connections = max_connections_;
+  options.on_warning = [this](const std::string& sentence) {
+    log_("warning", {{"message", sentence}});
+  };
+  options.log = [this](const serve::RequestLog& r) {
     if (flags_.verbosity == Verbosity::kQuiet) return;
     log_("request", {{"id", r.id},
                      {"method", r.method},
@@ -165,15 +166,7 @@ serve::HttpServerOptions ServeRun::server_options() {
                      {"bytes", std::to_string(r.bytes)},
                      {"client", r.client}});
   };
-  return {.address = flags_.host,
-          .port = flags_.port,
-          .max_body_bytes = std::uint64_t(flags_.max_body),
-          .max_connections = max_connections_,
-          .keep_alive = std::chrono::seconds(flags_.keep_alive),
-          .log = log,
-          .on_warning = [this](const std::string& sentence) {
-            log_("warning", {{"message", sentence}});
-          }};
+  return options;
 }
 
 void ServeRun::log_job(const serve::Job& job) {
@@ -214,9 +207,10 @@ void ServeRun::drain() {
 
 int ServeRun::run() {
   const auto port = server_.port();
-  log_("listening", {{"address", flags_.host}, {"port", port > 0 ? std::to_string(port) : ""}});
+  log_("listening",
+       {{"address", flags_.http.address}, {"port", port > 0 ? std::to_string(port) : ""}});
   for (const auto& sentence : flags_.unused) log_("warning", {{"message", sentence}});
-  if (const int most = serve::HttpServerOptions().max_connections; max_connections_ < most)
+  if (const int most = flags_.http.max_connections; max_connections_ < most)
     log_("warning", {{"message", text_of("the limit on open files (ulimit -n) leaves room for ",
                                          max_connections_, " connections instead of ", most)}});
   for (const auto& model : engines_->models()) {

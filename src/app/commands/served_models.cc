@@ -28,9 +28,9 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   auto deployment = deployed(
       flags, model, [&](const std::string& sentence) { warnings.push_back(with_flags(sentence)); });
   const int least = info_of(deployment.family->description()).size_multiple;
-  require(flags.max_pixels >= least * least, "--max-pixels should be at least ", least * least,
-          ": the smallest picture of this model has ", least, "x", least, " pixels, it is ",
-          flags.max_pixels);
+  require(flags.bounds.max_pixels >= least * least, "--max-pixels should be at least ",
+          least * least, ": the smallest picture of this model has ", least, "x", least,
+          " pixels, it is ", flags.bounds.max_pixels);
   ServedModel settled{.name = model_name(deployment.options.model),
                       .deployment = std::move(deployment),
                       .tiling = flags.vae_tiling,

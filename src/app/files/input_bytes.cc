@@ -24,7 +24,8 @@ void require_no_address(const std::string& flag, const std::filesystem::path& pa
           " is an address: download it first");
 }
 
-std::string read_input(const std::string& flag, const std::filesystem::path& path) {
+std::string read_input(const std::string& flag, const std::filesystem::path& path,
+                       Terminal terminal) {
   require_no_address(flag, path);
   const bool is_standard = path == "-";
   if (!is_standard && !is_pipe(path)) return read_file(path);
@@ -32,7 +33,8 @@ std::string read_input(const std::string& flag, const std::filesystem::path& pat
   require(!launch, flag, " ", path.string(), ": only one of the ranks that ",
           launch ? launch->launcher : "", " started can read it: give a file that all can read");
   if (!is_standard) return read_stream(path, path.string(), kMostStreamed);
-  require(!::isatty(STDIN_FILENO), flag, " - reads standard input, which is a terminal: send a ",
+  require(terminal == Terminal::kRead || !::isatty(STDIN_FILENO), flag,
+          " - reads standard input, which is a terminal: send a ",
           "file or another program's output to it");
   return read_stream(STDIN_FILENO, "standard input", kMostStreamed);
 }

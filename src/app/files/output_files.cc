@@ -77,6 +77,21 @@ int number_in(const std::string& name, const std::string& stem, const std::strin
   return is_number && number < kMost ? number : -1;
 }
 
+// Whether a path is a name of the file behind a descriptor. Nothing is lost in /dev/null.
+bool leads_to(int descriptor, const fs::path& path) {
+  struct stat named {
+  }, opened{};
+  const bool is_same = ::stat(path.c_str(), &named) == 0 && ::fstat(descriptor, &opened) == 0 &&
+                       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+  return is_same && (!S_ISCHR(opened.st_mode) || ::isatty(descriptor));
+}
+
+// Messages would stand between the bytes of what is written, or over them.
+void require_apart_from_messages(const std::string& flag, const fs::path& path) {
+  require(path == "-" || !leads_to(STDERR_FILENO, path), flag, " ", path.string(),
+          " is no file of its own: standard error, which is for messages, goes there");
+}
+
 void check_standard_output(const OutputFlags& flags, int num_pictures) {
   require(num_pictures == 1, "--output - is one picture, there would be ", num_pictures,
           ": give a folder");
@@ -85,6 +100,7 @@ void check_standard_output(const OutputFlags& flags, int num_pictures) {
       !::isatty(STDOUT_FILENO),
       "--output - writes the picture to standard output, which is a terminal: send it to a file "
       "or another program, as in braid generate PROMPT -o - > picture.png");
+  require_apart_from_messages("--output", flags.path);
 }
 
 }  // namespace
@@ -192,12 +208,7 @@ fs::path OutputFiles::write(int number, std::string_view bytes) {
 }
 
 bool leads_to_standard_output(const fs::path& path) {
-  if (path == "-") return true;
-  struct stat named {
-  }, out{};
-  const bool is_same = ::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
-                       named.st_dev == out.st_dev && named.st_ino == out.st_ino;
-  return is_same && (!S_ISCHR(out.st_mode) || ::isatty(STDOUT_FILENO));  // not /dev/null
+  return path == "-" || leads_to(STDOUT_FILENO, path);
 }
 
 bool is_picture_name(const fs::path& path) { return format_of(path.extension()).has_value(); }
@@ -206,6 +217,7 @@ void require_writable(const std::string& flag, const fs::path& path) {
   require(!leads_to_standard_output(path), flag, " ", path.string(),
           " is no file: standard output is for what is printed",
           path == "-" ? "; a file of this name is ./-" : "");
+  require_apart_from_messages(flag, path);
   const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code unreachable;  // below a file, say: then it does not exist
   require(fs::exists(folder, unreachable), flag, " ", path.string(), ": there is no folder ",

@@ -1,11 +1,9 @@
 #include "app/files/picture_text.h"
 
-#include <array>
-#include <charconv>
-
 #include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
 #include "app/flags/option_names.h"
+#include "app/words/readable.h"
 #include "base/hub_cache.h"
 #include "base/utf8.h"
 #include "comm/mesh.h"
@@ -13,12 +11,6 @@
 #include "pipeline/deployment/degrees.h"
 
 namespace braid {
-
-std::string decimal(double value) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
-}
 
 std::string adapters_text(const std::vector<Adapter>& adapters) {
   std::string text;

@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "app/files/input_pictures.h"
+#include "braid/braid.h"
+#include "image/input_file.h"
 #include "image/png.h"
 #include "pipeline/request/settings.h"
 
@@ -16,7 +17,5 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
 
 // "ink.safetensors=0.8, hands.safetensors=1": without folders.
 std::string adapters_text(const std::vector<Adapter>& adapters);
-
-std::string decimal(double value);  // "3.5", "4", the fewest digits that round-trip
 
 }  // namespace braid

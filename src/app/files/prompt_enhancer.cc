@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "serve/api/access.h"
 
 namespace braid {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::uint64_t kLongestKeyFile = 1 << 16;  // bytes
 // The first line of a file or pipe. No message shows it.
 std::string read_enhancer_key(const std::filesystem::path& file) {
   const auto text = read_stream(file, "the key in " + file.string(), kLongestKeyFile);
-  const std::string key(trimmed(text.substr(0, text.find_first_of("\r\n"))));
+  auto key = serve::key_line(text);
   require(!key.empty(), "the key should be the first line of ", file.string(), ", it is empty");
   require(std::ranges::all_of(key, [](unsigned char c) { return c > ' ' && c < 0x7f; }),
           "the key in ", file.string(), " has spaces or other characters that no key has");

@@ -1,35 +1,20 @@
 #include "app/files/prompts.h"
 
-#include <unistd.h>
-
 #include "app/files/input_bytes.h"
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/utf8.h"
-#include "comm/launch.h"
 #include "pipeline/request/limits.h"
 
 namespace braid {
 namespace {
 
-constexpr std::size_t kMaxFile = 64u << 20, kMaxText = 100'000;  // bytes
-
-std::string read_text(const std::string& path) {
-  if (path == "-") {
-    const auto launch = read_launch();
-    require(!launch, "only one of the ranks that ", launch ? launch->launcher : "",
-            " started has standard input: give --prompt-file a file that all can read");
-    return read_stream(STDIN_FILENO, "the prompts in standard input", kMaxFile);
-  }
-  require_no_address("--prompt-file", path);
-  return read_stream(path, "the prompts in " + path, kMaxFile);
-}
+constexpr std::size_t kMaxText = 100'000;  // bytes
 
 }  // namespace
 
 std::vector<std::string> read_prompt_file(const std::string& path) {
-  const auto text = read_text(path);
+  const auto text = read_input("--prompt-file", path, Terminal::kRead);
   const auto name = path == "-" ? "standard input" : path;
   std::string_view rest = text;
   if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);

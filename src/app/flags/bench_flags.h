@@ -1,9 +1,9 @@
 // The flags of `braid bench`.
 #pragma once
 
-#include "app/commands/sweep.h"
 #include "app/flags/flag_reader.h"
 #include "app/flags/flags.h"
+#include "app/flags/sweep.h"
 
 namespace braid {
 

@@ -1,5 +1,5 @@
-#include "app/files/picture_text.h"
 #include "app/flags/flag_groups.h"
+#include "app/words/readable.h"
 
 namespace braid {
 namespace {

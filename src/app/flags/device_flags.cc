@@ -1,7 +1,7 @@
 #include "app/flags/flag_groups.h"
 
 #include "app/flags/flag_values.h"
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 
 namespace braid {

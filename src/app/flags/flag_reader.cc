@@ -6,7 +6,7 @@
 #include <span>
 
 #include "app/flags/flag_values.h"
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 
 namespace braid {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "pipeline/request/limits.h"
 #include "pipeline/request/picture_size.h"

@@ -17,6 +17,7 @@
 #include "pipeline/memory/stated.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
+#include "serve/http/http_server.h"
 
 namespace braid {
 
@@ -58,22 +59,17 @@ struct ServeFlags {
   std::filesystem::path lora_folder;          // LoRAs that requests may name; empty: none
   EnhancerFlags enhancer;                     // that requests may ask for
   VaeTiling vae_tiling = VaeTiling::kAuto;
-  std::string host = "127.0.0.1";
-  int port = 8188;
   std::filesystem::path api_key_file;
   bool no_key = false;  // explicitly asked for
   std::vector<std::string> allow_hosts, allow_origins;
-  std::string base_path;                           // "/pictures"; empty: none
-  std::vector<std::string> frame_ancestors;        // sources of a content security policy
-  std::vector<std::vector<std::string>> names;     // by --served-model-name
-  bool warns_of_unknown_fields = false;            // else they are refused
-  int queue = 64;                                  // pictures
-  int max_pixels = 2048 * 2048;                    // per picture
-  std::int64_t max_body = std::int64_t(32) << 20;  // bytes
-  int max_input_pixels = 1 << 25;                  // of all pictures of a request
-  int max_steps = 200;
-  int drain = 30;        // seconds
-  int keep_alive = 130;  // seconds
+  std::string base_path;                        // "/pictures"; empty: none
+  std::vector<std::string> frame_ancestors;     // sources of a content security policy
+  std::vector<std::vector<std::string>> names;  // by --served-model-name
+  bool warns_of_unknown_fields = false;         // else they are refused
+  serve::RequestBounds bounds;
+  serve::ServiceOptions service;
+  serve::HttpServerOptions http;  // but the longest body, which is in `bounds`
+  int drain = 30;                 // seconds
   bool log_prompts = false;
   Verbosity verbosity = Verbosity::kNormal;
   std::vector<std::string> unused = {};  // a sentence on each flag without effect

@@ -16,7 +16,7 @@ std::string flags_of(const Memory& memory);
 
 enum class ComputedOn { kHost, kGpus };
 
-// A budget's choice: "--offload block --resident 12, predicted peak 5.90 GB a device, 24.31 GB of
+// A budget's choice: "--offload block --resident 12, predicted peak 5.90 GB per device, 24.31 GB on
 // the host".
 std::string memory_plan_sentence(const MemoryPlan& plan, ComputedOn where);
 

@@ -88,16 +88,16 @@ void add_address_flags(FlagReader& read, ServeFlags& f) {
   read.text("--host", "ADDRESS", "Server",
             "Address to listen on, or unix:PATH; one that other machines can\n"
             "reach needs a key or --no-key. Default: 127.0.0.1",
-            into(f.host, listening_address));
+            into(f.http.address, listening_address));
   read.text("--unix-socket", "PATH", "Server",
             "Listen on this Unix socket, for the user and its group, instead\n"
             "of an address",
             [&](const std::string& flag, const std::string& text) {
               require(!text.empty(), flag, " should be a path, it is empty");
-              f.host = "unix:" + text;
+              f.http.address = "unix:" + text;
             });
   read.text("--port", "N", "Server", "Port to listen on; 0 takes any free one. Default: 8188",
-            into(f.port, whole_from(0, 65535)));
+            into(f.http.port, whole_from(0, 65535)));
   read.path("--api-key-file", "FILE", "Server",
             "Require clients to send the key in the first line of this file or\n"
             "pipe; without it, the key in the variable BRAID_API_KEY, if set",
@@ -133,7 +133,9 @@ void add_place_flags(FlagReader& read, ServeFlags& f) {
   read.text("--keep-alive", "SECONDS", "Server",
             "How long a connection may wait for its next request: longer than\n"
             "a proxy in front keeps it. Default: 130",
-            into(f.keep_alive, whole_from(0, 86400)));
+            [&](const std::string& flag, const std::string& text) {
+              f.http.keep_alive = std::chrono::seconds(whole_number(flag, text, 0, 86400));
+            });
   read.text("--unknown-fields", "RULE", "Server",
             "refuse requests with fields that are not known, or warn of them\n"
             "in the answer. Default: refuse",
@@ -141,20 +143,22 @@ void add_place_flags(FlagReader& read, ServeFlags& f) {
 }
 
 void add_bound_flags(FlagReader& read, ServeFlags& f) {
-  const auto number = [&](const char* flag, const char* help, int low, int high, int& value) {
+  const auto number = [&](const char* flag, const char* help, int low, int high, auto& value) {
     read.text(flag, "N", "Limits", help, into(value, whole_from(low, high)));
   };
-  number("--queue", "Most pictures that may wait. Default: 64", 1, kMostPictures, f.queue);
+  number("--queue", "Most pictures that may wait. Default: 64", 1, kMostPictures,
+         f.service.max_waiting_pictures);
   number("--max-pixels", "Most pixels per picture. Default: 4194304, which is 2048x2048", 1,
-         1 << 28, f.max_pixels);
-  read.text("--max-body", "BYTES", "Limits",
-            "Longest body of a request, with its pictures, such as 64MB.\n"
-            "Default: 33554432 bytes",
-            into(f.max_body, std::bind_front(bytes_between, kSmallestBody, kLargestBody)));
+         1 << 28, f.bounds.max_pixels);
+  read.text(
+      "--max-body", "BYTES", "Limits",
+      "Longest body of a request, with its pictures, such as 64MB.\n"
+      "Default: 33554432 bytes",
+      into(f.bounds.max_body_bytes, std::bind_front(bytes_between, kSmallestBody, kLargestBody)));
   number("--max-input-pixels",
          "Most pixels of all pictures that a request brings. Default:\n33554432", 1, 1 << 28,
-         f.max_input_pixels);
-  number("--max-steps", "Most steps per picture. Default: 200", 1, kMostSteps, f.max_steps);
+         f.bounds.max_input_pixels);
+  number("--max-steps", "Most steps per picture. Default: 200", 1, kMostSteps, f.bounds.max_steps);
   read.text("--condition-cache", "BYTES", "Limits",
             "Host memory for embedded prompts and encoded pictures, which\n"
             "requests with the same ones use again; 0: none is kept.\n"
@@ -233,7 +237,7 @@ void check_address(const ServeFlags& f, const std::set<std::string>& given) {
   const bool has_path = given.contains("--unix-socket");
   require(!has_path || !given.contains("--host"),
           "both --host and --unix-socket were given: give one of them");
-  require(!f.host.starts_with("unix:") || !given.contains("--port"),
+  require(!f.http.address.starts_with("unix:") || !given.contains("--port"),
           "a Unix socket has no port: --port should be left out with ",
           has_path ? "--unix-socket" : "--host unix:PATH");
 }
@@ -245,8 +249,8 @@ void check_together(const ServeFlags& f, const std::set<std::string>& given) {
   check_budget(f.options.memory);
   check_together(f.enhancer);
   const bool has_key = !f.api_key_file.empty() || std::getenv("BRAID_API_KEY") != nullptr;
-  require(serve::is_own_address(f.host) || has_key || f.no_key, "others can reach --host ", f.host,
-          ": give --api-key-file FILE, or --no-key to let anybody make pictures");
+  require(serve::is_own_address(f.http.address) || has_key || f.no_key, "others can reach --host ",
+          f.http.address, ": give --api-key-file FILE, or --no-key to let anybody make pictures");
   require(has_key || std::ranges::count(f.allow_hosts, "*") == 0,
           "--allow-host * lets any page use ",
           "this server by a name of its own: that takes a key (--api-key-file)");

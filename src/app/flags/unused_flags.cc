@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "app/machine/launched.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/devices/devices.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "app/print/failure.h"
+#include "app/machine/exit_codes.h"
 
 namespace braid {
 namespace {

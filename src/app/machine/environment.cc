@@ -81,6 +81,10 @@ std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus,
   return wanted;
 }
 
+std::vector<Variable> wanted_environment_here() {
+  return wanted_environment(read_gpu_nodes(gpu_topology()), read_control_group().cpus);
+}
+
 void set_environment(const std::vector<Variable>& wanted) {
   std::string note;
   for (const auto& [name, value, why, instead] : wanted) {

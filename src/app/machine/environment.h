@@ -17,7 +17,9 @@ struct Variable {
 
 // The variables for every machine, and for these GPUs. `cpus`: see ControlGroup.
 std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus,
-                                         std::optional<double> cpus = {});
+                                         std::optional<double> cpus);
+// Those for this machine's GPUs, and for this process's control group.
+std::vector<Variable> wanted_environment_here();
 
 // Sets the variables that neither the user nor something else in this process has set, and notes
 // them in BRAID_SET.

@@ -28,8 +28,6 @@ bool is_first_rank() {
   return !launch || launch->rank == 0;
 }
 
-bool is_launched() { return read_launch().has_value(); }
-
 std::string name_of_rank() {
   const auto launch = readable_launch();
   return launch && launch->rank > 0 ? text_of("rank ", launch->rank, ": ") : "";

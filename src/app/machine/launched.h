@@ -10,9 +10,6 @@ namespace braid {
 // True if the launcher's variables cannot be read: what needs them complains.
 bool is_first_rank();
 
-// Whether a launcher started this process, possibly as one of several.
-bool is_launched();
-
 // The prefix of a complaint: "" or "rank 2: ".
 std::string name_of_rank();
 

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "app/print/failure.h"
+#include "app/machine/exit_codes.h"
 #include "base/error.h"
 
 namespace braid {

@@ -7,10 +7,10 @@
 
 #include "app/flags/memory_words.h"
 #include "app/flags/option_names.h"
-#include "app/machine/machine_info.h"
+#include "app/machine/hardware.h"
 #include "app/print/bar_chart.h"
-#include "app/print/readable.h"
 #include "app/print/report.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/devices/devices.h"

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -11,7 +12,7 @@
 #include <typeinfo>
 
 #include "app/flags/memory_words.h"
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "braid/error.h"
 #include "comm/fate.h"
 
@@ -44,10 +45,28 @@ Failure out_of_memory(const std::string& message, const std::string& command) {
           .details = message};
 }
 
-// LibTorch's CPU allocator has no exception of its own for running out of memory.
-bool is_out_of_memory(const c10::Error& error) {
-  return dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
-         error.msg().find("can't allocate memory") != std::string::npos;
+// Whether a message says that memory was lacking. Only LibTorch's allocators for GPUs have an
+// exception of their own; the libraries beside them, which take their workspaces themselves, have
+// words: CUDA's and HIP's runtimes, cuBLAS and its kin, cuDNN, MIOpen, rocBLAS, NCCL.
+bool says_out_of_memory(std::string_view message) {
+  constexpr std::array kWords = {"ut of memory",
+                                 "can't allocate memory",
+                                 "STATUS_ALLOC_FAILED",
+                                 "ALLOCATION_FAILED",
+                                 "ErrorOutOfMemory",
+                                 "ErrorMemoryAllocation",
+                                 "miopenStatusAllocFailed",
+                                 "rocblas_status_memory_error"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](auto words) { return message.find(words) != message.npos; });
+}
+
+// The sentence of an error of ours stays: it names what memory was wanted for.
+Failure failed(const std::string& sentence, const std::string& command) {
+  const auto less = says_out_of_memory(sentence) ? takes_less(command) : "";
+  return {.exit_code = kFailed,
+          .sentence = sentence + (less.empty() ? "" : ": " + less + " takes less"),
+          .details = ""};
 }
 
 }  // namespace
@@ -99,16 +118,17 @@ Failure current_failure(const std::string& command) {
             .details = "",
             .is_told_by_first_rank = true};
   } catch (const Error& error) {
-    return {.exit_code = kFailed, .sentence = one_line(error.what()), .details = ""};
+    return failed(one_line(error.what()), command);
   } catch (const c10::Error& error) {
-    if (is_out_of_memory(error)) return out_of_memory(error.what(), command);
     const std::string message = error.what_without_backtrace();
+    if (says_out_of_memory(message)) return out_of_memory(error.what(), command);
     return {.exit_code = kFailed,
             .sentence = one_line(message.substr(0, message.find('\n'))),
             .details = error.what()};
   } catch (const std::bad_alloc&) {
     return out_of_memory("", command);
   } catch (const std::exception& error) {
+    if (says_out_of_memory(error.what())) return out_of_memory(error.what(), command);
     return {.exit_code = kFailed,
             .sentence = one_line(error.what()),
             .details = "thrown as " + type_name(typeid(error))};

@@ -1,17 +1,12 @@
-// What a person reads when something went wrong, and the exit code the shell sees.
+// What a person reads when something went wrong, with its exit code.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace braid {
+#include "app/machine/exit_codes.h"
 
-enum ExitCode {
-  kSuccess = 0,
-  kFailed = 1,       // while running
-  kBadInput = 2,     // a flag, a file, a prompt
-  kSignalled = 128,  // plus the signal's number, as in shells
-};
+namespace braid {
 
 struct Failure {
   int exit_code;

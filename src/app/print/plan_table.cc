@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 
-#include "app/files/picture_text.h"
 #include "app/flags/memory_words.h"
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/hub_cache.h"
 
@@ -173,20 +171,6 @@ const char* obstacle_name(Obstacle obstacle) {
       return "memory";
   }
   return "";
-}
-
-std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts) {
-  std::map<Obstacle, OutOf> by_obstacle;
-  for (const auto& layout : layouts) {
-    if (layout.fits()) continue;
-    auto& out = by_obstacle.try_emplace(layout.obstacle, OutOf{0, &layout}).first->second;
-    ++out.count;
-  }
-  std::vector<OutOf> counts;
-  for (const auto& [obstacle, out] : by_obstacle) counts.push_back(out);
-  std::stable_sort(counts.begin(), counts.end(),
-                   [](const OutOf& a, const OutOf& b) { return a.count > b.count; });
-  return counts;
 }
 
 std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout>& layouts) {

@@ -1,10 +1,17 @@
 // How `braid plan` prints its results.
 #pragma once
 
-#include "app/commands/plan_request.h"
+#include "app/flags/flags.h"
 #include "pipeline/planner/fastest.h"
+#include "pipeline/planner/planner.h"
 
 namespace braid {
+
+// Another way to keep the weights, with which a layout fits where none does otherwise.
+struct PlanRemedy {
+  PlanJob job;
+  PlannedLayout layout;  // the fastest
+};
 
 struct PlanReport {
   const PlanFlags& flags;
@@ -22,13 +29,6 @@ std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout
 
 // "memory", "heads", ...
 const char* obstacle_name(Obstacle obstacle);
-
-// How many layouts each obstacle rules out, the most frequent first, with an example.
-struct OutOf {
-  int count;
-  const PlannedLayout* example;
-};
-std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts);
 
 // The flags with which the job divides its work and keeps its weights; "" for the defaults.
 std::string flags_of(const PlanJob& job);

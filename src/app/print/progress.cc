@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "pipeline/memory/peaks.h"
 
 namespace braid {

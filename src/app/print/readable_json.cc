@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 
 namespace braid {
 namespace {

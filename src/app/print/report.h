@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "app/files/input_pictures.h"
 #include "app/flags/flags.h"
 #include "app/print/readable_json.h"
+#include "image/input_file.h"
 #include "pipeline/engine/run_facts.h"
 #include "pipeline/planner/memory_plan.h"
 

@@ -11,12 +11,14 @@ bool is_told_to_ranks(const Launch& launch, const std::exception_ptr& failure,
                       std::chrono::milliseconds patience) {
   if (launch.by_mpi || have_met_over_sockets()) return false;
   try {
-    ProcessWorld(launch, {.size = launch.size, .meeting = patience}).fail_run(failure);
+    const ProcessWorld world(launch,
+                             {.size = launch.size, .meeting = patience, .failure = failure});
   } catch (const PeerFailed& heard) {
     return std::string(heard.what()).ends_with(message_of(failure));
   } catch (const std::exception&) {
     return false;  // the first rank's own failure, or nobody came
   }
+  return false;
 }
 
 }  // namespace braid

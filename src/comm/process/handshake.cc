@@ -11,11 +11,11 @@
 
 namespace braid {
 
-void send_handshake(const Socket& socket, const Handshake& handshake) {
+void send_handshake(const FileDescriptor& socket, const Handshake& handshake) {
   send_all(socket, &handshake, sizeof handshake);
 }
 
-void AwaitedHandshakes::add(Socket socket, int expected) {
+void AwaitedHandshakes::add(FileDescriptor socket, int expected) {
   silent_.push_back({.socket = std::move(socket), .expected = expected});
   if (expected == kUnknown && silent_.size() > most_) silent_.pop_front();
 }

@@ -27,7 +27,7 @@ struct Handshake {
 };
 static_assert(sizeof(Handshake) == 24, "a handshake has no gaps");
 
-void send_handshake(const Socket& socket, const Handshake& handshake);
+void send_handshake(const FileDescriptor& socket, const Handshake& handshake);
 
 // Connections whose handshakes are awaited together, so that a silent one delays no other.
 class AwaitedHandshakes {
@@ -35,7 +35,7 @@ class AwaitedHandshakes {
   using Clock = std::chrono::steady_clock;
 
   struct Heard {
-    Socket socket;
+    FileDescriptor socket;
     int expected;         // as it was given
     Handshake handshake;  // with another magic if the connection ended before it was complete
     bool is_handshake() const { return handshake.magic == Handshake::kMagic; }
@@ -44,7 +44,7 @@ class AwaitedHandshakes {
   // Beyond `most` connections of unknown ranks, the one that has been silent longest is closed.
   explicit AwaitedHandshakes(std::size_t most) : most_(most) {}
 
-  void add(Socket socket, int expected = kUnknown);
+  void add(FileDescriptor socket, int expected = kUnknown);
   // The next connection that has sent its handshake or has ended; none if that takes until `end`.
   // Connections that come to `listener`, if there is one, are added. Throws Error.
   std::optional<Heard> next(Clock::time_point end, const Listener* listener = nullptr);
@@ -52,7 +52,7 @@ class AwaitedHandshakes {
  private:
   static constexpr int kUnknown = -1;
   struct Silent {
-    Socket socket;
+    FileDescriptor socket;
     int expected;
     Handshake handshake{.magic = 0, .version = 0};
     std::size_t count = 0;  // of its bytes, read so far

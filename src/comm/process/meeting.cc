@@ -19,6 +19,9 @@ std::string key_of(const std::string& what) { return "braid/" + what; }
 
 std::string text_in(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
+// LibTorch's messages go on with a stack.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 // Runs `act` on a thread of its own, which is left behind if it takes longer than `patience`:
 // LibTorch and the resolver cannot be interrupted. Throws what `act` throws.
 template <class Act>
@@ -50,7 +53,10 @@ std::string Meeting::ask(const std::string& what, int rank) {
   try {
     store_->wait({key_of(what)}, std::max(left(), 1ms));
     return text_in(store_->get(key_of(what)));
-  } catch (const std::exception&) {
+  } catch (const std::exception& e) {
+    if (left() > kBetweenTries)
+      fail(text_of("the store where they meet has failed: ", first_line(e.what())),
+           launch_.size_variable);
     throw Error(text_of("rank ", rank, " of ", launch_.size, " did not come to ",
                         place_text(launch_), " in time", launch_advice(launch_.size_variable)));
   }
@@ -135,8 +141,7 @@ void Meeting::open_store() {
         "that of another program",
         launch_.size_variable);
   } catch (const std::exception& e) {
-    const std::string why = e.what();
-    fail(why.substr(0, why.find('\n')), launch_.size_variable);
+    fail(first_line(e.what()), launch_.size_variable);
   }
 }
 

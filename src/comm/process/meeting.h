@@ -18,7 +18,7 @@ class Meeting {
   Meeting(const Launch& launch, std::chrono::milliseconds patience);
 
   void tell(const std::string& what, const std::string& text);
-  // Waits for what `rank` tells, until the end of the meeting.
+  // Waits for what `rank` tells, until the end of the meeting. Throws Error.
   std::string ask(const std::string& what, int rank);
   // What is no longer there, or a store that is not, does not matter to ranks that have met.
   void forget(const std::string& what) noexcept;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <map>
 
 namespace braid {
 namespace {
@@ -167,8 +169,7 @@ void Membership::keep_watch() {
     if (!is_other(*peer) || peer->has_left || peer->is_lost) continue;
     if (overslept) peer->last_heard = now;
     if (now - peer->last_heard > fate_->deadline())
-      lose(peer->rank,
-           text_of("it has not answered for ", double(fate_->deadline().count()) / 1000, " s"));
+      lose(peer->rank, text_of("it has not answered for ", in_seconds(fate_->deadline()), " s"));
   }
 }
 

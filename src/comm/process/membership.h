@@ -3,8 +3,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "base/error.h"
 
@@ -32,12 +31,6 @@ Note unpacked(const Tensor& x) {
   return decode(std::string(reinterpret_cast<const char*>(data) + 8, std::size_t(size)));
 }
 
-std::vector<int> first_ranks(int count) {
-  std::vector<int> ranks(std::size_t(count), 0);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 }  // namespace
 
 MessageTransport::MessageTransport(std::shared_ptr<ProgressThread> progress)
@@ -47,8 +40,6 @@ MessageTransport::MessageTransport(std::shared_ptr<ProgressThread> progress)
 MessageTransport::MessageTransport(std::shared_ptr<ProgressThread> progress, std::vector<int> ranks,
                                    int rank, int channel)
     : progress_(std::move(progress)), ranks_(std::move(ranks)), rank_(rank), channel_(channel) {}
-
-Tensor MessageTransport::staged(const Tensor& x) const { return x.to(at::kCPU).contiguous(); }
 
 PairTransport::Wait MessageTransport::start(const std::vector<Piece>& out,
                                             const std::vector<Piece>& in, Patience patience) {

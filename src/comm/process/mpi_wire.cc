@@ -137,8 +137,11 @@ std::vector<Wire::Ticket> MpiWire::take_ended() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;
-    requests_[kept] = requests_[i];
-    pieces_[kept++] = std::move(pieces_[i]);
+    if (kept != i) {  // a move into itself would free what MPI still writes to
+      requests_[kept] = requests_[i];
+      pieces_[kept] = std::move(pieces_[i]);
+    }
+    ++kept;
   }
   requests_.resize(kept);
   pieces_.resize(kept);

@@ -58,17 +58,18 @@ bool failed_by_itself(const Ending& ending) {
 }  // namespace
 
 ProcessWorld::ProcessWorld(const Launch& launch, const WorldOptions& options)
-    : ProcessWorld(
-          meet(launch, options), options.deadline,
-          [&](const Group& world) {
-            const auto rank = std::size_t(world.rank());
-            const bool is_told = rank < options.devices.size();
-            return link_devices(world, is_told ? options.devices[rank] : at::kCPU);
-          },
-          options.collectives) {}
+    : ProcessWorld(meet(launch, options), options.deadline,
+                   {.make_link =
+                        [&](const Group& world) {
+                          const auto rank = std::size_t(world.rank());
+                          const bool is_told = rank < options.devices.size();
+                          return link_devices(world, is_told ? options.devices[rank] : at::kCPU);
+                        },
+                    .collectives = options.collectives,
+                    .failure = options.failure}) {}
 
 ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate,
-                           const LinkMaker& make_link, Collectives collectives)
+                           const WorldStart& start)
     : fate_(std::move(fate)),
       progress_(std::make_shared<ProgressThread>(std::move(wire), fate_)),
       host_transport_(std::make_shared<MessageTransport>(progress_)),
@@ -76,20 +77,21 @@ ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fat
       group_(hosts_) {
   LinkedDevices linked;
   run([&](const Group& world) {
+    if (start.failure) std::rethrow_exception(start.failure);
     const auto mine = hash_of_cores();
     const auto all = world.all_gather(at::full({1}, mine, at::kLong), 0);
     ranks_on_these_cores_ = all.eq(mine).sum().item<int>();
-    check_same(world, at::full({1}, std::int64_t(collectives), at::kLong),
+    check_same(world, at::full({1}, std::int64_t(start.collectives), at::kLong),
                "collectives (ordered or native)");
-    if (make_link) linked = make_link(world);
-    check_collectives(collectives, world.size(), linked);
+    if (start.make_link) linked = start.make_link(world);
+    check_collectives(start.collectives, world.size(), linked);
   });
   if (group_.size() > 1) link_use_ = {.over = "hosts", .why_not = linked.why_not};
   if (!linked.link) return;
   link_use_ = {.over = device_link_name()};
   link_ = std::move(linked.link);
   progress_->on_failure([link = link_] { link->abort(); });
-  group_ = Group(std::make_shared<LinkedTransport>(host_transport_, link_, collectives));
+  group_ = Group(std::make_shared<LinkedTransport>(host_transport_, link_, start.collectives));
 }
 
 void ProcessWorld::run(const std::function<void(const Group& world)>& body, std::stop_token stop) {

@@ -1,26 +1,34 @@
 // A world whose ranks are processes, as seen from this one.
 #pragma once
 
-#include "comm/process/device_link.h"
+#include <exception>
+#include <functional>
+#include <memory>
+
+#include "comm/device/device_link.h"
 #include "comm/process/progress_thread.h"
 #include "comm/world.h"
 
 namespace braid {
 
+// What a rank brings to the run that begins a world.
+struct WorldStart {
+  std::function<LinkedDevices(const Group& world)> make_link = {};  // collective
+  Collectives collectives = Collectives::kOrdered;
+  std::exception_ptr failure = {};  // ends that run on all ranks before they compare anything
+};
+
 class ProcessWorld : public World {
  public:
-  // Collective.
-  using LinkMaker = std::function<LinkedDevices(const Group& world)>;
-
   // Returns when all ranks are connected. Throws Error if some do not come within
   // `options.meeting`.
   ProcessWorld(const Launch& launch, const WorldOptions& options);
   // Uses an existing wire.
   ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
-               const LinkMaker& make_link = {}, Collectives collectives = Collectives::kOrdered)
-      : ProcessWorld(std::move(wire), std::make_shared<Fate>(deadline), make_link, collectives) {}
+               const WorldStart& start = {})
+      : ProcessWorld(std::move(wire), std::make_shared<Fate>(deadline), start) {}
   ProcessWorld(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate,
-               const LinkMaker& make_link = {}, Collectives collectives = Collectives::kOrdered);
+               const WorldStart& start = {});
 
   int size() const override { return group_.size(); }
   void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;

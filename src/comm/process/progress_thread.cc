@@ -68,20 +68,16 @@ std::shared_ptr<ProgressThread::Delivery> ProgressThread::start(
 }
 
 void ProgressThread::wait(Delivery& delivery, Patience patience) {
-  auto end = fate_->now() + fate_->deadline();
   const auto awaits_those_who_left = [&] {
     return std::any_of(delivery.open.begin(), delivery.open.end(),
                        [&](int peer) { return membership_.has_left(peer); });
   };
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kGlance, [&] { return delivery.left == 0; })) {
-    fate_->check();
-    const auto now = fate_->now();
-    if (patience == Patience::kEndless && !awaits_those_who_left()) end = now + fate_->deadline();
-    if (now < end) continue;
-    throw WorldLost(text_of("waited ", double(fate_->deadline().count()) / 1000, " s for ",
-                            awaited_by(delivery)));
-  }
+  fate_->wait(
+      lock, changed_,
+      {.has_come = [&] { return delivery.left == 0; },
+       .name = [&] { return awaited_by(delivery); },
+       .is_endless = [&] { return patience == Patience::kEndless && !awaits_those_who_left(); }});
 }
 
 // Requires the lock.

@@ -4,8 +4,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <condition_variable>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/process/membership.h"
 #include "comm/transport.h"

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random_bits.h"
@@ -32,16 +34,26 @@ class Notice {
   Notice(std::chrono::milliseconds after, std::string sentence, const WarnOfWait& warn) {
     if (!warn) return;
     thread_ = std::jthread([=, this](const std::stop_token& gone) {
-      std::unique_lock lock(mutex_);
-      const bool is_gone = wakes_.wait_for(lock, gone, after, [] { return false; });
-      if (!is_gone && !gone.stop_requested()) warn(sentence);
+      try {
+        std::unique_lock lock(mutex_);
+        const bool is_gone = wakes_.wait_for(lock, gone, after, [] { return false; });
+        if (!is_gone && !gone.stop_requested()) warn(sentence);
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
     });
+  }
+  // Throws what `warn` threw.
+  void end() {
+    thread_ = {};
+    if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable_any wakes_;
-  std::jthread thread_;  // ends first
+  std::exception_ptr failure_;  // of the thread, which has ended where it is read
+  std::jthread thread_;         // ends first
 };
 
 // Where a rank listens, as "port address address ...".
@@ -52,7 +64,7 @@ std::string place_of(const Launch& launch, const Listener& listener) {
 }
 
 // Loopback addresses are tried only if the meeting point is local too.
-Socket connect_to_place(const std::string& place, bool is_local) {
+FileDescriptor connect_to_place(const std::string& place, bool is_local) {
   TextReader words(place);
   int port = 0;
   words >> port;
@@ -86,11 +98,7 @@ class PeerConnections {
     accept_higher_ranks();
     wait_for_all();
   }
-  std::vector<int> release() {
-    std::vector<int> files;
-    for (auto& socket : sockets_) files.push_back(socket.release());
-    return files;
-  }
+  std::vector<FileDescriptor> take() { return std::exchange(sockets_, {}); }
 
  private:
   // The store may outlive ranks, and they may meet there again: torchrun's does when it starts them
@@ -103,7 +111,7 @@ class PeerConnections {
     meeting_.tell(kInvitation, text_of(mine_.token, " ", place_));
   }
   void meet_first_rank();
-  Socket answered(Socket socket, const std::string& invitation);
+  FileDescriptor answered(FileDescriptor socket, const std::string& invitation);
   void meet_lower_rank(int rank);
   void accept_higher_ranks();
   bool admit(AwaitedHandshakes::Heard heard);
@@ -111,7 +119,7 @@ class PeerConnections {
   void wait_for_all();
   void hear_from(const std::vector<int>& ranks);
 
-  Socket& socket_of(int rank) { return sockets_[std::size_t(rank)]; }
+  FileDescriptor& socket_of(int rank) { return sockets_[std::size_t(rank)]; }
   std::size_t most_silent() const {  // with room for some strangers
     return std::size_t(launch_.size) + 64;
   }
@@ -122,7 +130,7 @@ class PeerConnections {
   Listener listener_ = listen_anywhere();
   std::string place_;
   Handshake mine_;
-  std::vector<Socket> sockets_;
+  std::vector<FileDescriptor> sockets_;
 };
 
 // An invitation may be left over from a meeting that failed. Then nobody is there, or somebody who
@@ -152,7 +160,7 @@ void PeerConnections::meet_first_rank() {
 }
 
 // The connection if rank 0 answers. It is given up when it ends, or when rank 0 invites anew.
-Socket PeerConnections::answered(Socket socket, const std::string& invitation) {
+FileDescriptor PeerConnections::answered(FileDescriptor socket, const std::string& invitation) {
   constexpr auto kGlance = 200ms;
   AwaitedHandshakes awaited(1);
   awaited.add(std::move(socket), 0);
@@ -161,11 +169,12 @@ Socket PeerConnections::answered(Socket socket, const std::string& invitation) {
     if (heard) {
       const auto& theirs = heard->handshake;
       if (!heard->is_handshake() || theirs.token != mine_.token || theirs.rank != 0)
-        return Socket();
+        return FileDescriptor();
       check_version(0, theirs);
       return std::move(heard->socket);
     }
-    if (meeting_.left() <= 0ms || meeting_.ask(kInvitation, 0) != invitation) return Socket();
+    if (meeting_.left() <= 0ms || meeting_.ask(kInvitation, 0) != invitation)
+      return FileDescriptor();
   }
 }
 
@@ -177,7 +186,7 @@ void PeerConnections::meet_lower_rank(int rank) {
       socket_of(rank) = connect_to_place(place, is_local_);
       send_handshake(socket_of(rank), mine_);
     } catch (const Error& e) {
-      socket_of(rank) = Socket();
+      socket_of(rank) = FileDescriptor();
       check(meeting_.left() > kPause, "rank ", rank, " cannot be reached: ", e.what());
       std::this_thread::sleep_for(kPause);
     }
@@ -251,8 +260,8 @@ void PeerConnections::hear_from(const std::vector<int>& ranks) {
 // Keeps the store's server alive until the last rank has left: destroyed after the wire.
 class MetWire : public SocketWire {
  public:
-  MetWire(int rank, const std::vector<int>& sockets, c10::intrusive_ptr<c10d::TCPStore> store)
-      : SocketWire(rank, sockets), store_(std::move(store)) {}
+  MetWire(int rank, std::vector<FileDescriptor> sockets, c10::intrusive_ptr<c10d::TCPStore> store)
+      : SocketWire(rank, std::move(sockets)), store_(std::move(store)) {}
 
  private:
   c10::intrusive_ptr<c10d::TCPStore> store_;
@@ -267,15 +276,16 @@ bool have_met_over_sockets() { return have_met; }
 std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience,
                                         const WarnOfWait& warn) {
   have_met = true;
-  const Notice notice(std::min(kLongWait, patience / 2),
-                      text_of("rank ", launch.rank, " waits at ", place_text(launch), " for the ",
-                              launch.size, " ranks that ", launch.size_variable, " tells of",
-                              launch_advice(launch.size_variable)),
-                      warn);
+  Notice notice(std::min(kLongWait, patience / 2),
+                text_of("rank ", launch.rank, " waits at ", place_text(launch), " for the ",
+                        launch.size, " ranks that ", launch.size_variable, " tells of",
+                        launch_advice(launch.size_variable)),
+                warn);
   Meeting meeting(launch, patience);
   PeerConnections peers(launch, meeting);
   peers.connect();
-  return std::make_unique<MetWire>(launch.rank, peers.release(), meeting.store());
+  notice.end();
+  return std::make_unique<MetWire>(launch.rank, peers.take(), meeting.store());
 }
 
 }  // namespace braid

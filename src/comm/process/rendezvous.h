@@ -14,7 +14,7 @@ namespace braid {
 
 // A wire that connects all ranks of `launch`. Throws Error within `patience`, naming the address or
 // the missing ranks, the variables that told of them, and BRAID_LAUNCHER. `warn` hears of a wait of
-// some seconds.
+// some seconds; what it throws is thrown once the ranks have met.
 using WarnOfWait = std::function<void(const std::string& sentence)>;
 std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience,
                                         const WarnOfWait& warn = {});

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "comm/process/sockets.h"
 
@@ -35,23 +36,17 @@ std::string why() {
 
 }  // namespace
 
-SocketWire::SocketWire(int rank, const std::vector<int>& sockets)
+SocketWire::SocketWire(int rank, std::vector<FileDescriptor> sockets)
     : rank_(rank), waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), peers_(sockets.size()) {
-  if (waker_ < 0) throw std::runtime_error("cannot make an event: " + socket_error());
+  if (!waker_.is_open()) throw std::runtime_error("cannot make an event: " + socket_error());
   for (std::size_t r = 0; r < sockets.size(); ++r) {
     peers_[r].rank = int(r);
     if (int(r) == rank) continue;
-    peers_[r].socket = sockets[r];
-    const int on = 1;
-    ::setsockopt(sockets[r], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    ::fcntl(sockets[r], F_SETFL, ::fcntl(sockets[r], F_GETFL) | O_NONBLOCK);
+    const int socket = sockets[r].get(), on = 1;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
+    peers_[r].socket = std::move(sockets[r]);
   }
-}
-
-SocketWire::~SocketWire() {
-  for (const auto& peer : peers_)
-    if (peer.socket >= 0) ::close(peer.socket);
-  ::close(waker_);
 }
 
 Wire::Ticket SocketWire::send(const Message& m) {
@@ -82,12 +77,12 @@ Wire::Ticket SocketWire::receive(const Message& m) {
 Wire::Events SocketWire::poll(std::chrono::microseconds at_most) {
   Events events;
   events.done.swap(done_early_);
-  std::vector<pollfd> files = {{.fd = waker_, .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> files = {{.fd = waker_.get(), .events = POLLIN, .revents = 0}};
   std::vector<Peer*> who = {nullptr};
   for (auto& peer : peers_) {
-    if (peer.socket < 0) continue;
+    if (!peer.socket.is_open()) continue;
     const short requested = short(POLLIN | (peer.outgoing.empty() ? 0 : POLLOUT));
-    files.push_back({.fd = peer.socket, .events = requested, .revents = 0});
+    files.push_back({.fd = peer.socket.get(), .events = requested, .revents = 0});
     who.push_back(&peer);
   }
   const auto wait = events.done.empty() ? at_most.count() : 0;
@@ -96,7 +91,7 @@ Wire::Events SocketWire::poll(std::chrono::microseconds at_most) {
     throw std::runtime_error("cannot wait for sockets: " + socket_error());
   if (files[0].revents != 0) {
     std::uint64_t count;
-    [[maybe_unused]] const auto read = ::read(waker_, &count, sizeof count);
+    [[maybe_unused]] const auto read = ::read(waker_.get(), &count, sizeof count);
   }
   for (std::size_t i = 1; i < files.size(); ++i) {
     if (files[i].revents & POLLOUT) write_some(*who[i], events);
@@ -115,7 +110,7 @@ void SocketWire::drop(int rank, std::uint64_t) {
 
 void SocketWire::wake() noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(waker_, &one, sizeof one);
+  [[maybe_unused]] const auto written = ::write(waker_.get(), &one, sizeof one);
 }
 
 // Closing a socket with unread bytes discards what it sent last. So this announces the end, then
@@ -123,10 +118,10 @@ void SocketWire::wake() noexcept {
 void SocketWire::end(std::chrono::milliseconds patience) {
   for (auto& peer : peers_) {
     peer.outgoing.clear();
-    if (peer.socket >= 0) ::shutdown(peer.socket, SHUT_WR);
+    if (peer.socket.is_open()) ::shutdown(peer.socket.get(), SHUT_WR);
   }
   const auto end = std::chrono::steady_clock::now() + patience;
-  const auto is_open = [](const Peer& peer) { return peer.socket >= 0; };
+  const auto is_open = [](const Peer& peer) { return peer.socket.is_open(); };
   std::vector<std::byte> rest(1 << 16);
   while (std::any_of(peers_.begin(), peers_.end(), is_open) &&
          std::chrono::steady_clock::now() < end) {
@@ -141,9 +136,8 @@ void SocketWire::end(std::chrono::milliseconds patience) {
 }
 
 void SocketWire::lose(Peer& peer, const std::string& why, Events& events) {
-  if (peer.socket < 0) return;
-  ::close(peer.socket);
-  peer.socket = -1;
+  if (!peer.socket.is_open()) return;
+  peer.socket = FileDescriptor();
   peer.outgoing.clear();
   events.lost.push_back({peer.rank, why});
 }
@@ -159,7 +153,7 @@ void SocketWire::write_some(Peer& peer, Events& events) {
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
-    const auto count = ::sendmsg(peer.socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto count = ::sendmsg(peer.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0) {
       if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) lose(peer, why(), events);
       return;
@@ -174,7 +168,7 @@ void SocketWire::write_some(Peer& peer, Events& events) {
 // Bytes read; 0: none at the moment, or none ever again.
 std::ptrdiff_t SocketWire::read_into(Peer& peer, std::byte* data, std::size_t size,
                                      Events& events) {
-  const auto count = ::recv(peer.socket, data, size, MSG_DONTWAIT);
+  const auto count = ::recv(peer.socket.get(), data, size, MSG_DONTWAIT);
   if (count > 0) return count;
   if (count == 0) lose(peer, kEnded, events);
   if (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
@@ -235,7 +229,7 @@ void SocketWire::end_message(Peer& peer, Events& events) {
 }
 
 void SocketWire::read_some(Peer& peer, Events& events) {
-  for (int turn = 0; turn < kTurns && peer.socket >= 0; ++turn) {
+  for (int turn = 0; turn < kTurns && peer.socket.is_open(); ++turn) {
     if (peer.header_read < sizeof(Header)) {
       if (!read_header(peer, events)) return;
       continue;

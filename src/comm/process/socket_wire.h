@@ -3,19 +3,17 @@
 
 #include <deque>
 #include <map>
-#include <memory>
+#include <vector>
 
+#include "base/file_descriptor.h"
 #include "comm/process/wire.h"
 
 namespace braid {
 
 class SocketWire : public Wire {
  public:
-  // sockets[r] is connected to rank r; sockets[rank] is ignored. Takes ownership.
-  SocketWire(int rank, const std::vector<int>& sockets);
-  ~SocketWire() override;
-  SocketWire(const SocketWire&) = delete;
-  SocketWire& operator=(const SocketWire&) = delete;
+  // sockets[r] is connected to rank r; there is none to itself.
+  SocketWire(int rank, std::vector<FileDescriptor> sockets);
 
   int rank() const override { return rank_; }
   int size() const override { return int(peers_.size()); }
@@ -46,7 +44,8 @@ class SocketWire : public Wire {
     std::size_t size;
   };
   struct Peer {
-    int rank = 0, socket = -1;
+    int rank = 0;
+    FileDescriptor socket;  // not open: lost, or this rank itself
     std::deque<Outgoing> outgoing;
     std::map<std::int64_t, std::deque<Expected>> expected;                  // by channel
     std::map<std::int64_t, std::deque<std::vector<std::byte>>> unexpected;  // arrived early
@@ -67,7 +66,8 @@ class SocketWire : public Wire {
   void lose(Peer& peer, const std::string& why, Events& events);
   std::ptrdiff_t read_into(Peer& peer, std::byte* data, std::size_t size, Events& events);
 
-  int rank_, waker_;
+  int rank_;
+  FileDescriptor waker_;
   Ticket next_ticket_ = 1;
   std::vector<Peer> peers_;
   std::vector<Ticket> done_early_;  // receives whose data had already arrived

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +17,7 @@
 namespace braid {
 namespace {
 
-constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};
+constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(5);
 // A connection may end between a poll of the listener and its accept, which then should not block.
 constexpr int kListening = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
@@ -38,11 +37,12 @@ int port_of(const sockaddr_storage& address) {
                    : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-sockaddr_storage own_address(const Socket& socket) {
+sockaddr_storage own_address(const FileDescriptor& socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  check(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0,
-        "cannot read a socket's address: ", socket_error());
+  const bool is_named =
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  check(is_named, "cannot read a socket's address: ", socket_error());
   return address;
 }
 
@@ -57,9 +57,22 @@ Addresses look_up(const std::string& host, int port, int type) {
   return {found, &::freeaddrinfo};
 }
 
+int count_of(const Addresses& found) {
+  int count = 0;
+  for (const auto* a = found.get(); a; a = a->ai_next) ++count;
+  return count;
+}
+
+// No limit is less than a millisecond: none at all would be endless.
+void limit_sends(const FileDescriptor& socket, std::chrono::milliseconds most) {
+  const auto count = std::max<std::int64_t>(most.count(), 1);
+  const timeval limit{.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
 // A socket for IPv6 and IPv4, or for IPv4 alone if the host has no IPv6; with port 0 at a free one.
-Socket bound_anywhere(int port) {
-  Socket both(::socket(AF_INET6, kListening, 0));
+FileDescriptor bound_anywhere(int port) {
+  FileDescriptor both(::socket(AF_INET6, kListening, 0));
   const int off = 0, on = 1;
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;
@@ -69,14 +82,15 @@ Socket bound_anywhere(int port) {
       ::setsockopt(both.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
       ::bind(both.get(), reinterpret_cast<const sockaddr*>(&any6), sizeof any6) == 0)
     return both;
-  Socket four(::socket(AF_INET, kListening, 0));
+  FileDescriptor four(::socket(AF_INET, kListening, 0));
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(std::uint16_t(port));
   if (port > 0) ::setsockopt(four.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  check(four.is_open() &&
-            ::bind(four.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) == 0,
-        "cannot bind a socket: ", socket_error());
+  const bool is_bound =
+      four.is_open() &&
+      ::bind(four.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) == 0;
+  check(is_bound, "cannot bind a socket: ", socket_error());
   return four;
 }
 
@@ -85,7 +99,7 @@ std::string source_towards(const std::string& host) {
   constexpr int kAnyPort = 9;
   const auto found = look_up(host, kAnyPort, SOCK_DGRAM);
   for (const auto* a = found.get(); a; a = a->ai_next) {
-    const Socket probe(::socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const FileDescriptor probe(::socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (!probe.is_open() || ::connect(probe.get(), a->ai_addr, a->ai_addrlen) != 0) continue;
     const auto address = own_address(probe);
     const auto* const any = reinterpret_cast<const sockaddr*>(&address);
@@ -98,10 +112,6 @@ std::string source_towards(const std::string& host) {
 
 std::string socket_error() { return std::strerror(errno); }
 
-Socket::~Socket() {
-  if (number_ >= 0) ::close(number_);
-}
-
 Listener listen_anywhere(int at_port) {
   auto socket = bound_anywhere(at_port);
   const bool listens = ::listen(socket.get(), SOMAXCONN) == 0;
@@ -112,8 +122,8 @@ Listener listen_anywhere(int at_port) {
 
 // Other failures than a lack of descriptors or memory are those of the one connection, or of the
 // network that it came over (accept(2), "Error handling").
-Socket accept_waiting(const Listener& listener) {
-  Socket socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+FileDescriptor accept_waiting(const Listener& listener) {
+  FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
   constexpr std::array kOwn = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EBADF, EINVAL};
   const bool has_room =
       socket.is_open() || std::find(kOwn.begin(), kOwn.end(), errno) == kOwn.end();
@@ -123,26 +133,31 @@ Socket accept_waiting(const Listener& listener) {
 
 void check_host(const std::string& host) { (void)look_up(host, /*port=*/1, SOCK_STREAM); }
 
-Socket connect_to(const std::string& host, int port, std::chrono::milliseconds patience) {
-  const auto allowed = std::clamp<std::int64_t>(patience.count(), 1, 1000 * kPatience.tv_sec);
-  const timeval limit{.tv_sec = allowed / 1000, .tv_usec = allowed % 1000 * 1000};
+// Each address may take its part of the time that is left: one that does not answer leaves time for
+// the others.
+FileDescriptor connect_to(const std::string& host, int port, std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
   const auto found = look_up(host, port, SOCK_STREAM);
+  const auto end = Clock::now() + std::min(patience, kPatience);
+  auto num_left = count_of(found);
+  int why = 0;
   for (const auto* a = found.get(); a; a = a->ai_next) {
-    Socket socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket.is_open()) continue;
-    // Also limits connect().
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) {
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    FileDescriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.is_open()) limit_sends(socket, left / num_left);  // also limits connect()
+    --num_left;
+    if (socket.is_open() && ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) {
+      limit_sends(socket, kPatience);
       return socket;
     }
+    why = errno;
   }
-  const bool took_too_long = errno == EINPROGRESS || errno == ETIMEDOUT;
+  const bool took_too_long = why == EINPROGRESS || why == ETIMEDOUT;
   throw Error(text_of("cannot connect to ", host, " port ", port, ": ",
-                      took_too_long ? "it does not answer" : socket_error()));
+                      took_too_long ? "it does not answer" : std::strerror(why)));
 }
 
-void send_all(const Socket& socket, const void* data, std::size_t size) {
+void send_all(const FileDescriptor& socket, const void* data, std::size_t size) {
   const bool is_sent = ::send(socket.get(), data, size, MSG_NOSIGNAL) == ssize_t(size);
   check(is_sent, "cannot send to another rank: ", socket_error());
 }

@@ -3,32 +3,14 @@
 
 #include <chrono>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "base/file_descriptor.h"
 
 namespace braid {
 
-// An open file descriptor that closes itself.
-class Socket {
- public:
-  explicit Socket(int number = -1) : number_(number) {}
-  Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Socket();
-
-  bool is_open() const { return number_ >= 0; }
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
 struct Listener {
-  Socket socket;
+  FileDescriptor socket;
   int port;
 };
 
@@ -37,11 +19,12 @@ Listener listen_anywhere(int at_port = 0);
 
 // The next connection that waits at the listener; closed if none does, or if it has failed. Throws
 // Error if this process can have no more.
-Socket accept_waiting(const Listener& listener);
+FileDescriptor accept_waiting(const Listener& listener);
 
-// Throws Error naming host, port and reason; waits 5 s at most, or for `patience` if that is less.
-Socket connect_to(const std::string& host, int port,
-                  std::chrono::milliseconds patience = std::chrono::seconds(5));
+// Throws Error naming host, port and reason. Once the host's addresses are known, waits for all of
+// them together 5 s at most, or for `patience` if that is less.
+FileDescriptor connect_to(const std::string& host, int port,
+                          std::chrono::milliseconds patience = std::chrono::seconds(5));
 
 // Throws Error naming the host if no address of it can be found. A look-up may take the resolver's
 // own time.
@@ -51,7 +34,7 @@ void check_host(const std::string& host);
 std::string socket_error();
 
 // Sends everything within 5 s, or throws Error.
-void send_all(const Socket& socket, const void* data, std::size_t size);
+void send_all(const FileDescriptor& socket, const void* data, std::size_t size);
 
 // The addresses by which hosts that can reach `host` may reach this one, likeliest first. A
 // loopback address is only for processes on this host.

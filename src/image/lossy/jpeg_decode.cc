@@ -2,8 +2,9 @@
 
 #include <cstdio>  // before jpeglib.h, which needs it
 
-#include <jerror.h>
 #include <jpeglib.h>
+
+#include <jerror.h>  // behind jpeglib.h, whose version it numbers messages for
 
 #include <csetjmp>
 
@@ -29,10 +30,32 @@ struct JpegErrors {
   std::longjmp(errors.jump, 1);
 }
 
-// A warning means damaged or truncated data; these two exceptions mean unusual data.
+// Whether the scan that just began repeats one, and so brings no other pixels: coefficients that
+// are as precise already. Bits that refine AC coefficients are read differently a second time.
+bool is_repeated_scan(const jpeg_decompress_struct& jpeg) {
+  const auto* const named = jpeg.err->msg_parm.i;  // component and coefficient
+  const bool is_precise = jpeg.coef_bits && jpeg.coef_bits[named[0]][named[1]] == jpeg.Al;
+  return is_precise && (jpeg.Ah == 0 || jpeg.Ss == 0);
+}
+
+// Unusual headers and bytes between segments lose no pixels. All other warnings are of scans whose
+// data end early or cannot be read.
+bool keeps_all_pixels(j_common_ptr jpeg) {
+  switch (jpeg->err->msg_code) {
+    case JWRN_ADOBE_XFORM:
+    case JWRN_EXTRANEOUS_DATA:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_NOT_SEQUENTIAL:
+      return true;
+    case JWRN_BOGUS_PROGRESSION:
+      return is_repeated_scan(*reinterpret_cast<j_decompress_ptr>(jpeg));
+    default:
+      return false;
+  }
+}
+
 void take_warning(j_common_ptr jpeg, int level) {
-  const int code = jpeg->err->msg_code;
-  if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_JFIF_MAJOR) fail_to_decode(jpeg);
+  if (level < 0 && !keeps_all_pixels(jpeg)) fail_to_decode(jpeg);
 }
 
 void count_scans(j_common_ptr jpeg) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "nn/joined_tokens.h"
 
 namespace braid {
 namespace {
@@ -12,14 +13,6 @@ constexpr std::int64_t kSinusoid = 256;  // width of an embedded timestep or gui
 Embedder load_embedder(const Weights& w, std::int64_t in, std::int64_t hidden) {
   return {Linear(w / "in_layer", {.in = in, .out = hidden}),
           Linear(w / "out_layer", {.in = hidden, .out = hidden})};
-}
-
-// The latents' channels, then the extra ones.
-Tensor image_tokens(const DenoiserInput& in) {
-  std::vector<Tensor> runs = {in.extra_BLC.defined() ? at::cat({in.noise.x_BLC, in.extra_BLC}, -1)
-                                                     : in.noise.x_BLC};
-  for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
-  return at::cat(runs, 1);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "models/flux/names.h"
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
@@ -124,7 +126,7 @@ const std::vector<KeyRule> kOtherDiffusers = {
 }  // namespace
 
 Names flux_names(const Checkpoint& checkpoint) {
-  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model.", ""}) {
+  for (const std::string prefix : kComfyPrefixes) {
     if (checkpoint.find(prefix + "img_in.weight")) return {kBlackForestLabs, prefix};
     if (checkpoint.find(prefix + "x_embedder.weight")) return {kDiffusers, prefix};
   }

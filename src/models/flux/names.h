@@ -14,7 +14,8 @@ Names flux_names(const Checkpoint& checkpoint);
 Names flux_names_of_diffusers();
 Names flux_names_in_one_file();  // Black Forest Labs'
 
-// Covers the names of diffusers, Black Forest Labs and XLabs' trainer.
+// Covers the names of Black Forest Labs, XLabs' trainer, DiffSynth, OneTrainer and diffusers, whose
+// projections may be fused.
 AdapterNames flux_adapter_names();
 
 }  // namespace braid

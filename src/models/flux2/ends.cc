@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "nn/joined_tokens.h"
 
 namespace braid {
 namespace {
@@ -29,12 +30,6 @@ Linear load_unbiased(const Weights& w, std::int64_t in, std::int64_t out) {
 Embedder load_embedder(const Weights& w, const Flux2Config& c) {
   return {load_unbiased(w / "in_layer", c.sinusoid, c.hidden()),
           load_unbiased(w / "out_layer", c.hidden(), c.hidden())};
-}
-
-Tensor image_tokens(const DenoiserInput& in) {
-  std::vector<Tensor> runs = {in.noise.x_BLC};
-  for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
-  return at::cat(runs, 1);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "models/flux2/names.h"
 
 #include "models/flux/names.h"
+#include "weights/files/denoiser_prefixes.h"
 
 namespace braid {
 namespace {
 
-const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
 const std::string kOnlyOneFile =
     "single_stream_modulation.lin.weight";  // absent in FLUX.1 and from diffusers
 const std::string kOnlyDiffusers = "single_stream_modulation.linear.weight";
@@ -71,7 +71,7 @@ std::vector<KeyRule> cut_diffusers() {
 }  // namespace
 
 Names flux2_names(const Checkpoint& checkpoint) {
-  for (const auto& prefix : kPrefixes) {
+  for (const std::string prefix : kComfyPrefixes) {
     if (checkpoint.find(prefix + kOnlyOneFile)) return {flux_names_in_one_file().spellings, prefix};
     if (checkpoint.find(prefix + kOnlyDiffusers)) return {kDiffusers, prefix};
   }

@@ -1,5 +1,7 @@
 #include "models/flux3/names.h"
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
@@ -73,7 +75,7 @@ const std::string kOnlyTrained = "repa_projectors.**";
 }  // namespace
 
 Names flux3_names(const Checkpoint& checkpoint) {
-  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model.", ""}) {
+  for (const std::string prefix : kComfyPrefixes) {
     if (checkpoint.find(prefix + "emb_in.image.weight"))
       return {
           .spellings = black_forest_labs(), .prefix = prefix, .ignored = {prefix + kOnlyTrained}};

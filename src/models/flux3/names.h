@@ -13,7 +13,9 @@ namespace braid {
 Names flux3_names(const Checkpoint& checkpoint);
 
 Names flux3_names_of_diffusers();
-Names flux3_names_in_one_file();     // Black Forest Labs'
-AdapterNames flux3_adapter_names();  // of both spellings
+Names flux3_names_in_one_file();  // Black Forest Labs'
+
+// Covers both spellings, and diffusers' with fused projections or without the index of to_out.
+AdapterNames flux3_adapter_names();
 
 }  // namespace braid

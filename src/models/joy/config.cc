@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "nn/rope.h"
+#include "weights/stored_shapes.h"
 
 namespace braid {
 namespace {
@@ -53,10 +54,9 @@ JoyConfig read_joy_config(const JsonObject& json) {
 }
 
 void adopt_blocks(JoyConfig& c, const Checkpoint& checkpoint) {
-  std::int64_t layers = 0;
-  while (checkpoint.find("double_blocks." + std::to_string(layers) + ".img_mod.modulate_table"))
-    ++layers;
-  if (layers > 0) c.num_layers = layers;
+  const StoredShapes stored(checkpoint, {}, "JoyAI-Image-Edit transformer");
+  const auto layers = stored.num_blocks("double_blocks", "img_mod.modulate_table");
+  if (layers > 0) c.num_layers = layers;  // else another model
 }
 
 // These blocks count like FLUX.1's double blocks (flux/shape.cc), except that modulations are a

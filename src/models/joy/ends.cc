@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "nn/joined_tokens.h"
+
 namespace braid {
 namespace {
 
@@ -40,11 +42,9 @@ Tensor JoyInputs::patches_in(const Tensor& x_BLC) const {
 }
 
 JoyState JoyInputs::operator()(const DenoiserInput& in) const {
-  std::vector<Tensor> runs = {in.noise.x_BLC};
-  for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
   const auto time = time_in_(sinusoidal_embedding(in.timestep_B, kSinusoid));
   const auto vectors = time_proj_(at::silu(time.to(in.text.x_BLC.scalar_type())));
-  return {.image_BIC = patches_in(at::cat(runs, 1)),
+  return {.image_BIC = patches_in(image_tokens(in)),
           .text_BTC = text_out_(text_in_.gelu(in.text.x_BLC)),
           .vectors_BVC = vectors.unflatten(-1, {kVectors, -1})};
 }

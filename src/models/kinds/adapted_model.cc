@@ -9,37 +9,31 @@
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "models/flux/model.h"
 #include "models/flux/names.h"
+#include "models/flux2/model.h"
 #include "models/flux2/names.h"
+#include "models/flux3/model.h"
 #include "models/flux3/names.h"
+#include "models/joy/model.h"
 #include "models/joy/names.h"
+#include "models/krea2/model.h"
 #include "models/krea2/names.h"
+#include "models/qwen21/model.h"
 #include "models/qwen21/names.h"
+#include "models/qwen_image/model.h"
 #include "models/qwen_image/names.h"
+#include "models/zimage/model.h"
 #include "models/zimage/names.h"
 
 namespace braid {
 namespace {
 
-using Layers = std::vector<std::string>;
+using Layers = std::set<std::string>;
 
-// Each of `begins` with each of `ends`.
-Layers all_of(const Layers& begins, const Layers& ends) {
-  Layers layers;
-  for (const auto& begin : begins)
-    for (const auto& end : ends) layers.push_back(begin + end);
-  return layers;
-}
-
-Layers joined(std::initializer_list<Layers> lists) {
-  Layers all;
-  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
-// A family as its adapters know it: the layers that may be changed in our names, with `*` for a
-// number, and their spellings. The first tables of these say all of a spelling; what they do not
-// list is spelled as we do.
+// A family as its adapters know it: the layers that may be changed in our names, and their
+// spellings. The first tables of these say all of a spelling; what they do not list is spelled as
+// we do.
 struct AdaptedFamily {
   const char* family;
   Layers layers;
@@ -47,94 +41,39 @@ struct AdaptedFamily {
   std::size_t whole_tables = 1;
 };
 
-const Layers kFluxEnds = {"img_in", "txt_in", "final_layer.adaLN_modulation.1",
-                          "final_layer.linear"};
-const Layers kEmbedder = {"in_layer", "out_layer"};
-const Layers kFluxSides = {"double_blocks.*.img_", "double_blocks.*.txt_"};
-const Layers kFluxBlock = {"attn.qkv", "attn.proj", "mlp.0", "mlp.2"};
-
-AdaptedFamily flux1() {
-  return {"FLUX.1",
-          joined({kFluxEnds, all_of({"time_in.", "guidance_in.", "vector_in."}, kEmbedder),
-                  all_of(kFluxSides, kFluxBlock), all_of(kFluxSides, {"mod.lin"}),
-                  all_of({"single_blocks.*."}, {"modulation.lin", "linear1", "linear2"})}),
-          flux_adapter_names()};
+// The layers of a network with one block of each kind: adapters may change all of them.
+template <class Network, class Config>
+Layers layers_of(const Config& config) {
+  std::vector<SurveyedTensor> asked;
+  (void)Network(config, Weights::synthetic({}).surveyed(asked));
+  Layers layers;
+  for (const auto& tensor : asked) {
+    const bool is_of_layer = tensor.name == "weight" || tensor.name == "bias";
+    layers.insert(is_of_layer ? tensor.layer : tensor.path());
+  }
+  return layers;
 }
 
-AdaptedFamily flux2() {
-  return {"FLUX.2",
-          joined({kFluxEnds,
-                  all_of({"time_in.", "guidance_in."}, kEmbedder),
-                  all_of(kFluxSides, kFluxBlock),
-                  all_of({"single_blocks.*."}, {"linear1", "linear2"}),
-                  {"double_stream_modulation_img.lin", "double_stream_modulation_txt.lin",
-                   "single_stream_modulation.lin"}}),
-          flux2_adapter_names()};
-}
-
-AdaptedFamily flux3() {
-  const Layers modes = {"image.", "image_cond.", "txt."};
-  return {"FLUX.3",
-          joined({{"emb_in.image", "emb_in.image_cond", "txt_in",
-                   "final_layer.image.adaLN_modulation.1", "final_layer.image.linear"},
-                  all_of({"time_in.", "ref_time_in."}, kEmbedder),
-                  all_of(all_of({"early_stream_modulations.", "single_stream_modulations."}, modes),
-                         {"lin"}),
-                  all_of({"content_mode_blocks.image.*.", "content_mode_blocks.image_cond.*.",
-                          "txt_mode_blocks.*.", "single_blocks.*."},
-                         {"linear1", "attn_out", "mlp_out"})}),
-          flux3_adapter_names()};
-}
-
-AdaptedFamily zimage() {
-  return {"Z-Image",
-          joined({{"x_embedder", "cap_embedder.norm", "cap_embedder.1", "t_embedder.mlp.0",
-                   "t_embedder.mlp.2", "final_layer.linear", "final_layer.adaLN_modulation.1"},
-                  all_of({"layers.*.", "noise_refiner.*.", "context_refiner.*."},
-                         {"attention.qkv", "attention.out", "feed_forward.w13", "feed_forward.w2",
-                          "adaLN_modulation.0"})}),
-          zimage_adapter_names()};
-}
-
-AdaptedFamily joy() {
-  const Layers sides = {"double_blocks.*.img_", "double_blocks.*.txt_"};
-  return {"JoyAI-Image-Edit",
-          joined({{"img_in", "proj_out", "condition_embedder.time_proj"},
-                  all_of({"condition_embedder.text_embedder.", "condition_embedder.time_embedder."},
-                         {"linear_1", "linear_2"}),
-                  all_of({"double_blocks.*.attn.img_attn_", "double_blocks.*.attn.txt_attn_"},
-                         {"qkv", "proj"}),
-                  all_of(sides, {"mlp.net.0.proj", "mlp.net.2", "mod.modulate_table"})}),
-          joy_adapter_names()};
-}
-
-AdaptedFamily krea2() {
-  return {"Krea 2",
-          joined({{"img_in", "time_embed.linear_1", "time_embed.linear_2", "time_mod_proj",
-                   "final_layer.linear", "final_layer.scale_shift_table", "text_fusion.0.projector",
-                   "text_fusion.0.txt_in.linear_1", "text_fusion.0.txt_in.linear_2",
-                   "transformer_blocks.*.scale_shift_table"},
-                  all_of({"transformer_blocks.*.", "text_fusion.0.layerwise_blocks.*.",
-                          "text_fusion.0.refiner_blocks.*."},
-                         {"attn.qg", "attn.kv", "attn.out", "mlp.gate_up", "mlp.down"})}),
-          krea2_adapter_names(), 2};
-}
-
-AdaptedFamily qwen21() {
-  return {"Qwen-Image-2.1",
-          joined({{"img_in", "txt_in.in_layer", "txt_in.out_layer", "modulation", "norm_out.linear",
-                   "proj_out", "time_text_embed.timestep_embedder.linear_1",
-                   "time_text_embed.timestep_embedder.linear_2"},
-                  all_of({"transformer_blocks.*."},
-                         {"attn.qkv", "attn.out", "img_mlp.gate_up", "img_mlp.out"})}),
-          qwen21_adapter_names()};
-}
-
-AdaptedFamily qwen_image() {
-  return {"Qwen-Image",
-          joined({kFluxEnds, all_of({"time_in."}, kEmbedder), all_of(kFluxSides, kFluxBlock),
-                  all_of(kFluxSides, {"mod.lin"})}),
-          qwen_image_adapter_names()};
+std::vector<AdaptedFamily> adapted_families() {
+  return {
+      {"FLUX.1",
+       layers_of<Flux>(FluxConfig{.num_double = 1, .num_single = 1, .guidance_embeds = true}),
+       flux_adapter_names()},
+      {"FLUX.2",
+       layers_of<Flux2>(Flux2Config{.num_double = 1, .num_single = 1, .guidance_embeds = true}),
+       flux2_adapter_names()},
+      {"FLUX.3", layers_of<Flux3>(Flux3Config{.num_mode = 1, .num_single = 1, .flow_map = true}),
+       flux3_adapter_names()},
+      {"Z-Image", layers_of<ZImage>(ZImageConfig{.num_layers = 1, .num_refiners = 1}),
+       zimage_adapter_names()},
+      {"JoyAI-Image-Edit", layers_of<Joy>(JoyConfig{.num_layers = 1}), joy_adapter_names()},
+      {"Krea 2",
+       layers_of<Krea2>(Krea2Config{.num_layers = 1, .num_tap_blocks = 1, .num_text_blocks = 1}),
+       krea2_adapter_names(), 2},
+      {"Qwen-Image-2.1", layers_of<Qwen21>(Qwen21Config{.num_layers = 1}), qwen21_adapter_names()},
+      {"Qwen-Image",
+       layers_of<QwenImage>(QwenImageConfig{.num_layers = 1, .draws = QwenImageDraws::kLayers}),
+       qwen_image_adapter_names()}};
 }
 
 // Numbers of blocks and layers tell nothing.
@@ -172,9 +111,7 @@ using Spellings = std::map<std::string, std::set<std::string>>;
 const Spellings& known_spellings() {
   static const auto kSpellings = [] {
     Spellings spellings;
-    for (const auto& family :
-         {flux1(), flux2(), flux3(), zimage(), joy(), krea2(), qwen21(), qwen_image()})
-      spellings[family.family] = spellings_of(family);
+    for (const auto& family : adapted_families()) spellings[family.family] = spellings_of(family);
     return spellings;
   }();
   return kSpellings;

@@ -8,6 +8,7 @@
 #include "models/kinds/adapted_model.h"
 #include "models/kinds/file_marks.h"
 #include "weights/adapters/adapter_keys.h"
+#include "weights/files/denoiser_prefixes.h"
 
 namespace braid {
 namespace {
@@ -15,27 +16,15 @@ namespace {
 constexpr const char* kOwnFamilies =
     "FLUX.1, FLUX.2, FLUX.3, Z-Image, JoyAI-Image-Edit, Krea 2, Qwen-Image and Qwen-Image-2.1";
 
-// What tools put before a denoiser's or a part's names; the longer first.
-constexpr std::array kUsualPrefixes = {"model.diffusion_model.",
-                                       "diffusion_model.",
-                                       "transformer.",
-                                       "unet.",
-                                       "net.",
-                                       "dit.",
-                                       "model.",
-                                       "module."};
-
-std::string_view without_usual_prefix(std::string_view name) {
-  for (const std::string_view prefix : kUsualPrefixes)
-    if (name.starts_with(prefix)) return name.substr(prefix.size());
-  return name;
+// Whether the name begins so, behind any of the prefixes that programs write.
+bool begins_with(std::string_view name, std::string_view mark) {
+  if (name.starts_with(mark)) return true;
+  const auto inner = without_outer_prefix(name);
+  return inner.size() < name.size() && begins_with(inner, mark);
 }
 
 bool has_mark(std::string_view name, std::string_view mark) {
-  if (mark.starts_with('^')) {
-    mark.remove_prefix(1);
-    return name.starts_with(mark) || without_usual_prefix(name).starts_with(mark);
-  }
+  if (mark.starts_with('^')) return begins_with(name, mark.substr(1));
   for (auto at = name.find(mark); at != name.npos; at = name.find(mark, at + 1))
     if (at == 0 || name[at - 1] == '.') return true;
   return false;

@@ -8,7 +8,7 @@
 namespace braid {
 
 // A file is of this kind if one of its tensors has one of the marks in its name, where a segment of
-// the name begins. "^" stands for the beginning of a name, or what follows a usual prefix.
+// the name begins. "^" stands for the beginning of a name, or what follows kOuterPrefixes there.
 struct FileMarks {
   FileKind kind;
   std::vector<const char*> any;

@@ -1,5 +1,7 @@
 #include "models/krea2/names.h"
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
@@ -75,7 +77,7 @@ std::vector<KeyRule> krea() {
 }  // namespace
 
 Names krea2_names(const Checkpoint& checkpoint) {
-  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model.", ""}) {
+  for (const std::string prefix : kComfyPrefixes) {
     if (checkpoint.find(prefix + "txtfusion.projector.weight"))
       return {.spellings = krea(), .prefix = prefix};
     if (checkpoint.find(prefix + "text_fusion.projector.weight"))

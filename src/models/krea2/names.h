@@ -14,6 +14,8 @@ Names krea2_names(const Checkpoint& checkpoint);
 
 Names krea2_names_of_diffusers();
 Names krea2_names_in_one_file();
-AdapterNames krea2_adapter_names();  // of both spellings
+
+// Covers both spellings, and diffusers' without the index of to_out.
+AdapterNames krea2_adapter_names();
 
 }  // namespace braid

@@ -33,8 +33,7 @@ Qwen21Config read_qwen21_config(const JsonObject& json);
 void adopt_blocks(Qwen21Config& config, const Checkpoint& checkpoint);
 
 // Infers the config from the shapes of a single-file checkpoint, which has none; the rest is
-// Qwen-Image-2.1's.
-// Throws InputError if the heads are not as wide as the axes.
+// Qwen-Image-2.1's. Throws InputError if the heads are not as wide as the axes.
 Qwen21Config infer_qwen21_config(const Checkpoint& checkpoint);
 
 // Forecasts count with this.

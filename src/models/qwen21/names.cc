@@ -1,5 +1,7 @@
 #include "models/qwen21/names.h"
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
@@ -31,7 +33,7 @@ std::vector<KeyRule> without_indices() {
 
 Names qwen21_names(const Checkpoint& checkpoint) {
   auto names = qwen21_names_of_diffusers();
-  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model."})
+  for (const std::string prefix : kComfyPrefixes)
     if (checkpoint.find(prefix + "txt_in.text_norm.weight")) names.prefix = prefix;
   return names;
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "nn/joined_tokens.h"
+
 namespace braid {
 namespace {
 
@@ -39,9 +41,7 @@ Tensor QwenImageInputs::condition(const DenoiserInput& in) const {
 }
 
 FluxState QwenImageInputs::operator()(const DenoiserInput& in) const {
-  std::vector<Tensor> runs = {in.noise.x_BLC};
-  for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
-  return {.image_BIC = image_in_(at::cat(runs, 1)),
+  return {.image_BIC = image_in_(image_tokens(in)),
           .text_BTC = text_in_(text_norm_(in.text.x_BLC))};
 }
 

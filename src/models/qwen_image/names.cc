@@ -1,5 +1,7 @@
 #include "models/qwen_image/names.h"
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
@@ -44,7 +46,7 @@ std::vector<KeyRule> other_diffusers() {
 
 Names qwen_image_names(const Checkpoint& checkpoint) {
   auto names = qwen_image_names_of_diffusers();
-  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model."})
+  for (const std::string prefix : kComfyPrefixes)
     if (checkpoint.find(prefix + "txt_norm.weight")) names.prefix = prefix;
   return names;
 }

@@ -214,12 +214,14 @@ VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
   // Qwen-Image's is Wan's with other weights in its decoder.
   if (class_name == "AutoencoderKLWan" || class_name == "AutoencoderKLQwenImage")
     return read_wan_config(json, most_channels);
-  if (class_name == "AutoencoderKLQwenImage21" && most_channels == 4)
-    return read_qwen21_config(json);
+  const bool may_be_rgba = most_channels == 4;
+  if (class_name == "AutoencoderKLQwenImage21" && may_be_rgba) return read_qwen21_config(json);
   const bool is_flux2 = class_name == "AutoencoderKLFlux2";
   require(class_name == "AutoencoderKL" || is_flux2, json.source(),
-          " should describe an AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan or ",
-          "AutoencoderKLQwenImage, it describes a ", class_name);
+          " should describe an AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan",
+          may_be_rgba ? ", AutoencoderKLQwenImage or AutoencoderKLQwenImage21"
+                      : " or AutoencoderKLQwenImage",
+          ", it describes a ", class_name);
   VaeConfig c;
   c.image_channels = json.integer_or("in_channels", 3, 3, most_channels);
   json.integer_or("out_channels", c.image_channels, c.image_channels, c.image_channels);

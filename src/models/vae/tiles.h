@@ -14,9 +14,9 @@ struct Tiling {
 };
 
 // Cuts x [B C H W] into tiles that overlap by a quarter, rounded up to whole numbers of the smaller
-// side, maps each and joins the results. Borders
-// are cross-faded linearly, first vertically, then horizontally. GroupNorm sees one tile at a time,
-// so the result differs slightly from the untiled one.
+// side, maps each and joins the results. Borders are cross-faded linearly, first vertically, then
+// horizontally. GroupNorm sees one tile at a time, so the result differs slightly from the untiled
+// one.
 at::Tensor map_tiles(const at::Tensor& x, Tiling tiling,
                      const std::function<at::Tensor(const at::Tensor&)>& map);
 

@@ -1,9 +1,10 @@
 #include "models/zimage/names.h"
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
-const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
 const std::string kOnlyOneFile = "x_embedder.weight";
 const std::string kOnlyDiffusers = "all_x_embedder.2-1.weight";
 
@@ -43,7 +44,7 @@ bool has(const Checkpoint& checkpoint, const std::string& name) {
 }  // namespace
 
 Names zimage_names(const Checkpoint& checkpoint) {
-  for (const auto& prefix : kPrefixes) {
+  for (const std::string prefix : kComfyPrefixes) {
     if (has(checkpoint, prefix + kOnlyOneFile)) return in_one_file(prefix);
     if (has(checkpoint, prefix + kOnlyDiffusers)) return {kDiffusers, prefix};
   }

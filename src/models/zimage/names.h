@@ -14,6 +14,8 @@ Names zimage_names(const Checkpoint& checkpoint);
 
 Names zimage_names_of_diffusers();
 Names zimage_names_in_one_file();
-AdapterNames zimage_adapter_names();  // of both spellings
+
+// Covers both spellings, and diffusers' with fused projections or without the index of to_out.
+AdapterNames zimage_adapter_names();
 
 }  // namespace braid

@@ -14,7 +14,7 @@
 #include "ops/cpu/packed.h"
 #include "ops/cpu/tensor_rows.h"
 #include "ops/cpu/transposed_product.h"
-#include "weights/codes/packed.h"
+#include "weights/codes/as_stored.h"
 
 namespace braid::ops::cpu {
 namespace {

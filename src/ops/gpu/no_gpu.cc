@@ -1,6 +1,7 @@
 // Stands for the kernels in builds without a GPU backend: it supports nothing, so nothing else is
 // called.
 #include "base/error.h"
+#include "ops/gpu/architectures.h"
 #include "ops/gpu/gpu.h"
 
 namespace braid::ops::gpu {
@@ -9,6 +10,8 @@ namespace {
 [[noreturn]] void refuse() { throw Error("this build has no kernels for GPUs"); }
 
 }  // namespace
+
+std::string compiled_architectures() { return ""; }
 
 bool supports(const Tensor&) { return false; }
 bool supports(const NormedHeads&) { return false; }

@@ -84,10 +84,9 @@ auto together(const DeployOptions& asked, const std::optional<Launch>& launch, S
     return settle();
   } catch (const InputError&) {
     if (!launch || layout.fit == Fit::kAuto || degrees_of(layout).product() != launch->size) throw;
-    const auto refusal = std::current_exception();
-    make_world(world_of(layout), launch)->run([&](const Group&) {
-      std::rethrow_exception(refusal);
-    });
+    auto options = world_of(layout);
+    options.failure = std::current_exception();
+    (void)make_world(options, launch);
     throw;
   }
 }
@@ -336,6 +335,7 @@ PlanJob job_of(const Deployment& d, const Request& request) {
   job.dtype = d.dtype;
   job.memory = d.options.memory;
   job.graphs = d.options.graphs;
+  job.caches_steps = d.options.cache.mode != CacheMode::kOff;
   job.stated = d.stated;
   job.is_budget_implied = d.is_budget_implied;
   job.adapters = d.options.adapter_mode;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "comm/process/device_link.h"
+#include "comm/device/device_link.h"
 #include "comm/texts.h"
 #include "pipeline/devices/devices.h"
 #include "pipeline/devices/rank_threads.h"

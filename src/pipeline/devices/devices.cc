@@ -12,6 +12,10 @@
 #include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/gpu_runtime.h"
+#include "base/gpus.h"
+#include "ops/gpu/architectures.h"
+#include "pipeline/devices/cached_memory.h"
 
 namespace braid {
 namespace {
@@ -47,6 +51,20 @@ int index_of_gpu(const std::string& name, const std::function<int()>& count) {
   return index;
 }
 
+// Otherwise a model would be loaded before its first kernel fails.
+void require_kernels(const std::string& name, const std::string& architecture,
+                     const std::string& compiled) {
+  if (ops::gpu::runs_kernels(architecture, compiled)) return;
+  const auto* const option =
+      architecture.starts_with("gfx") ? "CMAKE_HIP_ARCHITECTURES" : "CMAKE_CUDA_ARCHITECTURES";
+  const auto gpu = gpu_named(name);
+  throw InputError(text_of(name, " is of architecture ", architecture,
+                           gpu && !gpu->name.empty() ? " (" + gpu->name + ")" : "",
+                           ", for which this build has no kernels: it has some for ", compiled,
+                           ". Build with -D", option, "=", ops::gpu::entry_for(architecture),
+                           ", or name another device"));
+}
+
 at::Device find_device(const std::string& name) {
   if (name == "cpu") return at::kCPU;
   const int index = index_of_gpu(name, [&] {
@@ -54,6 +72,7 @@ at::Device find_device(const std::string& name) {
             ": this LibTorch has no GPU support (set BRAID_TORCH to one that has)");
     return int(c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount());
   });
+  require_kernels(name, gpu_runtime::architecture(index), ops::gpu::compiled_architectures());
   at::globalContext().lazyInitDevice(at::kCUDA);  // otherwise its allocator keeps no statistics
   return at::Device(at::kCUDA, at::DeviceIndex(index));
 }
@@ -129,7 +148,7 @@ StageMemory free_memory(at::Device device, int num_ranks) {
     return {.is_host = true, .free_bytes = std::int64_t(available_memory()) / num_ranks};
   const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
   (void)total;
-  return {.is_host = false, .free_bytes = std::int64_t(free) / num_ranks};
+  return {.is_host = false, .free_bytes = (std::int64_t(free) + cached_bytes(device)) / num_ranks};
 }
 
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device) {

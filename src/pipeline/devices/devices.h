@@ -11,8 +11,14 @@
 
 namespace braid {
 
-// Ready for use. Throws InputError naming the device if this LibTorch or this machine lacks it.
+// Ready for use. Throws InputError naming the device if this LibTorch or this machine lacks it, or
+// if this build has no kernels for it.
 at::Device find_device(const std::string& name);
+
+// Throws InputError unless kernels compiled for such a list (ops/gpu/architectures.h) run on the
+// device of this name and architecture.
+void require_kernels(const std::string& name, const std::string& architecture,
+                     const std::string& compiled);
 
 // The number in "cuda" or "cuda:1". Throws InputError for other names and for numbers from
 // `count()` on, which is asked only for such a name.
@@ -55,7 +61,8 @@ void wait_for(at::Device device);
 // Free memory of a GPU that find_device() would find; nothing for others.
 std::optional<std::int64_t> free_gpu_bytes(const std::string& name);
 
-// Free memory of a device, shared evenly among `num_ranks` ranks.
+// Free memory of a device, shared evenly among `num_ranks` ranks. What this process has freed and
+// its allocator keeps is free, too.
 StageMemory free_memory(at::Device device, int num_ranks);
 
 }  // namespace braid

@@ -13,6 +13,12 @@ namespace {
 
 DeviceSpec spec_named(const char* name) { return devices_named("the device", name).front(); }
 
+std::int64_t memory_of(at::Device device) {
+  const auto [free, all] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
+  (void)free;
+  return std::int64_t(all);
+}
+
 // Layouts on identical devices are ranked by what they compute and move, so any one GPU's speeds
 // will do.
 DeviceSpec spec_here(at::Device device) {
@@ -20,8 +26,7 @@ DeviceSpec spec_here(at::Device device) {
   auto spec = spec_named("a100");
   spec.name = device.str();
   spec.link = "pcie4";
-  const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
-  spec.memory = double(read_launch() ? total : free);
+  spec.memory = double(read_launch() ? memory_of(device) : free_memory(device, 1).free_bytes);
   return spec;
 }
 

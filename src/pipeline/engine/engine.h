@@ -4,6 +4,7 @@
 #include "braid/braid.h"
 #include "comm/world.h"
 #include "pipeline/deployment/deployment.h"
+#include "pipeline/devices/cached_memory.h"
 #include "pipeline/devices/devices.h"
 #include "pipeline/engine/run_facts.h"
 #include "pipeline/engine/turns.h"
@@ -56,6 +57,7 @@ class Engine {
 
   mutable AdapterShelf shelf_;
   Deployment deployment_;
+  const GivesBackMemory gives_back_{deployment_.devices};
   std::unique_ptr<World> world_;
   int threads_;                                 // per rank
   std::vector<std::unique_ptr<Model>> models_;  // by rank; those in this process

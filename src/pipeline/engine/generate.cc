@@ -43,12 +43,12 @@ class Run {
   int most_in_round(int first) const;
   Batch my_share(Batch round) const;
   DenoiseResult denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round);
+  DenoiseResult take_steps(DenoiseJob job, const Schedule& schedule, Batch round);
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
   Picture finished_picture(const Tensor& whole_1CHW, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
-  void note_full_steps(Batch mine, int evaluations);
   void end_step(int step, float timestep, Batch round, Tensor& mine_BNC) const;
   std::vector<Picture> undecoded(Batch batch, const Tensor& latents_BNC) const;
   void hand_over(Picture& picture, int number) const;
@@ -270,7 +270,18 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   return pictures;
 }
 
+// What the caches keep of pictures goes with their last step, or with one that fails.
 DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round) {
+  const CachedPictures cached(model_.denoisers());
+  auto mine = take_steps(std::move(job), schedule, round);
+  const auto evaluations = evaluations_of(*settings_.sampling.sampler, schedule);
+  const auto full = full_steps_of_round(model_.denoisers(), model_.mesh(), my_share(round).count,
+                                        int(evaluations.size()));
+  facts_.full_steps.insert(facts_.full_steps.end(), full.begin(), full.end());
+  return mine;
+}
+
+DenoiseResult Run::take_steps(DenoiseJob job, const Schedule& schedule, Batch round) {
   const KeepFreedMemory keep;
   Progress progress{.phase = Phase::kDenoise,
                     .done = 0,
@@ -326,18 +337,6 @@ void Run::end_step(int step, float timestep, Batch round, Tensor& mine_BNC) cons
   mine_BNC.copy_(all.narrow(0, mine.first - round.first, mine.count));
 }
 
-// One row per picture, 1 at its full evaluations, from all ranks that draw pictures of their own.
-void Run::note_full_steps(Batch mine, int evaluations) {
-  auto rows = at::zeros({mine.count, evaluations}, at::kLong);
-  for (int i = 0; i < mine.count; ++i)
-    for (const int step : model_.denoisers().full_steps(i)) rows[i][step] = 1;
-  for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
-    facts_.full_steps.emplace_back();
-    for (int step = 0; step < evaluations; ++step)
-      if (row[step].item<std::int64_t>() == 1) facts_.full_steps.back().push_back(step);
-  }
-}
-
 std::vector<Picture> Run::draw(Batch round) {
   const auto whole = schedule_of(settings_, model_.family());
   const auto schedule = whole.from(settings_.first_step);
@@ -345,11 +344,7 @@ std::vector<Picture> Run::draw(Batch round) {
   if (round.first == 0) start_->encode_references();
   const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
   check_same_start(job, schedule, model_.mesh().replica);
-  model_.denoisers().begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
-  if (model_.denoisers().has_cache())
-    note_full_steps(my_share(round),
-                    int(evaluations_of(*settings_.sampling.sampler, schedule).size()));
   const auto of_round = [&](const Tensor& x) { return gather_pictures(model_.mesh(), x); };
   const auto latents = of_round(mine.latents_BNC);
   record("prompt_embeds", of_round(condition.text_BTC));

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "models/vae/model.h"
 #include "pipeline/deployment/ranks.h"
+#include "pipeline/devices/cached_memory.h"
 #include "pipeline/devices/devices.h"
 #include "pipeline/devices/rank_threads.h"
 #include "pipeline/engine/turns.h"
@@ -54,7 +55,8 @@ class PictureAutoencoder::State {
   State(const PipelineOptions& asked, const Hooks& hooks)
       : State(deployed_on_first_device(asked, hooks.warning), hooks) {}
   State(Deployment deployment, const Hooks& hooks)
-      : world_(make_world(deployment)),
+      : gives_back_({deployment.devices.front()}),
+        world_(make_world(deployment)),
         threads_(threads_per_rank(deployment.options, world_->ranks_on_these_cores())),
         device_(deployment.devices.front()),
         like_(at::TensorOptions(deployment.dtype).device(device_)) {
@@ -119,6 +121,7 @@ class PictureAutoencoder::State {
     return made;
   }
 
+  const GivesBackMemory gives_back_;
   std::unique_ptr<World> world_;
   int threads_;
   at::Device device_;

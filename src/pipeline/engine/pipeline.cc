@@ -35,4 +35,6 @@ ModelInfo Pipeline::info() const { return held(state_, "pipeline").engine.info()
 
 std::string version() { return BRAID_VERSION; }
 
+bool is_launched() { return read_launch().has_value(); }
+
 }  // namespace braid

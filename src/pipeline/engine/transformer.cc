@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "pipeline/deployment/ranks.h"
+#include "pipeline/devices/cached_memory.h"
 #include "pipeline/devices/rank_threads.h"
 #include "pipeline/engine/turns.h"
 #include "pipeline/loaded/once_per_picture.h"
@@ -287,6 +288,7 @@ class Transformer::State {
   }
 
   Deployment deployment_;
+  const GivesBackMemory gives_back_{deployment_.devices};
   std::unique_ptr<World> world_;
   int threads_;
   std::vector<std::unique_ptr<const Denoisers>> denoisers_;  // by rank; those in this process

@@ -17,7 +17,6 @@ namespace {
 constexpr std::int64_t kLargestArea = std::int64_t(1) << 40;
 constexpr int kBilinear = 2, kBicubic = 3;
 constexpr double kLevels = 255;
-constexpr int kLongestShape = 200;  // of sides' lengths, as smart_resize of transformers has it
 
 // What absent fields mean to the class; published files have them all.
 constexpr std::int64_t kLeastArea = 56 * 56, kMostArea = 28 * 28 * 1280;
@@ -100,8 +99,8 @@ void PictureProcessor::read(const JsonObject& json, const PatchForm& form) {
 // Counts like smart_resize of transformers.
 PictureSize PictureProcessor::size_seen(PictureSize size) const {
   const auto [shorter, longer] = std::minmax(size.width, size.height);
-  require(longer <= std::int64_t(kLongestShape) * shorter,
-          "the text encoder looks at pictures whose longer side is at most ", kLongestShape,
+  require(longer <= std::int64_t(kLongestShapeSeen) * shorter,
+          "the text encoder looks at pictures whose longer side is at most ", kLongestShapeSeen,
           " times the shorter, one has ", size.width, "x", size.height);
   const double height = size.height, width = size.width, side = double(side_);
   const auto times = [&](double count) { return int(std::int64_t(count) * side_); };

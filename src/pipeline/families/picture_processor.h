@@ -17,6 +17,9 @@ enum class PictureFilters { kTorch, kPillow };
 // Throws InputError unless an image processor's `rescale_factor` takes bytes to 0 .. 1.
 void check_rescale_factor(const JsonObject& processor);
 
+// The longest shape that smart_resize of transformers takes: the longer side over the shorter.
+inline constexpr int kLongestShapeSeen = 200;
+
 class PictureProcessor {
  public:
   // Reads preprocessor_config.json or processor_config.json in `folder`. Throws InputError naming

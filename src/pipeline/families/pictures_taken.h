@@ -48,6 +48,8 @@ struct PicturesTaken {
   // Resize a reference to what the encoder sees, and to what the text encoder does; if the second
   // is empty, that is the same. Throw InputError for an unusable one.
   std::function<Pixels(const Pixels&)> fit_reference = {}, fit_for_text = {};
+  // How many times as long as wide a reference may be as the text encoder sees it; 0: any.
+  int longest_shape_for_text = 0;
   std::optional<LoneReference> lone_reference = {};  // used instead for one alone
   // Used instead if references take the size of the drawn picture.
   std::function<Pixels(const Pixels&, PictureSize)> cut_reference = {};

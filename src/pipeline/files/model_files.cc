@@ -10,6 +10,7 @@
 #include "pipeline/files/model_folder.h"
 #include "pipeline/request/limits.h"
 #include "pipeline/sampling/named_sampling.h"
+#include "weights/files/denoiser_prefixes.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/whole_checkpoint.h"
 
@@ -21,11 +22,10 @@ namespace fs = std::filesystem;
 constexpr const char* kDenoiserStem = "diffusion_pytorch_model";
 
 bool is_denoiser_of(const FamilyEntry& entry, const Checkpoint& denoiser) {
-  return std::any_of(
-      entry.single_file_has.begin(), entry.single_file_has.end(), [&](const std::string& name) {
-        return denoiser.find(name) || denoiser.find("model.diffusion_model." + name) ||
-               denoiser.find("diffusion_model." + name);
-      });
+  return std::ranges::any_of(entry.single_file_has, [&](const std::string& name) {
+    return std::ranges::any_of(kComfyPrefixes,
+                               [&](const char* prefix) { return denoiser.find(prefix + name); });
+  });
 }
 
 // Rejects a single file known to belong to another family.

@@ -15,9 +15,12 @@ class PartGraphs {
   // Graphs as of a StepGraph, recorded on one stream.
   explicit PartGraphs(StepGraphOptions options);
 
-  // Each part as a graph; one that is undefined stays so. As with StepGraph, a part must do the
-  // same for the same shapes.
+  // Each part with its graphs; one that is undefined stays so. As with StepGraph, a part must do
+  // the same for the same shapes and choices. Evaluations of several branches and pictures that
+  // differ in them have graphs of their own, at most kMostGraphs per part: each graph has memory.
+  // Others are evaluated without.
   CachedParts over(CachedParts parts);
+  static constexpr std::size_t kMostGraphs = 2;  // true guidance has two branches
 
   // Adds up the use of all parts; `replays` counts parts.
   GraphUse use() const;
@@ -25,9 +28,10 @@ class PartGraphs {
 
  private:
   class Recorded;
+  class Recordings;
 
   StepGraphOptions options_;
-  std::vector<std::shared_ptr<Recorded>> parts_;
+  std::vector<std::shared_ptr<Recordings>> parts_;
 };
 
 }  // namespace braid

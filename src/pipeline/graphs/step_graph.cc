@@ -1,14 +1,13 @@
 #include "pipeline/graphs/step_graph.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "pipeline/devices/devices.h"
+#include "pipeline/devices/cached_memory.h"
 #include "pipeline/graphs/recording_turn.h"
 
 namespace braid {
@@ -38,10 +37,17 @@ bool have_same_nets(const DenoiserInput& a, const DenoiserInput& b) {
                     [](const auto& x, const auto& y) { return x.net == y.net; });
 }
 
+// Tensors of one shape may be in another list: residuals of double or of single blocks.
+bool have_same_lists(const DenoiserInput& a, const DenoiserInput& b) {
+  return have_same_nets(a, b) && a.references.size() == b.references.size() &&
+         a.residuals.doubles.size() == b.residuals.doubles.size() &&
+         a.residuals.singles.size() == b.residuals.singles.size();
+}
+
 bool have_same_shapes(const std::vector<DenoiserInput>& a, const std::vector<DenoiserInput>& b) {
   const auto are_same = [](const DenoiserInput& x, const DenoiserInput& y) {
     const auto xs = tensors_of(x), ys = tensors_of(y);
-    return have_same_nets(x, y) &&
+    return have_same_lists(x, y) &&
            std::equal(xs.begin(), xs.end(), ys.begin(), ys.end(), have_same_shape);
   };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), are_same);
@@ -56,14 +62,6 @@ DenoiserInput copy_of(DenoiserInput in) {
 void copy_to(const DenoiserInput& to, const DenoiserInput& from) {
   const auto targets = tensors_of(to), sources = tensors_of(from);
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i].x.copy_(sources[i].x);
-}
-
-// Memory cached by the allocator cannot become the graph's. Frees that of all GPUs of this process,
-// so one rank does it for all that record together.
-void free_what_is_cached(at::Device device) {
-  if (device.is_cpu()) return;
-  wait_for(device);
-  c10::getDeviceAllocator(device.type())->emptyCache();
 }
 
 }  // namespace
@@ -86,6 +84,14 @@ StepGraph::StepGraph(StepGraphOptions options, PredictAll inner)
 
 StepGraph::~StepGraph() = default;
 
+bool StepGraph::fits(const std::vector<DenoiserInput>& inputs) const {
+  const auto choose_the_same = [&](const DenoiserInput& a, const DenoiserInput& b) {
+    return options_.choice(a.step) == options_.choice(b.step);
+  };
+  return !is_stale() && have_same_shapes(inputs, inputs_) &&
+         std::equal(inputs.begin(), inputs.end(), inputs_.begin(), choose_the_same);
+}
+
 bool StepGraph::may_use(const std::vector<DenoiserInput>& inputs) const {
   return use_.why_not.empty() && use_.failure.empty() &&
          std::none_of(inputs.begin(), inputs.end(),
@@ -100,8 +106,7 @@ bool StepGraph::may_record_here() const {
 
 std::vector<Tensor> StepGraph::operator()(const std::vector<DenoiserInput>& inputs) {
   if (!may_use(inputs)) return inner_(inputs);
-  const bool are_new = !have_same_shapes(inputs, inputs_) || epoch_ != options_.epoch();
-  if (are_new || (!graph_ && !may_record_here())) {
+  if (!fits(inputs) || (!graph_ && !may_record_here())) {
     forget();
     auto velocities = inner_(inputs);  // may throw halfway
     inputs_ = inputs;
@@ -120,11 +125,13 @@ void StepGraph::forget() {
 }
 
 // Always on the same stream.
+// Memory cached by the allocator cannot become the graph's; one rank gives it back for all that
+// record together.
 void StepGraph::record() {
   for (auto& in : inputs_) in = copy_of(in);
   if (!stream_) stream_ = options_.stream(options_.device);
   const RecordingTurn turn(options_.pipeline ? options_.pipeline : this,
-                           [&] { free_what_is_cached(options_.device); });
+                           [&] { give_back_cached_memory(options_.device); });
   auto graph = options_.make(options_.device);
   const c10::StreamGuard on(*stream_);
   // A recording must end on the stream on which it began.

@@ -33,6 +33,11 @@ struct StepGraphOptions {
   std::string why_not = {};  // why no graph may be used; empty: one may
   // A graph recorded in another epoch is stale.
   std::function<std::uint64_t()> epoch = [] { return std::uint64_t(0); };
+  // What an evaluation chooses on the host by its StepInfo, such as keys that are kept per branch.
+  // A replay repeats the choice, so a graph serves only evaluations that choose the same.
+  std::function<std::pair<int, int>(const StepInfo&)> choice = [](const StepInfo&) {
+    return std::pair(0, 0);
+  };
   // What to do when an evaluation cannot be recorded: a single rank goes on without a graph, but
   // other ranks may have recorded theirs.
   enum class OnFailure { kGoOn, kThrow } on_failure = OnFailure::kThrow;
@@ -43,14 +48,14 @@ struct StepGraphOptions {
   std::function<c10::Stream(at::Device)> stream = stream_to_record_on;
 };
 
-// Evaluates inputs of new shapes eagerly, which also triggers whatever is created on first use.
-// Records the evaluation when the same shapes come again; from then on copies the inputs to where
-// the graph reads them and replays it. Keeps only the graph of the latest shapes.
+// Evaluates inputs of new shapes or choices eagerly, which also triggers whatever is created on
+// first use. Records the evaluation when the same ones come again; from then on copies the inputs
+// to where the graph reads them and replays it. Keeps only the graph of the latest shapes.
 //
-// `inner` must not wait for the device and must do the same for the same shapes. Communication
-// between ranks is recorded too, so all ranks must record; they do, as they see the same shapes.
-// Libraries create some of their state, such as cuBLAS's handles, per thread: a rank without others
-// records only on the thread that has evaluated.
+// `inner` must not wait for the device and must do the same for the same shapes and choices.
+// Communication between ranks is recorded too, so all ranks must record; they do, as they see the
+// same shapes. Libraries create some of their state, such as cuBLAS's handles, per thread: a rank
+// without others records only on the thread that has evaluated.
 class StepGraph {
  public:
   StepGraph(StepGraphOptions options, PredictAll inner);
@@ -59,6 +64,9 @@ class StepGraph {
   // Inputs with a watch are evaluated without a graph.
   std::vector<Tensor> operator()(const std::vector<DenoiserInput>& inputs);
   const GraphUse& use() const { return use_; }
+  // Whether these have the shapes and choices of the latest inputs, in the same epoch.
+  bool fits(const std::vector<DenoiserInput>& inputs) const;
+  bool is_stale() const { return epoch_ != options_.epoch(); }
   // Gives back the graph and its memory; the next evaluation is one of new shapes.
   void forget();
 

@@ -50,6 +50,7 @@ Denoiser::Denoiser(const Loading& loading, const Part& of, BlockRange range,
   graphs.epoch = [of_ranks = graphs.epoch, weights = loading.weights, seen = references_.get()] {
     return of_ranks() + weights->epoch() + seen->changes();
   };
+  graphs.choice = [seen = references_.get()](const StepInfo& step) { return seen->whose(step); };
   DenoiserPart part, alone;
   if (cache.mode != CacheMode::kOff) {
     cache_ = std::make_unique<StepCache>(cache, mesh);

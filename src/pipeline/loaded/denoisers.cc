@@ -1,5 +1,7 @@
 #include "pipeline/loaded/denoisers.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <set>
 
@@ -72,9 +74,9 @@ bool Denoisers::has_cache() const {
   return std::ranges::any_of(list_, [](const Entry& e) { return e.denoiser->cache() != nullptr; });
 }
 
-void Denoisers::begin_pictures() const {
+void Denoisers::forget_pictures() const {
   for (const auto& entry : list_)
-    if (auto* const cache = entry.denoiser->cache()) cache->begin_pictures();
+    if (auto* const cache = entry.denoiser->cache()) cache->forget_pictures();
 }
 
 std::vector<int> Denoisers::full_steps(int picture) const {
@@ -86,6 +88,21 @@ std::vector<int> Denoisers::full_steps(int picture) const {
     steps.insert(own.begin(), own.end());
   }
   return {steps.begin(), steps.end()};
+}
+
+std::vector<std::vector<int>> full_steps_of_round(const Denoisers& denoisers, const Mesh& mesh,
+                                                  int count, int evaluations) {
+  std::vector<std::vector<int>> all;
+  if (!denoisers.has_cache()) return all;
+  auto is_full = at::zeros({count, evaluations}, at::kLong);  // a row per picture
+  for (int i = 0; i < count; ++i)
+    for (const int step : denoisers.full_steps(i)) is_full[i][step] = 1;
+  for (const auto& row : gather_pictures(mesh, is_full).unbind()) {
+    const auto steps = row.nonzero().flatten();
+    all.emplace_back(steps.data_ptr<std::int64_t>(),
+                     steps.data_ptr<std::int64_t>() + steps.numel());
+  }
+  return all;
 }
 
 GraphUse Denoisers::graph_use() const {

@@ -27,10 +27,11 @@ class Denoisers {
   void keep_references(const DenoiserInput& references) const;
   void forget_references() const;  // and prefixes, see OncePerPicture
 
-  // New pictures begin in the caches, where there are some. full_steps() then lists the steps in
-  // which one of this rank's pictures was evaluated in full, by whichever denoiser, counted from 0.
+  // Caches of steps keep something of each picture until they forget them all. full_steps() lists
+  // the steps in which one of this rank's pictures was evaluated in full, by whichever denoiser,
+  // counted from 0.
   bool has_cache() const;
-  void begin_pictures() const;
+  void forget_pictures() const;
   std::vector<int> full_steps(int picture) const;
 
   GraphUse graph_use() const;  // of all
@@ -52,5 +53,22 @@ class Denoisers {
 // memory.
 BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
                           int ranks_on_device);
+
+// The full steps of all pictures of a round, of which this rank draws `count`; none without caches.
+// Collective over all ranks.
+std::vector<std::vector<int>> full_steps_of_round(const Denoisers& denoisers, const Mesh& mesh,
+                                                  int count, int evaluations);
+
+// While it lives, the caches of steps keep what they need of this rank's pictures.
+class CachedPictures {
+ public:
+  explicit CachedPictures(const Denoisers& denoisers) : denoisers_(denoisers) {}
+  CachedPictures(const CachedPictures&) = delete;
+  CachedPictures& operator=(const CachedPictures&) = delete;
+  ~CachedPictures() { denoisers_.forget_pictures(); }
+
+ private:
+  const Denoisers& denoisers_;
+};
 
 }  // namespace braid

@@ -30,6 +30,8 @@ class KeptReferences {
   void forget();
 
   std::uint64_t changes() const { return changes_; }  // so far, to what is attended to
+  // As ReferenceKvCache::whose(), of all parts.
+  std::pair<int, int> whose(const StepInfo& step) const { return parts_.front()->whose(step); }
 
  private:
   void set_use(ReferenceKvCache::Use use, ReferenceKvCache::Of of);

@@ -16,7 +16,7 @@ Loading loading_on(const Mesh& mesh, const Deployment& deployment, const LoadHoo
                       .device = device,
                       .on_bytes = hooks.on_bytes,
                       .on_read = hooks.on_read,
-                      .packed = PackedWeights::kKept,
+                      .stored_codes = StoredCodes::kKept,
                       .second_stream = text_stream(deployment, device, hooks.warn)},
           .encoded = std::make_shared<EncodedCache>(deployment.options.condition_cache)};
 }

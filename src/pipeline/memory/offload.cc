@@ -27,9 +27,8 @@ OffloadedParts::OffloadedParts(const Offload& offload, at::Device device,
   if (!is_used(offload)) return;
   device_ = pages_on ? std::move(pages_on) : device_for(device, offload.pin);
   if (offload.checks_order) {
-    const auto checker = std::make_shared<OrderChecker>(device_);
-    checker_ = checker;
-    device_ = checker;
+    checker_ = std::make_shared<OrderChecker>(device_);
+    device_ = checker_;
   }
   if (!offload.folder.empty())
     folder_ = std::make_shared<const PageFolder>(offload.folder, offload.reads);
@@ -81,6 +80,7 @@ Paging OffloadedParts::vae() {
 
 void OffloadedParts::finish() {
   for (const auto& pages : all_) pages->finish();
+  if (checker_) checker_->enter_loop();
 }
 
 void OffloadedParts::check_order() const {

@@ -31,7 +31,7 @@ class OffloadedParts {
   Offload offload_;
   at::Device where_;
   std::shared_ptr<PageDevice> device_;
-  std::shared_ptr<const OrderChecker> checker_;
+  std::shared_ptr<OrderChecker> checker_;
   std::shared_ptr<const PageFolder> folder_;
   std::shared_ptr<Pages> one_part_at_a_time_;  // for all parts offloaded whole
   std::vector<std::shared_ptr<Pages>> all_;

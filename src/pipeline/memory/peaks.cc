@@ -38,11 +38,6 @@ void raise(BytesByPhase& peaks, Phase phase, std::int64_t bytes) {
 
 }  // namespace
 
-const char* phase_name(Phase phase) {
-  constexpr std::array<const char*, kPhases.size()> names = {"load", "text", "denoise", "decode"};
-  return names[std::size_t(phase)];
-}
-
 PeakMeter::PeakMeter() {
   id_ = std::int64_t(random_bits() >> 1);
   start_bytes_ = std::int64_t(memory_.take());

@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "base/memory_meter.h"
+#include "base/phases.h"
 #include "braid/braid.h"
 #include "comm/group.h"
 
 namespace braid {
 
 using BytesByPhase = std::array<std::int64_t, 4>;  // in the order of Phase
-constexpr std::array<Phase, 4> kPhases = {Phase::kLoad, Phase::kText, Phase::kDenoise,
-                                          Phase::kDecode};
-const char* phase_name(Phase phase);  // "load"
 
 // Peaks of one rank; 0 for phases it did not have. Ranks that are threads share their process's
 // resident memory, those on one GPU its allocations: counted once, reported for each of them.

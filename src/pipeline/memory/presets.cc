@@ -70,6 +70,11 @@ std::vector<Preset> make_presets() {
       {"rtx-4090", {"sm_89"}, 22 * kGB, int8({}), eight_bits},
       {"rtx-4080", {"sm_89"}, 15 * kGB, int8(one_part()), part},
       {"rtx-4060", {"sm_89"}, 0, int8(some_blocks()), blocks},
+      // those that no line above names
+      {"gpu-48gb", {kAnyGpu}, 45 * kGB, all_of_it(), bfloat16},
+      {"gpu-24gb", {kAnyGpu}, 22 * kGB, int8({}), eight_bits},
+      {"gpu-16gb", {kAnyGpu}, 15 * kGB, int8(one_part()), part},
+      {"gpu-6gb", {kAnyGpu}, 5.5 * kGB, int8(some_blocks()), blocks},
   };
 }
 
@@ -81,13 +86,17 @@ const std::vector<Preset>& known_presets() {
 }
 
 const Preset* preset_for(const std::string& architecture, double bytes) {
-  const Preset* best = nullptr;
-  for (const auto& preset : known_presets())
-    for (const auto& known : preset.architectures)
-      if (known == architecture && preset.least_bytes <= bytes &&
-          (!best || best->least_bytes < preset.least_bytes))
-        best = &preset;
-  return best;
+  const auto best_for = [&](const std::string& wanted) {
+    const Preset* best = nullptr;
+    for (const auto& preset : known_presets())
+      for (const auto& known : preset.architectures)
+        if (known == wanted && preset.least_bytes <= bytes &&
+            (!best || best->least_bytes < preset.least_bytes))
+          best = &preset;
+    return best;
+  };
+  const auto* const own = best_for(architecture);
+  return own || architecture.empty() ? own : best_for(kAnyGpu);
 }
 
 Budget implied_budget(double bytes, std::optional<double> free_bytes) {

@@ -10,17 +10,21 @@
 
 namespace braid {
 
+constexpr const char* kAnyGpu = "any";
+
 struct Preset {
-  std::string name;                        // "rx-7800-xt"
-  std::vector<std::string> architectures;  // "gfx1101", "sm_89"; empty: chosen by name only
-  double least_bytes;                      // of the device's memory
+  std::string name;  // "rx-7800-xt"
+  // "gfx1101", "sm_89"; kAnyGpu: chosen by memory alone; empty: chosen by name only.
+  std::vector<std::string> architectures;
+  double least_bytes;  // of the device's memory
   Memory memory;
   std::string why;
 };
 
 const std::vector<Preset>& known_presets();
 
-// The preset for a device, null if none is known.
+// The preset for a device, null if none is known: one for its architecture, else one for any GPU of
+// so much memory.
 const Preset* preset_for(const std::string& architecture, double bytes);
 
 // The budget of a run that states none, on a GPU of so many bytes, of which `free_bytes` were free

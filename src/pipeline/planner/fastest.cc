@@ -76,10 +76,10 @@ Machine machine_of(const std::vector<std::string>& names, const Cards& cards) {
 PlannedLayout fastest_layout(const PlanJob& job, const std::vector<std::string>& names,
                              const Host& host) {
   auto layouts = plan_layouts(job, machine_of(specs_of(names, host)));
-  const auto& best = layouts.front();
-  require(best.fits(), "no layout of ", names.size(), names.size() == 1 ? " rank" : " ranks",
-          " fits: ", layout_name(best.grid), ": ", best.reason);
-  return best;
+  if (layouts.front().fits()) return std::move(layouts.front());
+  const auto& example = *count_out(layouts).front().example;
+  throw InputError(text_of("no layout of ", names.size(), names.size() == 1 ? " rank" : " ranks",
+                           " fits: ", layout_name(example.grid), ": ", example.reason));
 }
 
 std::optional<FasterAlone> faster_alone(const PlanJob& job, const Machine& machine,

@@ -30,23 +30,11 @@ std::vector<Degrees> grids_of(int ranks) {
   return grids;
 }
 
-int stride_along(const Degrees& g, const Axis& axis) {
+int stride_along(const Degrees& g, int Degrees::*degree) {
   int stride = 1;
-  for (const auto* faster = &axis + 1; faster < std::end(kAxes); ++faster)
-    stride *= g.*faster->degree;
+  const auto* axis = std::ranges::find(kAxes, degree, &Axis::degree);
+  while (++axis < std::end(kAxes)) stride *= g.*axis->degree;
   return stride;
-}
-
-Place strides_of(const Degrees& g) {
-  const auto along = [&](int Degrees::*degree) {
-    return stride_along(g, *std::ranges::find(kAxes, degree, &Axis::degree));
-  };
-  return {.dp = along(&Degrees::dp),
-          .cfg = along(&Degrees::cfg),
-          .pp = along(&Degrees::pp),
-          .ring = along(&Degrees::ring),
-          .ulysses = along(&Degrees::ulysses),
-          .tp = along(&Degrees::tp)};
 }
 
 bool a_group_crosses(int ranks_per_host, const Degrees& grid, int stride, int ranks) {
@@ -59,13 +47,15 @@ bool a_group_crosses(int ranks_per_host, const Degrees& grid, int stride, int ra
 }
 
 Place place_of(const Degrees& g, int rank) {
-  const auto stride = strides_of(g);
-  return {.dp = rank / stride.dp,
-          .cfg = rank / stride.cfg % g.cfg,
-          .pp = rank / stride.pp % g.pp,
-          .ring = rank / stride.ring % g.ring,
-          .ulysses = rank / stride.ulysses % g.ulysses,
-          .tp = rank % g.tp};
+  const auto along = [&](int Degrees::*degree) {
+    return rank / stride_along(g, degree) % (g.*degree);
+  };
+  return {.dp = along(&Degrees::dp),
+          .cfg = along(&Degrees::cfg),
+          .pp = along(&Degrees::pp),
+          .ring = along(&Degrees::ring),
+          .ulysses = along(&Degrees::ulysses),
+          .tp = along(&Degrees::tp)};
 }
 
 }  // namespace braid

@@ -20,9 +20,8 @@ struct Place {
 
 Place place_of(const Degrees& grid, int rank);
 
-// Rank distance between neighbours along each axis.
-Place strides_of(const Degrees& grid);
-int stride_along(const Degrees& grid, const Axis& axis);  // one of kAxes
+// Rank distance between neighbours along an axis, by its degree: &Degrees::pp.
+int stride_along(const Degrees& grid, int Degrees::*degree);
 
 // Whether one of the groups of `ranks` ranks `stride` apart has members on two hosts, where each
 // host has so many ranks: all groups then pass on at the pace of the network.

@@ -87,9 +87,10 @@ PlanJob surveyed(PlanJob job, const ModelFiles* files) {
                                                         {.dtype = job.dtype,
                                                          .modulation = job.layout.modulation,
                                                          .keep_dense = job.memory.keep_dense,
-                                                         .packed = PackedWeights::kKept,
+                                                         .stored_codes = StoredCodes::kKept,
                                                          .adapters = job.adapters},
                                                         files));
+  job.figures = std::make_shared<PartFigures>();
   return job;
 }
 
@@ -129,17 +130,22 @@ std::int64_t pictures_of_round(const PlanJob& job, const Degrees& g) {
   return std::min<std::int64_t>(job.num_pictures, pictures_per_round(job.batch_size, g));
 }
 
+std::int64_t pictures_of_round_on(const Degrees& grid, const PlanJob& job) {
+  if (job.unequal_round) return *job.unequal_round;
+  return std::min(job.num_pictures, job.batch_size * grid.dp);
+}
+
 PlanJob job_on_grid(PlanJob job, const Degrees& grid) {
   const auto round = pictures_of_round(job, grid);
   const auto sharers = grid.of_dp();
   job.batch_size = int(share_of(round, sharers.largest_rank(), sharers).count);
-  job.round = sharers.are_alike() ? 0 : int(round);
+  if (!sharers.are_alike()) job.unequal_round = int(round);
   return job;
 }
 
 PlanJob job_of_rank(PlanJob job, const Degrees& grid, int rank) {
-  if (job.round > 0)
-    job.batch_size = int(share_of(job.round, place_of(grid, rank).dp, grid.of_dp()).count);
+  if (job.unequal_round)
+    job.batch_size = int(share_of(*job.unequal_round, place_of(grid, rank).dp, grid.of_dp()).count);
   return job;
 }
 
@@ -172,21 +178,21 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank_of_gri
     if (keys_at(ring).all() > most_keys.all()) most_keys = keys_at(ring);
   return {.branches = job.branches / grid.cfg,
           .batch = job.batch_size,
-          .tokens = computed(mine),
+          .own_tokens = computed(mine),
           .heads = heads,
           .kv_heads = kv_heads,
-          .attended = traded_heads(heads, kv_heads, p.ulysses, traders),
-          .sent_heads = sent.all,
-          .sent_kv_heads = sent.kv,
-          .group = computed(keys_at(p.ring)),
-          .keys = keys_at(p.ring),
-          .passed = {.image = all.image - next.image,
-                     .text = all.text - next.text,
-                     .references = all.references - next.references},
-          .most_keys = most_keys,
-          .once = {.image = 0,
-                   .text = keeps_prefix ? mine.text : 0,
-                   .references = keeps_prefix ? mine.references : 0}};
+          .attended_heads = traded_heads(heads, kv_heads, p.ulysses, traders),
+          .heads_sent = sent.all,
+          .kv_heads_sent = sent.kv,
+          .query_tokens = computed(keys_at(p.ring)),
+          .key_tokens = keys_at(p.ring),
+          .sent_keys = {.image = all.image - next.image,
+                        .text = all.text - next.text,
+                        .references = all.references - next.references},
+          .most_received_keys = most_keys,
+          .tokens_before_steps = {.image = 0,
+                                  .text = keeps_prefix ? mine.text : 0,
+                                  .references = keeps_prefix ? mine.references : 0}};
 }
 
 }  // namespace braid

@@ -4,6 +4,7 @@
 #include "parallel/ulysses.h"
 #include "pipeline/families/family.h"
 #include "pipeline/memory/stated.h"
+#include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/grid.h"
 #include "pipeline/planner/pictures.h"
 #include "pipeline/planner/tensors.h"
@@ -17,8 +18,9 @@ struct PlanJob {
   int skipped_steps = 0;  // before these, where drawing starts from a picture
   Sampler sampler = Sampler::kEuler;
   int batch_size = 1, num_pictures = 1;  // denoised together by a rank; in the whole run
-  // Denoised together by all ranks, where data parallel ones do not share alike; 0: they do.
-  int round = 0;
+  // Pictures of a round that data parallel ranks do not share alike: set by job_on_grid() for
+  // job_of_rank(), which gives each rank its batch.
+  std::optional<int> unequal_round = {};
   int branches = 1;  // 2 with true guidance: the prompt and the negative one
   PlannedPictures pictures = {};
   Layout layout = {};  // how shared work is split; its degrees do not count
@@ -29,8 +31,10 @@ struct PlanJob {
   StatedMemory stated = {};        // settings of it that a budget must not change
   bool is_budget_implied = false;  // see plan_memory()
   Graphs graphs = Graphs::kAuto;
+  bool caches_steps = false;
   AdapterMode adapters = AdapterMode::kAuto;
   std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
+  std::shared_ptr<PartFigures> figures = {};         // of these tensors; copies of a job share them
 
   const DenoiserShape& shape() const { return family->shape(); }
   PictureSize size() const { return {.width = width, .height = height, .frames = frames}; }
@@ -73,18 +77,18 @@ struct TokenCounts {
 
 // One rank's share of a step.
 struct StepShare {
-  std::int64_t branches;         // evaluations of the transformer, one after another
-  std::int64_t batch;            // pictures in each
-  TokenCounts tokens;            // outside of attention
-  std::int64_t heads, kv_heads;  // after tensor parallelism
-  TradedHeads attended;          // of these, in attention under Ulysses
-  std::int64_t sent_heads;       // of q, k and v, sent to all ranks that trade heads
-  std::int64_t sent_kv_heads;    // of these, of k and v
-  TokenCounts group;             // of the ranks that trade heads: attention's queries
-  TokenCounts keys;              // the same, plus references kept from their one evaluation
-  TokenCounts passed;            // keys that this rank sends on around the ring
-  TokenCounts most_keys;         // of a rank of the ring: as many arrive here
-  TokenCounts once;              // outside of attention, of a prefix before the first step
+  std::int64_t branches;            // evaluations of the transformer, one after another
+  std::int64_t batch;               // pictures in each
+  TokenCounts own_tokens;           // outside of attention
+  std::int64_t heads, kv_heads;     // after tensor parallelism
+  TradedHeads attended_heads;       // of these, in attention under Ulysses
+  std::int64_t heads_sent;          // of q, k and v, sent to all ranks that trade heads
+  std::int64_t kv_heads_sent;       // of these, of k and v
+  TokenCounts query_tokens;         // of attention: of the ranks that trade heads
+  TokenCounts key_tokens;           // the same, plus references kept from their one evaluation
+  TokenCounts sent_keys;            // that this rank sends on around the ring
+  TokenCounts most_received_keys;   // of a rank of the ring: as many arrive here
+  TokenCounts tokens_before_steps;  // outside of attention, of a prefix before the first step
 };
 
 // Uneven shares follow share_of(), as in a run.
@@ -93,6 +97,9 @@ StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank);
 // Pictures that all ranks of a grid denoise together: pipeline parallelism takes one batch per
 // stage.
 std::int64_t pictures_of_round(const PlanJob& job, const Degrees& grid);
+
+// The same for a job on this grid, whose batch is a rank's share of a round.
+std::int64_t pictures_of_round_on(const Degrees& grid, const PlanJob& job);
 
 // The job with the batch of the rank that draws most pictures of a round; then with that of `rank`.
 PlanJob job_on_grid(PlanJob job, const Degrees& grid);

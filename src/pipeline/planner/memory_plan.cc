@@ -38,8 +38,6 @@ class MemorySearch {
   bool consider(const MemoryPlan& choice, std::optional<MemoryPlan>& best);
   void try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan>& best);
   double seconds_of(const PlanJob& job) const;
-  std::vector<OffloadMode> modes(bool is_fixed, OffloadMode asked,
-                                 std::vector<OffloadMode> choices) const;
 
   const PlanJob& job_;
   const RankPlaces& place_;
@@ -47,6 +45,10 @@ class MemorySearch {
   std::vector<Stage> stages_;
   std::optional<MemoryPlan> least_;
 };
+
+std::vector<OffloadMode> modes(bool is_fixed, OffloadMode asked, std::vector<OffloadMode> choices) {
+  return is_fixed ? std::vector{asked} : std::move(choices);
+}
 
 Machine machine_of(const RankPlaces& place, double memory) {
   std::vector<DeviceSpec> devices;
@@ -107,21 +109,18 @@ bool MemorySearch::fits(const MemoryPlan& choice) const {
 // What is copied repeatedly, on the first rank, whose stage represents the others.
 double MemorySearch::seconds_of(const PlanJob& job) const {
   const auto& o = job.memory.offload;
-  // What moves each time the pages are used, with each copy's late start.
-  const auto moved = [&](const PartPages& pages, OffloadMode mode, int resident, PageUse use,
-                         const GroupRange& range = {}) {
-    auto offload = o;
-    offload.resident = resident;
+  // What could be copied in the time that these copies take, with each one's late start.
+  const auto delayed = [&](const CopiedPages& copied, OffloadMode mode) {
     const bool waits = mode == OffloadMode::kSequential || o.prefetch == 0;
-    const auto copies = copied_groups(pages, offload, use, range).size();
-    return (double(copied_bytes(pages, offload, use, range)) + kBytesLate * double(copies)) *
-           (waits ? 2 : 1);
+    return (double(copied.bytes) + kBytesLate * double(copied.count)) * (waits ? 2 : 1);
   };
   const auto bytes_of = [&](const PartTensors& part, const Shares& sharers, Quantize form,
                             OffloadMode mode) {
-    const auto pages = pages_of(part, {.tp = sharers, .tp_rank = sharers.largest_rank()},
-                                {.quantize = form, .offload = mode, .blocks = o.blocks});
-    return moved(pages, mode, 0, PageUse::kRepeated);
+    const auto pages = job.figures->pages(part, {.tp = sharers, .tp_rank = sharers.largest_rank()},
+                                          {.quantize = form, .offload = mode, .blocks = o.blocks});
+    auto none_stays = o;
+    none_stays.resident = 0;
+    return delayed(SlotUse(pages, none_stays).copied(PageUse::kRepeated), mode);
   };
   const auto& t = *job.tensors;
   const double pictures = job.num_pictures, rounds = pictures / std::max(1, job.batch_size);
@@ -133,12 +132,13 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
   double denoiser_bytes = 0;  // of a round
   const auto pages = pages_of_denoisers(
       job, {.tp = place_.grid.of_tp(), .tp_rank = place_.grid.of_tp().largest_rank()});
+  const SlotUse slots(pages.all, o);
   const auto served = served_steps(job);
   for (std::size_t i = 0; i < served.size(); ++i) {
     // a part that comes as a whole stays for all its steps
     const double times = o.transformer == OffloadMode::kModel ? 1 : double(served[i].evaluations);
     const auto moves = [&](PageUse use) {
-      return moved(pages.all, o.transformer, o.resident, use, pages.groups[i]);
+      return delayed(slots.copied(use, pages.groups[i]), o.transformer);
     };
     denoiser_bytes += moves(PageUse::kOnce) + times * moves(PageUse::kRepeated);
   }
@@ -159,11 +159,6 @@ bool MemorySearch::consider(const MemoryPlan& choice, std::optional<MemoryPlan>&
   if (!fits(made)) return false;
   if (!best || made.copy_seconds < best->copy_seconds) best = made;
   return true;
-}
-
-std::vector<OffloadMode> MemorySearch::modes(bool is_fixed, OffloadMode asked,
-                                             std::vector<OffloadMode> choices) const {
-  return is_fixed ? std::vector{asked} : std::move(choices);
 }
 
 // Keeps as many groups of blocks as possible; each other one costs a copy per step.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
@@ -40,7 +41,7 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
                  text_of("tp ", in_words(g.of_tp()), " leaves a rank without a head: ", part.label,
                          " has ", part.num_heads));
     if (!job.tensors || g.tp == 1) continue;
-    if (const auto reason = why_not_shared(job.tensors->of(part), g.of_tp()))
+    if (const auto reason = job.figures->why_not_shared(job.tensors->of(part), g.of_tp()))
       return out(g, Obstacle::kHeads, *reason);
   }
   const auto context = g.of_context();
@@ -71,7 +72,6 @@ namespace {
 void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vector<Stage>& stages,
                       PlannedLayout& layout) {
   const auto& g = layout.grid;
-  const int stride = strides_of(g).pp;
   layout.first_rank = predict_bytes(job_of_rank(job, g, 0), g, 0, stages.front());
   double needs = 0, has = 0;  // of the rank that lacks most
   const auto look = [&](int rank, const RankBytes& bytes) {
@@ -84,15 +84,16 @@ void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vec
   };
   look(0, layout.first_rank);
   for (int rank = 1; rank < g.product(); ++rank) {
-    const auto stage = std::size_t(rank / stride % g.pp);
+    const int stage = place_of(g, rank).pp;
     // Ranks of a stage differ by at most one token: check the first that is not rank 0, which also
     // has a share of the text encoders if any other rank has one.
     const bool is_new =
-        g.shares != AxisShares{} || rank < 2 || (rank % stride == 0 && rank / stride < g.pp);
+        g.shares != AxisShares{} || rank < 2 || rank == stage * stride_along(g, &Degrees::pp);
     const bool differs =
         machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
     if (!is_new && !differs) continue;
-    const auto bytes = predict_bytes(job_of_rank(job, g, rank), g, rank, stages[stage]);
+    const auto bytes =
+        predict_bytes(job_of_rank(job, g, rank), g, rank, stages[std::size_t(stage)]);
     if (bytes.peak() > layout.largest_other.peak()) layout.largest_other = bytes;
     look(rank, bytes);
   }
@@ -119,14 +120,13 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
   const auto& shape = job.shape();
   if (g.pp == 1) return {whole_transformer(shape)};
   std::vector<StageMemory> memory(std::size_t(g.pp), {.is_host = false, .free_bytes = INT64_MAX});
-  const int stride = strides_of(g).pp;
   constexpr double kMostBytes = 1e18;  // for whole numbers
   double others = 0;
   for (int rank = 0; rank < g.product(); ++rank) {
     const auto& device = machine.devices[std::size_t(rank)];
     // beyond the ranks that may share the text encoders, all are alike
     if (rank <= g.tp) others = double(bytes_of_others(job, g, rank).weights());
-    auto& stage = memory[std::size_t(rank / stride % g.pp)];
+    auto& stage = memory[std::size_t(place_of(g, rank).pp)];
     const auto free = std::int64_t(std::min(device.memory - others, kMostBytes));
     stage = joined_memory(stage, {.is_host = device.name == "cpu", .free_bytes = free});
   }
@@ -161,7 +161,8 @@ constexpr int kSpeedSteps = 8;  // shares by measured speed are eighths of the f
 // The slowest of the ranks at each place of an axis: they do the same share.
 std::vector<double> speeds_along(const Axis& axis, const Degrees& g,
                                  const std::vector<double>& speed_of_ranks) {
-  const auto degree = std::size_t(g.*axis.degree), stride = std::size_t(stride_along(g, axis));
+  const auto degree = std::size_t(g.*axis.degree),
+             stride = std::size_t(stride_along(g, axis.degree));
   std::vector<double> speeds(degree, INFINITY);
   for (std::size_t rank = 0; rank < speed_of_ranks.size(); ++rank) {
     auto& slowest = speeds[rank / stride % degree];
@@ -268,6 +269,20 @@ std::vector<PlannedLayout> plan_layouts(const PlanJob& any_job, const Machine& m
                      return a.seconds_per_picture < b.seconds_per_picture;
                    });
   return layouts;
+}
+
+std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts) {
+  std::map<Obstacle, OutOf> by_obstacle;
+  for (const auto& layout : layouts) {
+    if (layout.fits()) continue;
+    auto& out = by_obstacle.try_emplace(layout.obstacle, OutOf{0, &layout}).first->second;
+    ++out.count;
+  }
+  std::vector<OutOf> counts;
+  for (const auto& [obstacle, out] : by_obstacle) counts.push_back(out);
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const OutOf& a, const OutOf& b) { return a.count > b.count; });
+  return counts;
 }
 
 }  // namespace braid

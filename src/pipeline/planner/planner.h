@@ -46,6 +46,13 @@ enum class Division { kAsAsked, kAlsoBySpeed };
 std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine,
                                         Division division = Division::kAsAsked);
 
+// How many layouts each obstacle rules out, the most frequent first, with an example.
+struct OutOf {
+  int count;
+  const PlannedLayout* example;
+};
+std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts);
+
 // A single grid.
 PlannedLayout plan_layout(const PlanJob& job, const Machine& machine, const Degrees& grid);
 

@@ -19,7 +19,7 @@ Codes codes_of(const PlannedTensor& t, Quantize asked) {
   const bool is_quantized = t.kind == PlannedTensor::Kind::kDense && asked != Quantize::kNone;
   if (t.kind == PlannedTensor::Kind::kCodes) return Codes::kInt8;
   if (is_quantized) return asked == Quantize::kFloat8 ? Codes::kFloat8 : Codes::kInt8;
-  return t.is_kept_packed() || t.is_packed ? Codes::kOfFile : Codes::kNone;
+  return t.is_kept_as_stored() || t.is_packed ? Codes::kOfFile : Codes::kNone;
 }
 
 bool are_widened(Codes codes, Quantize asked, const CodesMultiplied& by) {

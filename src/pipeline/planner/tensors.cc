@@ -129,8 +129,9 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
 std::vector<SurveyedTensor> asked_by(const Part& part, const SurveyOptions& o,
                                      const ModelFiles* files) {
   std::vector<SurveyedTensor> asked;
-  const LoadOptions load{
-      .dtype = o.dtype, .keep_dense = part.dense_layers(o.keep_dense), .packed = o.packed};
+  const LoadOptions load{.dtype = o.dtype,
+                         .keep_dense = part.dense_layers(o.keep_dense),
+                         .stored_codes = o.stored_codes};
   // A part that lies nowhere yet counts as its configuration says.
   if (!files || !files->has_weights(part.folder)) {
     part.make(Weights::synthetic(load).surveyed(asked));
@@ -138,12 +139,6 @@ std::vector<SurveyedTensor> asked_by(const Part& part, const SurveyOptions& o,
   }
   part.make(Weights(tensors_of_part(part, *files), load).surveyed(asked));
   return asked;
-}
-
-std::vector<Share> column_runs(const PlannedTensor& t, const Shares& ranks, int rank) {
-  const bool are_shared = t.shared == PlannedTensor::Shared::kColumns && ranks.size() > 1;
-  return are_shared ? shares_of(*t.sharding, t.columns, rank, ranks, t.layer)
-                    : std::vector<Share>();
 }
 
 PartTensors survey_part(const Family& family, const Part& part, const SurveyOptions& o,
@@ -184,16 +179,15 @@ ModelTensors survey_model(const Family& family, const SurveyOptions& o, const Mo
   return model;
 }
 
-std::int64_t rows_of(const PlannedTensor& t, const Shares& ranks, int rank) {
+TensorShare share_of_tensor(const PlannedTensor& t, const Shares& ranks, int rank) {
   using Shared = PlannedTensor::Shared;
-  const bool are_shared = t.shared == Shared::kRows || t.shared == Shared::kGathered;
-  if (!are_shared || ranks.size() == 1) return t.rows;
-  return total_count(shares_of(*t.sharding, t.rows, rank, ranks, t.layer));
-}
-
-std::int64_t columns_of(const PlannedTensor& t, const Shares& ranks, int rank) {
-  const auto runs = column_runs(t, ranks, rank);
-  return runs.empty() ? t.columns : total_count(runs);
+  TensorShare share{.rows = t.rows, .columns = t.columns, .runs = {}};
+  if (t.shared == Shared::kNot || ranks.size() == 1) return share;
+  const bool by_columns = t.shared == Shared::kColumns;
+  auto runs = shares_of(*t.sharding, by_columns ? t.columns : t.rows, rank, ranks, t.layer);
+  (by_columns ? share.columns : share.rows) = total_count(runs);
+  if (by_columns) share.runs = std::move(runs);
+  return share;
 }
 
 std::optional<std::string> why_not_shared(const PartTensors& part, const Shares& ranks) {
@@ -205,14 +199,8 @@ std::optional<std::string> why_not_shared(const PartTensors& part, const Shares&
   return {};
 }
 
-std::int64_t kept_bytes(const PlannedTensor& t, const std::vector<KeptTensor>& kept,
-                        const Shares& ranks, int rank, std::int64_t alignment) {
-  const auto rows = rows_of(t, ranks, rank);
-  return bytes_of(kept, t.columns, rows, column_runs(t, ranks, rank), alignment);
-}
-
 std::int64_t numbers_of(const PlannedTensor& t, const Shares& ranks, int rank) {
-  return rows_of(t, ranks, rank) * columns_of(t, ranks, rank);
+  return share_of_tensor(t, ranks, rank).numbers();
 }
 
 std::vector<std::int64_t> block_parameters(const Family& family, const ModelTensors& tensors) {

@@ -36,7 +36,7 @@ struct PlannedTensor {
 
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
   // Stored neither as numbers nor in our codes.
-  bool is_kept_packed() const { return kind != Kind::kCodes && kept.front().dtype == at::kByte; }
+  bool is_kept_as_stored() const { return kind != Kind::kCodes && kept.front().dtype == at::kByte; }
 };
 
 struct PartTensors {
@@ -57,8 +57,8 @@ struct ModelTensors {
 struct SurveyOptions {
   at::ScalarType dtype;
   SharedModulation modulation;
-  std::vector<std::string> keep_dense = {};        // of transformer and ControlNets
-  PackedWeights packed = PackedWeights::kWidened;  // as LoadOptions says
+  std::vector<std::string> keep_dense = {};          // of transformer and ControlNets
+  StoredCodes stored_codes = StoredCodes::kWidened;  // as LoadOptions says
   AdapterMode adapters = AdapterMode::kAuto;
 };
 
@@ -66,19 +66,20 @@ struct SurveyOptions {
 ModelTensors survey_model(const Family& family, const SurveyOptions& options,
                           const ModelFiles* files);
 
-// How many numbers, or rows, of one tensor a tensor parallel rank of `ranks` holds. Throws
-// InputError for ranks that cannot share it.
+// What a tensor parallel rank holds of a tensor.
+struct TensorShare {
+  std::int64_t rows, columns;
+  std::vector<Share> runs;  // of columns; none: all of them
+
+  std::int64_t numbers() const { return rows * columns; }
+};
+
+// Throws InputError for ranks that cannot share it.
+TensorShare share_of_tensor(const PlannedTensor& tensor, const Shares& ranks, int rank);
 std::int64_t numbers_of(const PlannedTensor& tensor, const Shares& ranks, int rank = 0);
-std::int64_t rows_of(const PlannedTensor& tensor, const Shares& ranks, int rank);
-std::int64_t columns_of(const PlannedTensor& tensor, const Shares& ranks, int rank);
 
 // Why these ranks cannot share a part; nothing if they can.
 std::optional<std::string> why_not_shared(const PartTensors& part, const Shares& ranks);
-
-// The bytes of the share in these tensors, each a multiple of `alignment`: whole groups of columns,
-// also where a rank's begin or end within one.
-std::int64_t kept_bytes(const PlannedTensor& tensor, const std::vector<KeptTensor>& kept,
-                        const Shares& ranks, int rank, std::int64_t alignment);
 
 // Parameters of each block, in order of use: of a surveyed part, and of a family's denoisers
 // together, whose blocks pipeline parallelism divides alike.

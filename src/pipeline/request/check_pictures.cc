@@ -153,6 +153,48 @@ void check_mask(const PicturesIn& in) {
 
 }  // namespace
 
+Pixels fitted_reference(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
+                        PictureSize size) {
+  if (taken.cut_reference) return taken.cut_reference(reference, size);
+  return count == 1 && taken.lone_reference ? taken.lone_reference->fit(reference)
+                                            : taken.fit_reference(reference);
+}
+
+namespace {
+
+// A picture that stands for its size.
+Pixels without_pixels(const Pixels& picture) {
+  return {.width = picture.width, .height = picture.height, .rgb = {}};
+}
+
+// What a reference becomes, of which only the size is asked for.
+Sides fitted_sides(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
+                   PictureSize size) {
+  const auto fitted = fitted_reference(without_pixels(reference), count, taken, size);
+  return {.width = fitted.width, .height = fitted.height};
+}
+
+// What the encoders would refuse when the model is loaded. References that take the size of what is
+// drawn, or that become text of one length, fit always.
+void check_fit(const PicturesIn& in, const PicturesTaken& taken) {
+  if (taken.cut_reference || !taken.fit_reference) return;
+  for (const auto& reference : in.references) {
+    auto seen = fitted_sides(reference, in.references.size(), taken, {});
+    if (taken.fit_for_text) {
+      const auto for_text = taken.fit_for_text(without_pixels(reference));
+      seen = {.width = for_text.width, .height = for_text.height};
+    }
+    const auto [shorter, longer] = std::minmax(seen.width, seen.height);
+    const std::int64_t longest = taken.longest_shape_for_text;
+    require(longest == 0 || longer <= longest * shorter, "a reference of ", reference.width, "x",
+            reference.height, " pixels is too narrow: the text encoder would be shown ", seen.width,
+            "x", seen.height, ", and its longer side should be at most ", longest,
+            " times the shorter");
+  }
+}
+
+}  // namespace
+
 bool starts_from_init(const PicturesIn& in, const PicturesTaken& taken) {
   const bool is_followed = taken.nets_follow == NetsFollow::kMasked;
   return in.init && !(is_followed && in.strength.value_or(taken.strength_with_mask) == 1);
@@ -174,6 +216,7 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
   check_all_pixels(in, taken);
   check_controls(in, taken);
   check_references(in, taken);
+  check_fit(in, taken);
   check_resolution(in, taken);
   require(in.init || !in.mask, "a mask needs an initial picture");
   require(in.init || !in.strength, "a strength needs an initial picture");
@@ -202,13 +245,6 @@ void warn_of_unused(const PicturesIn& in, const RequestLimits& limits, const War
                  fill_in ? "initial picture to fill in" : "control picture to follow"));
 }
 
-Pixels fitted_reference(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
-                        PictureSize size) {
-  if (taken.cut_reference) return taken.cut_reference(reference, size);
-  return count == 1 && taken.lone_reference ? taken.lone_reference->fit(reference)
-                                            : taken.fit_reference(reference);
-}
-
 std::optional<Region> region_returned(const Request& request, const PicturesTaken& taken) {
   const auto& references = request.pictures.references;
   const bool is_alone = taken.lone_reference && references.size() == 1;
@@ -224,14 +260,6 @@ const AreaAtRatio& area_of(const PicturesIn& in, const PicturesTaken& taken) {
   const auto it = std::ranges::find_if(
       areas, [&](const AreaAtRatio& area) { return in.resolution == int(area.side); });
   return it == areas.end() ? areas.front() : *it;
-}
-
-// What a reference becomes, of which only the size is asked for.
-Sides fitted_sides(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
-                   PictureSize size) {
-  const Pixels alone{.width = reference.width, .height = reference.height, .rgb = {}};
-  const auto fitted = fitted_reference(alone, count, taken, size);
-  return {.width = fitted.width, .height = fitted.height};
 }
 
 }  // namespace

@@ -87,10 +87,12 @@ std::vector<FollowedPicture> followed_pictures(const PicturesIn& in, const Pictu
 }
 
 PictureSize asked_size(const Request& r, const RequestLimits& limits) {
+  const int frames = drawn_frames(r, limits);
+  if (r.width && r.height) return {.width = *r.width, .height = *r.height, .frames = frames};
   const auto otherwise = size_without_request(r.pictures, limits);
   return {.width = r.width.value_or(otherwise.width),
           .height = r.height.value_or(otherwise.height),
-          .frames = drawn_frames(r, limits)};
+          .frames = frames};
 }
 
 // Checks the size asked for and warns if another one is drawn.

@@ -35,8 +35,8 @@ class StepCache {
   // The parts as one; each picture of a batch is decided separately. Collective as they are.
   PredictPart over(CachedParts parts);
 
-  // New pictures begin: forgets the previous ones.
-  void begin_pictures() { items_.clear(); }
+  // Frees what is kept of all pictures; new ones begin.
+  void forget_pictures() { items_.clear(); }
 
   bool has_seen(int picture) const;
   // The steps in which a picture of this rank's first branch was evaluated in full, counted from 0.

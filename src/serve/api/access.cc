@@ -83,9 +83,13 @@ void check_content_type(const HttpRequest& head) {
                  "unsupported_content_type");
 }
 
-std::string key_in_text(std::string_view text, const std::string& what) {
+std::string key_line(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  const std::string key(trimmed(text.substr(0, text.find_first_of("\r\n"))));
+  return std::string(trimmed(text.substr(0, text.find_first_of("\r\n"))));
+}
+
+std::string key_in_text(std::string_view text, const std::string& what) {
+  const auto key = key_line(text);
   const auto is_control = [](unsigned char c) { return c < ' ' || c == 127; };
   const auto is_ascii = [](unsigned char c) { return c < 128; };
   require(key.size() >= kShortestKey, what, " should have at least ", kShortestKey,

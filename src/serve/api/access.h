@@ -41,9 +41,10 @@ struct Access {
 // compressed bodies.
 void check_content_type(const HttpRequest& head);
 
-// The key in the first line of `text`, without a byte order mark and blanks around it. Throws
-// InputError naming `what` for one that is short or long, or that clients would send in different
-// bytes.
+// The first line of `text`, where a file has its key: without a byte order mark and blanks around.
+std::string key_line(std::string_view text);
+// The same for the key of this server. Throws InputError naming `what` for one that is short or
+// long, or that clients would send in different bytes.
 std::string key_in_text(std::string_view text, const std::string& what = "an API key");
 
 // Compares in time independent of where they differ.

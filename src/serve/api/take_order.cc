@@ -57,7 +57,7 @@ class Waiting {
  public:
   struct Held {
     What what;
-    std::shared_ptr<Room> room;
+    Reservation room;
   };
   explicit Waiting(Held held) : held_(std::move(held)) {}
 
@@ -79,20 +79,19 @@ class Waiting {
 };
 
 // The room is kept while the enhancer works.
-Answer after_enhancing(const ApiContext& context, Order order, std::shared_ptr<Room> room,
-                       AnswerTo answer) {
+Answer after_enhancing(const ApiContext& context, Order order, Reservation room, AnswerTo answer) {
   const auto stop = std::make_shared<std::stop_source>();
   const auto waiting =
       std::make_shared<Waiting<Order>>(Waiting<Order>::Held{std::move(order), std::move(room)});
   return {.elsewhere =
               [&context, stop, waiting, answer = std::move(answer)] {
                 context.service.require_not_stopped();
-                auto [held, until_answered] = waiting->take();
+                auto [held, room] = waiting->take();
                 const auto sent = held.sent;
                 auto enhanced = naming_what_was_sent(sent, [&context, &stop, &waits = held] {
                   return enhanced_order(context, std::move(waits), stop->get_token());
                 });
-                return answer(context.service.submit(std::move(enhanced), until_answered));
+                return answer(context.service.submit(std::move(enhanced), std::move(room)));
               },
           .when_gone =
               [stop, waiting] {
@@ -108,15 +107,15 @@ std::string client_of(const HttpRequest& http, const std::string& user) {
 }
 
 Answer take_order(const ApiContext& context, ClientOrder requested, AnswerTo answer) {
-  auto room = context.service.reserve({.pictures = requested.order.request.num_images,
-                                       .input_bytes = requested.brought.num_bytes(),
-                                       .client = requested.order.client});
+  auto reserved = context.service.reserve(requested.order.client,
+                                          {.pictures = requested.order.request.num_images,
+                                           .input_bytes = requested.brought.num_bytes()});
   const bool has_pictures = !requested.brought.is_empty();
   const auto waiting = std::make_shared<Waiting<ClientOrder>>(
-      Waiting<ClientOrder>::Held{std::move(requested), std::move(room)});
+      Waiting<ClientOrder>::Held{std::move(requested), std::move(reserved)});
   auto rest = [&context, waiting, answer = std::move(answer)] {
     context.service.require_not_stopped();  // it must not keep clients waiting
-    auto [held, until_answered] = waiting->take();
+    auto [held, room] = waiting->take();
     const bool is_enhanced = held.is_enhanced;
     const auto sent = held.order.sent;
     auto order = naming_what_was_sent(sent, [&context, is_enhanced, &waits = held] {
@@ -124,9 +123,8 @@ Answer take_order(const ApiContext& context, ClientOrder requested, AnswerTo ans
       check_form(whole);
       return is_enhanced ? std::move(whole) : completed_order(std::move(whole), context.bounds);
     });
-    if (is_enhanced)
-      return after_enhancing(context, std::move(order), std::move(until_answered), answer);
-    return answer(context.service.submit(std::move(order), until_answered));
+    if (is_enhanced) return after_enhancing(context, std::move(order), std::move(room), answer);
+    return answer(context.service.submit(std::move(order), std::move(room)));
   };
   if (!has_pictures) return rest();
   return {.rest = std::move(rest), .when_gone = [waiting] { waiting->drop(); }};

@@ -55,6 +55,7 @@ constexpr Words kBeginnings[] = {
     {"this model draws no layers", "layers"},
     {"this model draws pictures, of one frame each", "frames"},
     {"this model starts from noise alone", "init"},
+    {"this model starts from a picture only to draw a part of it anew", "init"},
     {"a mask needs", "mask"},
     {"the mask is black", "mask"},
     {"the blur of a mask needs", "mask_blur"},
@@ -66,10 +67,15 @@ constexpr Words kBeginnings[] = {
     {"this model follows no control picture", "control"},
     {"this model follows one control picture", "control"},
     {"the ControlNet fills the initial picture in: it follows no control picture", "control"},
+    {"the ControlNet fills the initial picture in", "init"},
+    {"a control picture can have a scale", "control_scale"},
     {"the part of the steps in which a control picture is followed", "control_from"},
     {"ControlNet ", "control_mode"},
     {"a shift ", "shift"},
+    {"a scheduler with 'shift_terminal' needs", "steps"},
+    {"a request may have a schedule, sigmas or base sigmas", "schedule"},
     {"the sampler ", "sampler"},
+    {"er_sde begins below", "sampler"},
     {"this model's scheduler inverts its noise levels", "schedule"}};
 
 struct Spellings {
@@ -90,7 +96,7 @@ const std::vector<Spellings>& spellings() {
       {"true_cfg", {"true_cfg", "true_cfg_scale", "cfg_scale"}},
       {"prompt_2", {"prompt_2", "negative_prompt_2"}},
       {"sampler", {"sampler", "sampler_name", "sampler_index"}},
-      {"schedule", {"schedule", "scheduler", "sigmas"}},
+      {"schedule", {"schedule", "scheduler", "sigmas", "base_sigmas"}},
       {"mask_blur", {"mask_blur", "mask_blur_x"}},
       {"padding_crop", {"padding_crop", "inpaint_full_res_padding", "inpaint_full_res"}},
       {"control_from", {"control_from", "control_to"}}};

@@ -9,6 +9,7 @@
 #include "base/ascii.h"
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/hexadecimal.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "serve/api_error.h"
@@ -19,9 +20,10 @@ namespace {
 const std::string kBody = "the request";
 constexpr std::size_t kLongestFieldName = 100, kMostWarnings = 100;
 constexpr int kMostDepth = 32;
-constexpr std::size_t kMostValues = 100'000;          // in a body; 32 MB of `{}` took 1.1 GB
-constexpr std::size_t kLongestNumber = 40;            // characters, in forms
-constexpr std::size_t kLongestScheme = 32;            // of addresses: "https://"
+constexpr std::size_t kMostValues = 100'000;  // in a body; 32 MB of `{}` took 1.1 GB
+constexpr std::size_t kLongestNumber = 40;    // characters, in forms
+constexpr std::size_t kLongestScheme = 32;    // of addresses: "https://"
+constexpr std::string_view kDataScheme = "data:", kSpaces = " \t\n\f\r";
 constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: exact in a double
 
 // Turns an InputError of base/json into the client's error, naming the field.
@@ -55,13 +57,44 @@ double finite_number(const std::string& name, double value) {
   return value;
 }
 
-// A data URL without what precedes its base64 (RFC 2397); other text unchanged.
-std::string_view without_data_head(std::string_view text, const std::string& param) {
-  if (ascii_lower_case(text.substr(0, 5)) != "data:") return text;
-  const auto comma = text.find(',');
-  if (comma == text.npos || !ascii_lower_case(text.substr(0, comma)).ends_with(";base64"))
+// The text of a URL with its escapes resolved; a % that begins none stays.
+std::string percent_decoded(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
+                           hex_value(text[i + 2]) >= 0;
+    bytes += is_escape ? char(hex_value(text[i + 1]) << 4 | hex_value(text[i + 2])) : text[i];
+    if (is_escape) i += 2;
+  }
+  return bytes;
+}
+
+bool is_data_url(std::string_view text) {
+  return ascii_lower_case(text.substr(0, kDataScheme.size())) == kDataScheme;
+}
+
+// What follows a data URL's head, which says that it is base64 (RFC 2397). Browsers take spaces
+// around the word.
+std::string base64_of_data_url(std::string_view url, const std::string& param) {
+  const auto comma = url.find(',');
+  const auto head = trimmed(url.substr(0, comma));
+  const auto semicolon = head.rfind(';');
+  const bool is_base64 = comma != url.npos && semicolon != head.npos &&
+                         ascii_lower_case(trimmed(head.substr(semicolon + 1))) == "base64";
+  if (!is_base64)
     refuse(param, "'" + param + "' should be a data URL in base64, as data:image/png;base64,...");
-  return text.substr(comma + 1);
+  return percent_decoded(url.substr(comma + 1));
+}
+
+// "character 17 is '#'"; counted from 1.
+std::string foreign_character(std::string_view base64, std::size_t at) {
+  const auto size = decode_utf8(base64, at).size;
+  const auto character = base64.substr(at, size);
+  const bool is_shown = is_valid_utf8(character) && std::uint8_t(character.front()) > ' ' &&
+                        character.front() != '\x7f';
+  return text_of("character ", num_characters(base64.substr(0, at)) + 1, " is ",
+                 is_shown ? text_of("'", character, "'")
+                          : "byte 0x" + hex_digits(std::uint8_t(character.front())));
 }
 
 // The base64 of a picture in JSON, from each form that clients give it.
@@ -114,9 +147,15 @@ void refuse_contradiction(const GivenText& one, const GivenText& other) {
 }
 
 std::string bytes_of_base64(std::string_view text, const std::string& param) {
-  auto bytes = decode_base64(without_data_head(text, param));
-  if (!bytes) refuse(param, "'" + param + "' should be base64");
-  return *std::move(bytes);
+  text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
+  std::string resolved;
+  if (is_data_url(text)) text = resolved = base64_of_data_url(text, param);
+  auto bytes = decode_base64(text);
+  if (bytes) return *std::move(bytes);
+  const auto foreign = foreign_in_base64(text);
+  refuse(param, "'" + param + "' should be base64: " +
+                    (foreign ? foreign_character(text, *foreign)
+                             : "it is cut, its last character is part of no byte"));
 }
 
 Fields::Fields(std::string_view body, UnknownFields unknown) : unknown_(unknown) {

@@ -90,7 +90,8 @@ struct GivenText {
 // Complains of two fields that say the same thing in different ways.
 [[noreturn]] void refuse_contradiction(const GivenText& one, const GivenText& other);
 
-// Decodes base64, or a data URL with it. Throws ApiError naming `param` if it is neither.
+// Decodes base64, or a data URL with it. Throws ApiError naming `param`, and the character that is
+// at fault, if it is neither.
 std::string bytes_of_base64(std::string_view text, const std::string& param);
 
 // "640x480"; throws ApiError otherwise.

@@ -1,6 +1,7 @@
 #include "serve/body/picture_options.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -14,8 +15,7 @@
 namespace braid::serve {
 namespace {
 
-// The engine has the same bound (pipeline/limits.h), but no header of it is seen here.
-constexpr int kLargestSide = 1 << 14;  // pixels
+constexpr int kAnyWhole = std::numeric_limits<int>::max();  // the engine has the bounds
 constexpr int kMostModes = 10'000;
 constexpr int kMostCovering = 16;  // times the pixels kept
 
@@ -143,12 +143,12 @@ void warn_of_resize_mode(Fields& fields, int mode, const PicturesIn& in) {
 
 void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in) {
   in.mask_blur = blur_in(fields, "mask_blur").value_or(0);
-  if (const auto padding = fields.integer({"padding_crop"}, 0, kLargestSide))
+  if (const auto padding = fields.integer({"padding_crop"}, 0, kAnyWhole))
     in.padding_crop = int(*padding);
   in.reference_scales = one_each(fields, "reference_scale", in.references.size());
   if (fields.word("reference_cache", {"auto", "off"}, "auto") == "off")
     in.reference_cache = ReferenceCache::kOff;
-  if (const auto side = fields.integer({"resolution"}, 1, kLargestSide)) in.resolution = int(*side);
+  if (const auto side = fields.integer({"resolution"}, 1, kAnyWhole)) in.resolution = int(*side);
   const bool says_how =
       std::ranges::any_of(kControlFields, [&](const char* field) { return fields.has(field); });
   if (info.pictures.net_fills_in && in.init && in.controls.empty() && says_how)
@@ -171,7 +171,7 @@ std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& 
              "itself) here: there is no start from latent noise or nothing");
     is_inverted = is_on(fields, "inpainting_mask_invert");
     in.mask_blur = mask_blur_of(fields);
-    const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kLargestSide);
+    const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kAnyWhole);
     if (is_on(fields, "inpaint_full_res")) in.padding_crop = int(padding.value_or(0));
   }
   // Otherwise the engine stretches it.

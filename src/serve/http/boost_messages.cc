@@ -5,7 +5,7 @@
 #include "base/ascii.h"
 #include "base/text_stream.h"
 #include "serve/http/event_stream.h"
-#include "serve/http/http_date.h"
+#include "serve/http/usual_headers.h"
 
 namespace braid::serve {
 namespace {
@@ -71,11 +71,8 @@ bool may_go_on(const http::request<http::string_body>& request) {
 BoostResponse boost_response(HttpResponse response, const HttpRequest& request,
                              const Headers& more) {
   BoostResponse out(http::status(response.status), unsigned(request.version));
-  out.set(http::field::date, http_date(std::chrono::system_clock::now()));
+  for (const auto& [name, value] : usual_headers()) out.set(name, value);
   if (!is_bodiless(response.status)) out.set(http::field::content_type, response.content_type);
-  out.set(http::field::cache_control, "no-store");
-  out.set("x-content-type-options", "nosniff");
-  out.set("referrer-policy", "no-referrer");
   if (!request.id.empty()) out.set("x-request-id", request.id);
   for (const auto& [name, value] : response.headers) out.set(name, value);
   for (const auto& [name, value] : more) out.set(name, value);

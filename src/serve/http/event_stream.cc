@@ -4,16 +4,18 @@
 #include <array>
 #include <charconv>
 
-#include "serve/http/http_date.h"
+#include "serve/http/usual_headers.h"
 
 namespace braid::serve {
 
 std::string stream_head(const std::string& request_id, const Headers& more, StreamEnd end) {
   std::string head = std::string("HTTP/1.1 200 OK\r\ncontent-type: ") + kEventStream + "\r\n";
-  head += "date: " + http_date(std::chrono::system_clock::now()) + "\r\n";
-  head += "cache-control: no-store\r\nx-accel-buffering: no\r\nx-content-type-options: nosniff\r\n";
-  head += "x-request-id: " + request_id + "\r\n";
-  for (const auto& [name, value] : more) head += name + ": " + value + "\r\n";
+  const auto add = [&](const auto& header) {
+    head += header.first + ": " + header.second + "\r\n";
+  };
+  std::ranges::for_each(usual_headers(), add);
+  head += "x-accel-buffering: no\r\nx-request-id: " + request_id + "\r\n";
+  std::ranges::for_each(more, add);
   const bool is_chunked = end == StreamEnd::kEmptyChunk;
   return head + (is_chunked ? "transfer-encoding: chunked\r\n\r\n" : "connection: close\r\n\r\n");
 }

@@ -18,7 +18,7 @@ struct RequestLog {
 struct HttpServerOptions {
   std::string address = "127.0.0.1";  // or "unix:/path/of/a/socket"
   int port = 8188;                    // 0: any free one; not of a Unix socket
-  std::uint64_t max_body_bytes = std::uint64_t(32) << 20;
+  std::uint64_t max_body_bytes = std::uint64_t(RequestBounds().max_body_bytes);
   int max_connections = 2048;  // as far as room_for_connections() allows
   // Time limits for a whole head; for a body, plus a second for each 64 KiB that have come, and for
   // its silences; and for writing an answer, plus a second for each of its 64 KiB.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/phases.h"
 #include "image/parameters.h"
 #include "serve/body/loras.h"
 
@@ -70,9 +71,7 @@ Hooks PictureRun::hooks(const Backend& backend, std::stop_token stop) {
 }
 
 void PictureRun::take(const Backend& backend, Picture& picture) {
-  if (is_laid_on_white(job_.order().form, picture.alpha) && !is_told_of_white_)
-    job_.warn(kLaidOnWhite);
-  is_told_of_white_ = true;
+  if (is_laid_on_white(job_.order().form, picture.alpha)) job_.warn(kLaidOnWhite);
   if (job_.order().finish) job_.order().finish(picture, request_.pictures);
   auto file = file_of(backend, picture);
   job_.add({.seed = picture.seed,
@@ -120,7 +119,7 @@ void PictureRun::advance(const Progress& at) {
   const bool is_round = at.phase == Phase::kDenoise || at.phase == Phase::kDecode;
   round_ = first_ + (is_round ? at.first_picture : 0);
   in_round_ = is_round ? std::max(at.num_pictures, 1) : 1;
-  job_.advance(stage_name(at.phase), done, steps_, seconds_left_(round_, done));
+  job_.advance(phase_name(at.phase), done, steps_, seconds_left_(round_, done));
 }
 
 double PictureRun::finish() {

@@ -48,7 +48,6 @@ class PictureRun {
   std::optional<Phase> phase_;
   int steps_ = steps_taken(request_);  // of each picture; the engine says how many these are
   double seconds_of_steps_ = 0, seconds_of_load_ = 0;
-  bool is_told_of_white_ = false;  // of formats without transparency
   int rounds_ = 0;
   int first_ = 0;                 // picture of the call of the engine
   int round_ = 0, in_round_ = 1;  // first picture that is being drawn, and how many are

@@ -38,21 +38,21 @@ void Queue::meet(const std::string& client) {
 
 // Who names a user has others beside it. An address alone may be a proxy's, before all clients, or
 // that of the only one.
-bool Queue::has_share_for(const Room& wanted) const {
-  if (!is_shared_ && !wanted.client.starts_with(kUserPrefix)) return true;
-  const auto held = used_by(wanted.client);
+bool Queue::has_share_for(const std::string& client, const Room& wanted) const {
+  if (!is_shared_ && !client.starts_with(kUserPrefix)) return true;
+  const auto held = used_by(client);
   return held.pictures == 0 || has_space(wanted, held, share());
 }
 
-bool Queue::reserve(const Room& wanted) {
-  meet(wanted.client);
-  if (!has_room(wanted) || !has_share_for(wanted)) return false;
-  add_room(reserved_[wanted.client], wanted);
+bool Queue::reserve(const std::string& client, const Room& wanted) {
+  meet(client);
+  if (!has_room(wanted) || !has_share_for(client, wanted)) return false;
+  add_room(reserved_[client], wanted);
   return true;
 }
 
-void Queue::release(const Room& reserved) {
-  const auto it = reserved_.find(reserved.client);
+void Queue::release(const std::string& client, const Room& reserved) {
+  const auto it = reserved_.find(client);
   if (it == reserved_.end()) return;
   it->second.pictures -= reserved.pictures;
   it->second.input_bytes -= reserved.input_bytes;
@@ -124,12 +124,12 @@ std::vector<std::shared_ptr<Job>> Queue::in_order() const {
   return order;
 }
 
-std::string fullness_text(const Queue& queue, const Room& wanted) {
+std::string fullness_text(const Queue& queue, const std::string& client, const Room& wanted) {
   const auto bytes_text = [](const Room& room) {
     return readable_bytes(double(room.input_bytes)) + " of input pictures";
   };
   const bool is_full = !queue.has_room(wanted);
-  const auto used = is_full ? queue.used() : queue.used_by(wanted.client);
+  const auto used = is_full ? queue.used() : queue.used_by(client);
   const auto waiting = text_of(used.pictures, " pictures wait, with ", bytes_text(used));
   const Room& most = queue.most();
   const Room share = queue.share();

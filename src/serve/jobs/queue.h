@@ -10,11 +10,10 @@
 
 namespace braid::serve {
 
-// What a job takes of the queue, and for whom.
+// What a job takes of the queue.
 struct Room {
   int pictures = 0;
   std::size_t input_bytes = 0;  // of the pictures that it brings
-  std::string client = {};      // as of Order; empty if it is not known yet
 };
 
 class Queue {
@@ -26,9 +25,10 @@ class Queue {
   bool has_room(const Room& wanted) const;
   bool could_have(const Room& wanted) const;  // if it were empty
   // Keeps room for a job whose pictures are still being read. False if there is none, or if its
-  // client would hold more than its share. A client that holds nothing may take what there is.
-  bool reserve(const Room& wanted);
-  void release(const Room& reserved);
+  // client, as of Order, would hold more than its share. A client that holds nothing may take what
+  // there is.
+  bool reserve(const std::string& client, const Room& wanted);
+  void release(const std::string& client, const Room& reserved);
   // False if there is no room. A client's share was judged when it reserved its room.
   bool push(const std::shared_ptr<Job>& job);
   // The oldest job of the client whose turn it is; null if none waits.
@@ -53,7 +53,7 @@ class Queue {
   };
 
   void meet(const std::string& client);
-  bool has_share_for(const Room& wanted) const;
+  bool has_share_for(const std::string& client, const Room& wanted) const;
 
   Room most_;
   std::map<std::string, Room> reserved_;  // by client
@@ -62,8 +62,8 @@ class Queue {
   bool is_shared_ = false;                // another client has asked, too
 };
 
-// Says why there is no room for what is wanted now.
-std::string fullness_text(const Queue& queue, const Room& wanted);
+// Says why there is no room for what the client wants now.
+std::string fullness_text(const Queue& queue, const std::string& client, const Room& wanted);
 // Tells a client of what an empty queue would not take either.
 ApiError too_large_for(const Queue& queue, const Room& wanted);
 

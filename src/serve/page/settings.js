@@ -26,6 +26,7 @@ export async function readSettings(blob) {
     }
     at += 12 + length;
   }
+  if (isOfBraid(settings)) delete settings.parameters;  // the same, as other programs read it
   return settings;
 }
 

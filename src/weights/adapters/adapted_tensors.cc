@@ -75,9 +75,9 @@ std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& requ
   auto base = request;
   base.stays_dense = true;
   if (changes.place(mode_) == AdapterPlace::kNumbers)
-    base.packed = PackedWeights::kWidened;
+    base.stored_codes = StoredCodes::kWidened;
   else if (form != Quantize::kNone)
-    base.packed = std::min(request.packed, PackedWeights::kCodesKept);
+    base.stored_codes = std::min(request.stored_codes, StoredCodes::kRotatedKept);
   auto plan = source_->find(base);
   if (!plan) return plan;
   switch (plan->take) {

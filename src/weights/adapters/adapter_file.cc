@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/folder_entries.h"
 #include "base/hub_cache.h"
+#include "weights/files/denoiser_prefixes.h"
 #include "weights/files/folder_files.h"
 #include "weights/files/gguf_header.h"
 #include "weights/files/scaled_weights.h"
@@ -81,8 +82,9 @@ struct ScaledByOthers {
 };
 
 bool is_of_peft(const std::string& tensor) {
-  for (const auto* const prefix :
-       {"diffusion_model.", "model.diffusion_model.", "lora_", "lycoris_", "dit.", "pipe.dit."})
+  for (const std::string_view prefix : kComfyPrefixes)
+    if (!prefix.empty() && tensor.starts_with(prefix)) return false;
+  for (const auto* const prefix : {"lora_", "lycoris_", "dit.", "pipe.dit."})
     if (tensor.starts_with(prefix)) return false;
   for (const auto* const word : {"lora_down", "lora_up", "lora.down", "lora.up", "_layer.down.",
                                  "_layer.up.", ".processor."})

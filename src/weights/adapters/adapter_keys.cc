@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
@@ -121,20 +123,18 @@ constexpr auto kNamed = std::to_array<std::string_view>({".lora_A.",
                                                          ".vera_lambda_b.",
                                                          ".vera_lambda_d."});
 
-// Segments that torch.compile, FSDP, checkpointing, DDP and peft (trained biases of its layers)
-// insert for their wrappers. No layer is named so.
-constexpr std::array<std::string_view, 5> kWrappers = {
-    "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.", "base_layer."};
+void erase_segment(std::string& name, std::string_view segment) {
+  auto at = name.find(segment);
+  while (at != std::string::npos) {
+    const bool is_whole = at == 0 || name[at - 1] == '.';
+    if (is_whole) name.erase(at, segment.size());
+    at = name.find(segment, is_whole ? at : at + 1);
+  }
+}
 
 std::string without_wrappers(std::string name) {
-  for (const auto wrapper : kWrappers) {
-    auto at = name.find(wrapper);
-    while (at != std::string::npos) {
-      const bool is_segment = at == 0 || name[at - 1] == '.';
-      if (is_segment) name.erase(at, wrapper.size());
-      at = name.find(wrapper, is_segment ? at : at + 1);
-    }
-  }
+  for (const auto wrapper : kModuleWrappers) erase_segment(name, wrapper);
+  erase_segment(name, "base_layer.");  // peft's, of trained biases
   return name;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weights/adapters/adapter_keys.h"
+#include "weights/files/denoiser_prefixes.h"
 #include "weights/row_parts.h"
 
 namespace braid {
@@ -15,6 +16,8 @@ std::string module_of(const std::string& tensor) {
 }
 
 std::string part_of(const std::string& prefix) { return prefix.substr(0, prefix.find('.')); }
+
+constexpr const char* kOfPeft = "base_model.model.";  // before or behind a model's own
 
 // transformers' encoders have all of their modules in this one, and files may leave it out.
 constexpr std::string_view kInEncoders = "text_model.";
@@ -36,28 +39,14 @@ std::int64_t longest_prefix(const std::string& module, const std::vector<std::st
 }  // namespace
 
 AdapterNames denoiser_adapter_names(std::vector<Names> tables) {
-  const char* const prefixes[] = {"",
-                                  "transformer.",
-                                  "diffusion_model.",
-                                  "model.diffusion_model.",
-                                  "model.",
-                                  "dit.",
-                                  "pipe.dit.",
-                                  "unet.",
-                                  "base_model.model.",
-                                  "base_model.model.transformer.",
-                                  "base_model.model.diffusion_model.",
-                                  "base_model.model.model.diffusion_model.",
-                                  "base_model.model.dit.",
-                                  "transformer.base_model.model.",
-                                  "diffusion_model.base_model.model.",
-                                  "unet.base_model.model.",
-                                  "default.",
-                                  "lora_unet_",
-                                  "lora_unet__",
-                                  "lora_transformer_",
-                                  "lycoris_"};
-  return {.prefixes = {std::begin(prefixes), std::end(prefixes)}, .tables = std::move(tables)};
+  AdapterNames names{.prefixes = {"", kOfPeft, "pipe.dit.", "default.", "lora_unet_", "lora_unet__",
+                                  "lora_transformer_", "lycoris_"},
+                     .tables = std::move(tables)};
+  for (const std::string_view view : kDenoiserMembers) {
+    const std::string member(view);
+    names.prefixes.insert(names.prefixes.end(), {member, kOfPeft + member, member + kOfPeft});
+  }
+  return names;
 }
 
 std::vector<AdapterTarget> targets_of(const AdapterNames& names, const ShardingTable& shardings,

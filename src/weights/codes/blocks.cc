@@ -4,8 +4,8 @@
 #include <ATen/Parallel.h>
 
 #define BRAID_DEVICE
+#include "weights/codes/as_stored.h"
 #include "weights/codes/block_loops.h"
-#include "weights/codes/packed.h"
 #include "weights/codes/rotation.h"
 #include "weights/codes/tiles.h"
 #include "weights/files/scaled_weights.h"

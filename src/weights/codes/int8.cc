@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "weights/codes/as_stored.h"
 #include "weights/codes/float8.h"
-#include "weights/codes/packed.h"
 
 namespace braid {
 namespace {

@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include "weights/files/denoiser_prefixes.h"
+
 namespace braid {
 namespace {
 
@@ -15,11 +17,6 @@ constexpr std::array kAutoencoders = {"vae.", "first_stage_model."};
 constexpr std::array kNamedTexts = {"text_encoders.", "conditioner.embedders."};
 constexpr std::array kTexts = {"cond_stage_model.", "text_encoder.", "text_encoder_2."};
 
-// Tools that save a whole module write its name before all others.
-// torch.compile() wraps one, too. The longer comes first.
-constexpr std::array kWrappers = {
-    "_orig_mod.", "transformer.",    "net.", "dit.", "unet.", "module.", "model.diffusion_model.",
-    "model.",     "diffusion_model."};
 // These belong to a schedule, or to the tool that saved the model.
 const std::vector<std::string> kOtherParts = {
     "model_sampling.", "model.model_sampling.", "model_ema.", "denoiser.", "log_sigmas", "sigmas"};
@@ -79,12 +76,12 @@ Checkpoint denoiser_in(const Checkpoint& checkpoint) {
   if (parts_in(checkpoint).size() > 1) return checkpoint.part(denoiser_prefix(checkpoint));
   const auto denoiser = checkpoint.without(kOtherParts);
   const auto& tensors = denoiser.tensors();
-  for (const std::string prefix : kWrappers) {
+  for (const auto prefix : kOuterPrefixes) {
     const bool is_wrapped =
         !tensors.empty() && std::all_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
           return tensor.first.starts_with(prefix);
         });
-    if (is_wrapped) return denoiser_in(denoiser.part(prefix));
+    if (is_wrapped) return denoiser_in(denoiser.part(std::string(prefix)));
   }
   return denoiser;
 }

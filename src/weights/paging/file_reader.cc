@@ -33,14 +33,14 @@ bool are_whole_blocks(std::int64_t offset, std::span<const std::byte> into) {
 }
 
 // Does not block if the path is a pipe.
-int open_file(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+FileDescriptor open_file(const std::filesystem::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   const int failure = errno;
-  check(fd >= 0, "cannot read the page ", path, ": ", std::strerror(failure));
+  check(file.is_open(), "cannot read the page ", path, ": ", std::strerror(failure));
   struct stat status {};
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
-  ::close(fd);
-  throw Error(text_of("cannot read the page ", path, ": it is not a file"));
+  const bool is_file = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
+  check(is_file, "cannot read the page ", path, ": it is not a file");
+  return file;
 }
 
 std::byte* map(int fd, std::int64_t size) {
@@ -52,16 +52,15 @@ std::byte* map(int fd, std::int64_t size) {
 }  // namespace
 
 FileReader::FileReader(const std::filesystem::path& path, DiskReads how)
-    : how_(how), fd_(open_file(path)) {
-  size_ = ::lseek(fd_, 0, SEEK_END);
-  if (how != DiskReads::kMapped) direct_fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-  if (how != DiskReads::kDirect) mapping_ = map(fd_, size_);
+    : how_(how), file_(open_file(path)) {
+  size_ = ::lseek(file_.get(), 0, SEEK_END);
+  if (how != DiskReads::kMapped)
+    direct_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  if (how != DiskReads::kDirect) mapping_ = map(file_.get(), size_);
 }
 
 FileReader::~FileReader() {
   if (mapping_) ::munmap(mapping_, std::size_t(size_));
-  if (direct_fd_ >= 0) ::close(direct_fd_);
-  ::close(fd_);
 }
 
 // Whether the system's page cache holds all of the range.
@@ -91,8 +90,9 @@ bool FileReader::read(std::int64_t offset, std::span<std::byte> into) const {
     const auto got = read_mapped(offset, into);
     if (got != Populated::kUnknown) return got == Populated::kYes;
   }
-  const bool is_direct = direct_fd_ >= 0 && are_whole_blocks(offset, into);
-  return (is_direct && read_all(direct_fd_, offset, into)) || read_all(fd_, offset, into);
+  const bool is_direct = direct_.is_open() && are_whole_blocks(offset, into);
+  return (is_direct && read_all(direct_.get(), offset, into)) ||
+         read_all(file_.get(), offset, into);
 }
 
 }  // namespace braid

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/file.h"
+#include "base/file_descriptor.h"
 #include "braid/memory.h"
 
 namespace braid {
@@ -33,7 +34,7 @@ class FileReader {
   Populated read_mapped(std::int64_t offset, std::span<std::byte> into) const;
 
   DiskReads how_;
-  int fd_ = -1, direct_fd_ = -1;  // direct_fd_ < 0: no direct reads here
+  FileDescriptor file_, direct_;  // direct_ is not open: no direct reads here
   std::int64_t size_ = 0;
   std::byte* mapping_ = nullptr;
 };

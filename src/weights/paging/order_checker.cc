@@ -56,7 +56,6 @@ Slot OrderChecker::allocate(std::int64_t bytes, Site site) {
   check_outside_loop(Kind::kAllocation, site, "the allocation");
   const auto slot = device_->allocate(bytes, site);
   slots_[slot.id] = {};
-  slots_[slot.id].bytes = bytes;
   return slot;
 }
 

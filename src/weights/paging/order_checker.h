@@ -34,7 +34,7 @@ class OrderChecker : public PageDevice {
  public:
   explicit OrderChecker(std::shared_ptr<PageDevice> device) : device_(std::move(device)) {}
 
-  // Inside the loop, the host must not wait and nothing may be allocated.
+  // Inside the loop, once all is loaded, the host must not wait and nothing may be allocated.
   void enter_loop() { in_loop_ = true; }
   void leave_loop() { in_loop_ = false; }
   const std::vector<Hazard>& hazards() const { return hazards_; }
@@ -61,7 +61,6 @@ class OrderChecker : public PageDevice {
     std::string what;  // "the copy of double_blocks.3"
   };
   struct SlotState {
-    std::int64_t bytes = 0;
     std::optional<Access> copied, freed;
     std::map<std::size_t, Access> used;  // the last, by actor
     PageBytes contents;

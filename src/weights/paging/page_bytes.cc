@@ -8,13 +8,13 @@
 
 #include "base/error.h"
 #include "weights/paging/page_file.h"
+#include "weights/paging/page_layout.h"
 
 namespace braid {
 
 Tensor aligned_bytes(std::int64_t size) {
-  constexpr std::size_t kAlignment = 4096;
-  const auto rounded = (std::size_t(size) + kAlignment - 1) / kAlignment * kAlignment;
-  void* const memory = std::aligned_alloc(kAlignment, std::max(rounded, kAlignment));
+  const auto rounded = std::max(round_up(size, kPageAlignment), kPageAlignment);
+  void* const memory = std::aligned_alloc(std::size_t(kPageAlignment), std::size_t(rounded));
   check(memory != nullptr, "there is no memory for a page of ", size, " bytes");
   return at::from_blob(
       memory, {size}, [](void* data) { std::free(data); }, at::TensorOptions(at::kByte));

@@ -26,7 +26,7 @@ struct PageBytes {
 // Copies the page's bytes to `target`, which has room for them. Throws Error for a damaged file.
 void read_page(const PageBytes& page, std::byte* target);
 
-// kByte memory aligned to 4096, as direct reads need. Freed with the tensor.
+// kByte memory aligned to kPageAlignment, as direct reads need. Freed with the tensor.
 Tensor aligned_bytes(std::int64_t size);
 
 std::span<std::byte> span_of(const Tensor& bytes);

@@ -15,7 +15,6 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kBlock = FileReader::kBlock;
 constexpr std::int64_t kLeastPart = std::int64_t(4) << 20;  // bytes read at once
 constexpr std::int64_t kMostParts = 480;                    // as many checksums fit the header
 constexpr int kReaders = 2;                                 // threads: one reads while one checks
@@ -31,10 +30,8 @@ static_assert(sizeof(Header) <= PageFile::kHeader);
 
 constexpr char kMagic[8] = {'B', 'R', 'A', 'I', 'D', 'P', 'G', '2'};
 
-std::int64_t padded(std::int64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
-
 std::int64_t bytes_per_part(std::int64_t size) {
-  return std::max(kLeastPart, padded((size + kMostParts - 1) / kMostParts));
+  return std::max(kLeastPart, round_up((size + kMostParts - 1) / kMostParts, kPageAlignment));
 }
 
 std::size_t num_parts(std::int64_t size, std::int64_t part_bytes) {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/paging/file_reader.h"
+#include "weights/paging/page_layout.h"
 
 namespace braid {
 
@@ -30,7 +30,8 @@ PageId id_of(std::string_view recipe);
 // Open only while being read: there may be more pages than a process may have open files.
 class PageFile {
  public:
-  static constexpr std::int64_t kHeader = 4096;  // bytes
+  static constexpr std::int64_t kHeader = kPageAlignment;  // bytes
+  static_assert(kHeader == 4096, "the format has its contents there");
 
   // Throws InputError unless the file has this id and size, Error if it cannot be read.
   PageFile(const std::filesystem::path& path, PageId id, std::int64_t size,

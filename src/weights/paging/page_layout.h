@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "braid/memory.h"
+#include "weights/paging/file_reader.h"
 
 namespace braid {
 
-constexpr std::int64_t kTensorAlignment = 256, kPageAlignment = 4096;  // bytes
+constexpr std::int64_t kTensorAlignment = 256;               // bytes
+constexpr std::int64_t kPageAlignment = FileReader::kBlock;  // for direct reads
 std::int64_t round_up(std::int64_t bytes, std::int64_t alignment);
 
 // Whether a group is used repeatedly, or once, before the repeated ones.

@@ -201,7 +201,6 @@ void Pages::place(int index) {
   device_->copy(StreamName::kCompute, slot.memory, group.page);
   device_->record(slot.copied, StreamName::kCompute);
   slot.holds = index;
-  bytes_copied_ += group.page.size;
   group.page.memory = Tensor();
 }
 
@@ -213,7 +212,6 @@ void Pages::fetch(int index) {
   device_->copy(StreamName::kCopy, slot.memory, group.page);
   device_->record(slot.copied, StreamName::kCopy);
   slot.holds = index;
-  bytes_copied_ += group.page.size;
 }
 
 // The next group that needs a copy; `group` if there is none.

@@ -49,7 +49,6 @@ class Pages {
 
   std::int64_t slot_bytes() const { return slot_bytes_; }  // of all slots, on the device
   std::int64_t page_bytes() const;                         // of all pages
-  std::int64_t bytes_copied() const { return bytes_copied_; }
 
  private:
   struct Place {
@@ -100,7 +99,7 @@ class Pages {
   int last_used_ = -1;               // group index
   std::exception_ptr failure_;       // of a leave()
   std::vector<SlotState> slots_;
-  std::int64_t slot_bytes_ = 0, bytes_copied_ = 0;
+  std::int64_t slot_bytes_ = 0;
   std::uint64_t last_version_ = 0;
 };
 

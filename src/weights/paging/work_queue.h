@@ -4,9 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <thread>
 

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/hexadecimal.h"
+#include "weights/codes/as_stored.h"
 #include "weights/codes/blocks.h"
 #include "weights/codes/int8.h"
-#include "weights/codes/packed.h"
 #include "weights/paging/checksum.h"
 
 namespace braid {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "weights/adapters/apply.h"
-#include "weights/codes/packed.h"
+#include "weights/codes/as_stored.h"
 #include "weights/codes/quantized_rows.h"
 #include "weights/sources/plan_reads.h"
 

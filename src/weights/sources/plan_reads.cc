@@ -1,6 +1,6 @@
 #include "weights/sources/plan_reads.h"
 
-#include "weights/codes/packed.h"
+#include "weights/codes/as_stored.h"
 
 namespace braid {
 namespace {

@@ -28,7 +28,7 @@ struct TensorRequest {
   Shard shard = {};
   Quantize quantize = Quantize::kNone;  // the form asked for
   bool stays_dense = false;             // of a layer whose numbers are not quantized
-  PackedWeights packed = PackedWeights::kWidened;
+  StoredCodes stored_codes = StoredCodes::kWidened;
 
   std::string path() const { return layer.empty() ? name : layer + "." + name; }
   bool is_matrix() const { return kind == Kind::kMatrix; }

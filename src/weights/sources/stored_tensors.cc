@@ -2,8 +2,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "weights/codes/as_stored.h"
 #include "weights/codes/int8.h"
-#include "weights/codes/packed.h"
 #include "weights/codes/rotation.h"
 #include "weights/files/other_codings.h"
 #include "weights/files/scaled_weights.h"
@@ -49,12 +49,12 @@ bool are_float8_codes(const StoredRows& from) {
 bool stays_as_stored(const TensorRequest& request, const StoredRows& from) {
   const auto form = request.form_of_numbers();
   if (form == Quantize::kFloat8) return are_float8_codes(from);
-  return form == Quantize::kNone && request.packed == PackedWeights::kKept &&
+  return form == Quantize::kNone && request.stored_codes == StoredCodes::kKept &&
          can_stay_as_stored(from);
 }
 
 bool stays_rotated(const TensorRequest& request, const StoredRows& from) {
-  return request.packed != PackedWeights::kWidened && can_stay_rotated(from);
+  return request.stored_codes != StoredCodes::kWidened && can_stay_rotated(from);
 }
 
 // The version of torchao's codes that has such scales.

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/codes/as_stored.h"
 #include "weights/codes/float8.h"
-#include "weights/codes/packed.h"
 #include "weights/sources/identity.h"
 #include "weights/sources/plan_reads.h"
 

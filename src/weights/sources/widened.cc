@@ -26,7 +26,7 @@ std::optional<TensorPlan> WidenedTensors::find(const TensorRequest& request) {
   check(request.shard.columns.empty(), request.layer, " is widened and cannot share its inputs");
   auto narrow = request;
   narrow.shape[1] = widened_.stored_inputs;
-  narrow.packed = PackedWeights::kWidened;
+  narrow.stored_codes = StoredCodes::kWidened;
   auto plan = source_->find(narrow);
   if (!plan) return plan;
   plan->shape[1] = request.shape[1];

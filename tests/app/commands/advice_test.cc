@@ -93,7 +93,7 @@ TEST(Advice, WithoutACommandNamesNoFlag) {
 TEST(Advice, OfSmallerPicturesHelpsAServer) {
   const auto need_with = [](int max_pixels) {
     ServeFlags flags;
-    flags.max_pixels = max_pixels;
+    flags.bounds.max_pixels = max_pixels;
     flags.options.memory.budget.host = 2'000'000'000;
     flags.models = {std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo"};
     return served_models(flags).front().need.host;

@@ -99,12 +99,6 @@ TEST(OutputFiles, MoveOnWhereAnotherProgramWasFaster) {
   EXPECT_EQ(read_file(folder / "braid-001.png"), "theirs");
 }
 
-TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
-  EXPECT_EQ(decimal(3.5), "3.5");
-  EXPECT_EQ(decimal(4), "4");
-  EXPECT_EQ(decimal(0.1), "0.1");
-}
-
 // Whoever draws the picture again needs these.
 TEST(PictureText, NamesWhatReplacesTheModelsOwn) {
   PipelineOptions options;

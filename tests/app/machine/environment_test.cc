@@ -20,7 +20,7 @@ std::map<std::string, std::string> wanted_for(std::vector<std::string> architect
   for (const auto& architecture : architectures)
     gpus.push_back({int(gpus.size()) + 1, architecture, 16'000'000'000});
   std::map<std::string, std::string> wanted;
-  for (const auto& variable : wanted_environment(gpus)) {
+  for (const auto& variable : wanted_environment(gpus, {})) {
     EXPECT_FALSE(variable.why.empty());
     EXPECT_TRUE(wanted.emplace(variable.name, variable.value).second) << variable.name << " twice";
   }

@@ -123,8 +123,8 @@ TEST_F(BadFlags, PromptFiles) {
   const auto refused = [&](const std::string& file, const std::string& words) {
     expect_bad_input({"generate", "--prompt-file", file}, words);
   };
-  refused("missing.txt", "cannot read the prompts in missing.txt: No such file");
-  refused(".", "cannot read the prompts in .: Is a directory");
+  refused("missing.txt", "cannot read \"missing.txt\": No such file");
+  refused(".", "cannot read \".\": it is not a file");
   refused(write("blank.txt", " \n\r\n\t\n"), "there is no prompt in");
   refused(write("latin1.txt", "fine\n\ncaf\xe9\n"), "latin1.txt, line 3 should be UTF-8");
   refused(write("nul.txt", std::string("a\0b", 3)), "line 1 should be text, it has a NUL byte");

@@ -107,7 +107,7 @@ TEST_F(EnhancedPictures, AreStoppedWhileTheEnhancerThinks) {
 
 TEST_F(EnhancedPictures, SendTheKeyOfAFileAndTheTextOfAnother) {
   StandInChat chat("a red circle");
-  write("key.txt", "the-secret\nsecond line\n");
+  write("key.txt", "\xef\xbb\xbfthe-secret\nsecond line\n");
   write("system.txt", "rewrite it");
   const auto finished =
       draw({"a circle", "-v", "--enhancer", chat.url(), "--enhancer-key-file", "key.txt",

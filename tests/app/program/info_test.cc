@@ -2,6 +2,7 @@
 #include <regex>
 #include <set>
 
+#include "app/machine/environment.h"
 #include "has_match.h"
 #include "made_topology.h"
 #include "workplace.h"
@@ -64,6 +65,7 @@ TEST_F(Info, SaysWhichPresetWasFoundAndWhatWasSet) {
   made.add(0, 0, 64'000'000'000);
   made.add(1, 110001, 17'163'091'968);
   made.add(2, 100306, 536'870'912);
+  made.add(3, 110001, 12'868'124'672);
   Subprocess running({.arguments = {"info", "--json"},
                       .environment = {"BRAID_KFD_TOPOLOGY=" + made.path().string(),
                                       "TORCH_BLAS_PREFER_HIPBLASLT=0"},
@@ -75,12 +77,23 @@ TEST_F(Info, SaysWhichPresetWasFoundAndWhatWasSet) {
   EXPECT_EQ(json["gpus"]["0"]["preset"], "rx-7800-xt");
   EXPECT_EQ(json["gpus"]["1"]["architecture"], "gfx1036");
   EXPECT_TRUE(json["gpus"]["1"]["preset"].is_null());
+  EXPECT_EQ(json["gpus"]["0"]["data_sheet"], "rx-7800-xt");
+  EXPECT_TRUE(json["gpus"]["1"]["data_sheet"].is_null());
+  EXPECT_TRUE(json["gpus"]["2"]["data_sheet"].is_null());  // an RX 7700 XT has that chip, too
   const auto& set = json["environment"];
   EXPECT_EQ(set["TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"]["value"], "1");
   EXPECT_EQ(set["TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"]["set_by"], "braid");
   EXPECT_EQ(set["HSA_OVERRIDE_GFX_VERSION_2"]["value"], "10.3.0");
   EXPECT_EQ(set["TORCH_BLAS_PREFER_HIPBLASLT"]["value"], "0");
   EXPECT_EQ(set["TORCH_BLAS_PREFER_HIPBLASLT"]["set_by"], "you");
+}
+
+// As the launcher does, it counts the processor time that a container gets.
+TEST_F(Info, ShowsTheVariablesThatAreSet) {
+  auto shown = info({})["environment"];
+  for (const auto& variable : wanted_environment_here())
+    EXPECT_EQ(shown[variable.name]["why"], variable.why) << variable.name;
+  EXPECT_EQ(shown.size(), wanted_environment_here().size());
 }
 
 TEST_F(Info, ListsThePresets) {

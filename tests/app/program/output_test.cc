@@ -155,6 +155,30 @@ TEST_F(Output, ByAnotherNameOfStandardOutputIsThePictureAlone) {
   expect_refusal(braid(with({"--dump", "/dev/stdout"})), 2, "--dump /dev/stdout is no file");
 }
 
+// Messages would stand between its bytes.
+TEST_F(Output, IsNotWhereMessagesGo) {
+  if (!fs::exists("/proc/self/fd")) GTEST_SKIP() << "the system has no /proc";
+  const auto sentence = " is no file of its own: standard error, which is for messages, goes there";
+  for (const std::string name : {"/dev/stderr", "/proc/self/fd/2", "log.png"}) {
+    const auto finished =
+        run_in_shell("exec \"$0\" \"$@\" 2> log.png", with({"-o", name}), folder_);
+    EXPECT_EQ(finished.exit_code, 2) << name;
+    EXPECT_THAT(read_file(folder_ / "log.png"), HasSubstr("--output " + name + sentence));
+  }
+  const auto both =
+      run_in_shell("exec \"$0\" \"$@\" > log.png 2>&1", with({"-o", "log.png"}), folder_);
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(read_file(folder_ / "log.png"),
+              HasSubstr("--output log.png" + std::string(sentence)));
+  const auto dump =
+      run_in_shell("exec \"$0\" \"$@\" 2> log", with({"--dump", "/dev/stderr"}), folder_);
+  EXPECT_EQ(dump.exit_code, 2);
+  EXPECT_THAT(read_file(folder_ / "log"), HasSubstr("--dump /dev/stderr" + std::string(sentence)));
+  EXPECT_EQ(
+      run_in_shell("exec \"$0\" \"$@\" 2> /dev/null", with({"-o", "/dev/null"}), folder_).exit_code,
+      0);
+}
+
 TEST_F(Output, IsNothingThatIsRead) {
   const auto picture = read_file(fs::path(BRAID_SOURCE_DIR) / "tests/data/pictures/clear.png");
   write("a", picture);
@@ -280,10 +304,10 @@ TEST_F(Output, ABrokenPipeIsAnError) {
 // A request for one picture makes a file for each layer.
 TEST_F(Output, NumbersTheLayersOfAPicture) {
   const std::string folder = BRAID_SOURCE_DIR "/tests/data/parity/qwen-image-layered/";
-  const auto drawn = [&](const std::string& layers) {
+  const auto drawn = [&](const std::string& layers, const std::string& pictures = "1") {
     return braid({"generate", "a", "-m", folder + "model", "--reference", folder + "reference0.png",
                   "--size", "64x32", "--steps", "2", "--guidance", "1", "--layers", layers, "-o",
-                  "name.png"});
+                  "name.png", "-n", pictures});
   };
   const auto finished = drawn("2");
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
@@ -294,6 +318,8 @@ TEST_F(Output, NumbersTheLayersOfAPicture) {
   const auto refused = drawn("21");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.err, "braid: the number of layers should lie between 1 and 20, it is 21\n");
+  EXPECT_THAT(drawn("2", "1000000").err,
+              HasSubstr("at most 1000000 files can be written at once, 2000000 were asked for"));
 }
 
 // PNG and WebP hold the same transparency; a JPEG has the picture on white, which is said once.

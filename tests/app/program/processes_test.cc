@@ -1,5 +1,6 @@
 // Ranks as processes: the pictures of one rank, and an end for all when one fails.
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -217,10 +218,15 @@ TEST_F(Processes, StopWithOneThatIsStopped) {
   EXPECT_EQ(ended[1].exit_code, 128 + SIGTERM);
 }
 
-TEST_F(Processes, ShareNoStandardInput) {
-  const auto ranks = finish(start(2, {"generate", "--prompt-file", "-", "--tp", "2"}));
-  EXPECT_EQ(ranks[0].exit_code, 2);
-  EXPECT_THAT(ranks[0].err, HasSubstr("give --prompt-file a file that all can read"));
+TEST_F(Processes, ShareNoStandardInputAndNoPipe) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  for (const std::string file : {"-", "pipe"}) {
+    const auto ranks = finish(start(2, {"generate", "--prompt-file", file, "--tp", "2"}));
+    EXPECT_EQ(ranks[0].exit_code, 2);
+    EXPECT_THAT(ranks[0].err, HasSubstr("--prompt-file " + file +
+                                        ": only one of the ranks that torchrun started can read "
+                                        "it: give a file that all can read"));
+  }
 }
 
 // Only if the build found MPI.

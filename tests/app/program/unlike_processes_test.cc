@@ -56,7 +56,7 @@ TEST_F(UnlikeProcesses, AreToldOfALaterRanksCommandLine) {
       {"--steps should be a whole number", picture("x.png", {"--tp", "2", "--steps", "abc"})},
       {"no prompt", {"generate", "-m", kDemoModel, "--tp", "2"}},
       {"tp 4 = 4, but torchrun started 2 ranks", picture("x.png", {"--tp", "4"})},
-      {"cannot read the prompts in no-such-file", {"generate", "--prompt-file", "no-such-file"}},
+      {"cannot read \"no-such-file\"", {"generate", "--prompt-file", "no-such-file"}},
       {"rank 1 differs from rank 0 in the way of choosing shares",
        picture("x.png", {"--tp", "2", "--shares", "auto"})},
       {"rank 1 has the command serve and rank 0 has generate",

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "kernel_device.h"
+#include "ops/gpu/architectures.h"
 #include "ops/gpu/blocks.h"
 #include "ops/gpu/codes.h"
 #include "ops/gpu/heads.h"
@@ -48,6 +49,9 @@ float rough_exponential(float x) { return std::exp(x) * (1 + 0x1p-17f); }
 float rough_quotient(float x, float y) { return x / y * (1 + 0x1p-20f); }
 
 void* current_stream(at::Device) { return nullptr; }
+
+// Those of the simulated GPUs of tests/device, and no later ones.
+std::string compiled_architectures() { return "80-real,86-real,90-real"; }
 
 namespace {
 

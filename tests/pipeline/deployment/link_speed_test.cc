@@ -31,12 +31,12 @@ class SlowWire : public SocketWire {
 // What the first of two ranks returns.
 template <typename Body>
 auto over_slow_wires(const Body& body) {
-  const auto sockets = connected(2);
+  auto sockets = connected(2);
   decltype(body(Group())) of_first;
   std::vector<std::jthread> ranks;
   for (int r = 0; r < 2; ++r)
     ranks.emplace_back([&, r] {
-      ProcessWorld world(std::make_unique<SlowWire>(r, sockets[std::size_t(r)]),
+      ProcessWorld world(std::make_unique<SlowWire>(r, std::move(sockets[std::size_t(r)])),
                          std::chrono::seconds(60));
       world.run([&](const Group& group) {
         auto mine = body(group);

@@ -47,6 +47,18 @@ TEST(Sharers, AreTheRanksOfOneDevice) {
   EXPECT_EQ(sharers_of(std::vector<at::Device>{at::kCPU, at::kCPU}, 0), 2);
 }
 
+// A T4, with a build for later GPUs; and a GPU that was not told to claim to be a gfx1030.
+TEST(Devices, AreRefusedWhereABuildHasNoKernelsForThem) {
+  EXPECT_THAT(message_of([] { require_kernels("cuda:1", "sm_75", "80-real,90-real"); }),
+              AllOf(HasSubstr("cuda:1 is of architecture sm_75"),
+                    HasSubstr("no kernels: it has some for 80-real,90-real"),
+                    HasSubstr("-DCMAKE_CUDA_ARCHITECTURES=75,")));
+  EXPECT_THAT(message_of([] { require_kernels("cuda", "gfx1031", "gfx942,gfx1030"); }),
+              HasSubstr("-DCMAKE_HIP_ARCHITECTURES=gfx1031,"));
+  EXPECT_EQ(message_of([] { require_kernels("cuda", "sm_90", "80-real,90-real"); }), "");
+  EXPECT_EQ(message_of([] { require_kernels("cuda", "sm_90", ""); }), "");
+}
+
 TEST(Devices, AreOneARankOrOneForAll) {
   const auto devices = [](std::vector<std::string> entries, const Degrees& degrees) {
     return devices_of({.model = {}, .devices = std::move(entries)}, degrees);

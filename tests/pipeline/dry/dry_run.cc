@@ -83,7 +83,7 @@ LoadOptions DryModel::load_options() {
   return {.dtype = job_.dtype,
           .device = at::kMeta,
           .on_read = [this](const BytesRead& read) { read_ += read.all; },
-          .packed = PackedWeights::kKept};
+          .stored_codes = StoredCodes::kKept};
 }
 
 Weights DryModel::weights_of(const Part& part, const LoadOptions& load) {

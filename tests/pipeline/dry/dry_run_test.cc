@@ -81,7 +81,7 @@ std::int64_t copied_in_step(const PlanJob& job, const Degrees& grid, int rank) {
                                .count = stage.num_blocks},
                               {job.memory.quantize, o.transformer, o.blocks});
   const auto evaluations = job.branches / grid.cfg * items_of_batch(job, grid);
-  return evaluations * copied_bytes(pages, o, PageUse::kRepeated);
+  return evaluations * SlotUse(pages, o).copied(PageUse::kRepeated).bytes;
 }
 
 // On a device that takes a second for each.

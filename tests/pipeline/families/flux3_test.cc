@@ -115,6 +115,23 @@ TEST(Flux3Family, FitsReferencesToTheProcessorsGrid) {
   EXPECT_EQ(std::pair(cropped.width, cropped.height), std::pair(96, 144));
 }
 
+// What is scaled down has fewer pixels per side than what is given.
+TEST(Flux3Family, RefusesOneOfSeveralReferencesThatIsTooNarrowWhenItIsScaledDown) {
+  const auto limits = named_family("flux3-klein")->description().limits;
+  Request request{.prompts = {"a"}, .pictures = {.references = {some_picture(64, 64)}}};
+  auto& references = request.pictures.references;
+  references.push_back({.width = 16, .height = 70'000, .rgb = {}});
+  references.back().rgb.resize(std::size_t(3) * 16 * 70'000);
+  EXPECT_EQ(message_of([&] { check_pictures(request, limits.pictures); }),
+            "a reference beside others should have at least 16 pixels per side, one of 16x70000 is "
+            "scaled down to a megapixel and has 15x67731");
+  references.back() = some_picture(15, 20);
+  EXPECT_THAT(message_of([&] { check_pictures(request, limits.pictures); }),
+              HasSubstr("16 pixels per side, one has 15x20"));
+  references.back() = some_picture(16, 20);
+  EXPECT_EQ(message_of([&] { check_pictures(request, limits.pictures); }), "");
+}
+
 // Each stage knows where a step leads.
 TEST(Flux3Family, DrawsAFlowMapOnSeveralRanks) {
   auto request = kFlux3.plain;

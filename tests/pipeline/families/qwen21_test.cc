@@ -8,6 +8,7 @@
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/request/check_pictures.h"
 #include "predicted.h"
 #include "small_models.h"
 
@@ -106,6 +107,23 @@ TEST(Qwen21Family, ResizesReferencesToAMegapixel) {
   EXPECT_EQ(size(60, 44), std::pair(1184, 864));  // 1195.8 x 876.9
   EXPECT_EQ(size(40, 90), std::pair(672, 1536));  // 682.7 x 1536
   EXPECT_THAT(message_of([&] { size(9000, 1); }), HasSubstr("too narrow"));
+}
+
+// Qwen2VLImageProcessor refuses what is more than 200 times as long as wide.
+TEST(Qwen21Family, RefusesReferencesThatItsTextEncoderCannotBeShown) {
+  const auto taken = named_family("qwen-image-2.1")->description().limits.pictures;
+  const auto refusal = [&](int width, int height) {
+    const Pixels narrow{.width = width,
+                        .height = height,
+                        .rgb = std::vector<std::uint8_t>(std::size_t(3) * width * height)};
+    return message_of(
+        [&] { check_pictures({.prompts = {"a"}, .pictures = {.references = {narrow}}}, taken); });
+  };
+  EXPECT_EQ(refusal(10, 1500), "");
+  EXPECT_EQ(
+      refusal(10, 1900),
+      "a reference of 10x1900 pixels is too narrow: the text encoder would be shown 64x14112, "
+      "and its longer side should be at most 200 times the shorter");
 }
 
 // The size is the last reference's, unless the request has one.

@@ -153,6 +153,10 @@ TEST(QwenImageLayered, DrawsInTheShapeOfItsReferenceAtAResolution) {
 
 TEST(QwenImageLayered, RefusesRequestsThatItCannotDraw) {
   auto request = layered_request();
+  request.pictures.references = {{1, 3000, std::vector<std::uint8_t>(9000)}};
+  EXPECT_EQ(refusal_of_request(request), "") << "the area of a resolution is not drawn";
+  request.width = std::nullopt;
+  EXPECT_THAT(refusal_of_request(request), HasSubstr("a reference of 1x3000 pixels is too narrow"));
   request.pictures.references.clear();
   EXPECT_EQ(refusal_of_request(request), "this model takes a picture apart: it needs a reference");
   for (const auto* const empty : {"", " ", "\n\t"}) {

@@ -14,6 +14,7 @@
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/request/check_pictures.h"
 #include "pipeline/request/settings.h"
 #include "predicted.h"
 #include "small_models.h"
@@ -186,6 +187,33 @@ TEST(QwenImageEdit, DrawsInTheShapeOfTheLastReference) {
               HasSubstr("this model edits pictures: it needs a reference"));
   request.pictures = {.init = edit_request().pictures.references.front()};
   EXPECT_THROW(settle(request, plus, {}), InputError);
+}
+
+// The sizes are those of calculate_dimensions() in diffusers' pipelines, and Qwen2VLImageProcessor
+// refuses what is more than 200 times as long as wide. Nothing of the encoders is loaded for it.
+TEST(QwenImageEdit, RefusesReferencesThatItsTextEncoderCannotBeShown) {
+  const auto refusal = [](const char* model, int width, int height) {
+    const auto& taken =
+        open_family(find_model(editing(model)).files)->description().limits.pictures;
+    const Pixels narrow{.width = width,
+                        .height = height,
+                        .rgb = std::vector<std::uint8_t>(std::size_t(3) * width * height)};
+    return message_of(
+        [&] { check_pictures({.prompts = {"a"}, .pictures = {.references = {narrow}}}, taken); });
+  };
+  const auto beyond = [](const char* given, const char* shown) {
+    return text_of("a reference of ", given, " pixels is too narrow: the text encoder would be ",
+                   "shown ", shown,
+                   ", and its longer side should be at most 200 times the shorter");
+  };
+  EXPECT_EQ(refusal("qwen-image-edit", 10, 1500), "");  // as 96x12544
+  EXPECT_EQ(refusal("qwen-image-edit", 10, 1900), beyond("10x1900", "64x14112"));
+  EXPECT_EQ(refusal("qwen-image-edit", 6400, 10), beyond("6400x10", "25920x32"));
+  EXPECT_EQ(refusal("qwen-image-edit-plus", 10, 1900), "");  // as 32x5280
+  EXPECT_EQ(refusal("qwen-image-edit-plus", 10, 2700), "");
+  EXPECT_EQ(refusal("qwen-image-edit-plus", 10, 6400),
+            "a reference of 10x6400 pixels is too narrow: with the area of 384x384 it is less than "
+            "16 pixels wide");
 }
 
 // The reference's pipelines cut nothing, whatever the length is.

@@ -192,7 +192,7 @@ std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks
     const auto files = find_model(options).files;
     const auto family = open_family(files);
     const auto& part = family->part(Part::Role::kDenoiser);
-    LoadOptions load{.dtype = at::kBFloat16, .packed = PackedWeights::kKept};
+    LoadOptions load{.dtype = at::kBFloat16, .stored_codes = StoredCodes::kKept};
     load.tensor_parallel = group;
     std::vector<SurveyedTensor> asked;
     part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));

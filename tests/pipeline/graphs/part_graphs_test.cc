@@ -15,8 +15,8 @@ using Work = std::vector<std::function<void()>>;
 
 // The host as a device that records.
 struct Host {
-  Work* recording = nullptr;  // of the graph that records
-  int begins = 0;
+  Work* recording = nullptr;               // of the graph that records
+  int begins = 0, graphs = 0;              // graphs: those alive
   std::map<std::string, int> evaluations;  // by part, replays left out
 
   // What `compute` returns, in memory of its own. `compute` reads its tensors when it runs.
@@ -31,7 +31,8 @@ struct Host {
 
 class HostGraph : public DeviceGraph {
  public:
-  explicit HostGraph(Host& host) : host_(host) {}
+  explicit HostGraph(Host& host) : host_(host) { ++host_.graphs; }
+  ~HostGraph() override { --host_.graphs; }
   void begin() override {
     EXPECT_EQ(host_.recording, nullptr);
     host_.recording = &work_;
@@ -132,6 +133,104 @@ TEST(PartGraphs, RecordOtherShapesAnew) {
   for (const auto& steps : {small, large, small})
     expect_same(ran(parts, steps), ran(parts_on(plain), steps));
   EXPECT_EQ(host.begins, 3 * 4);
+  EXPECT_EQ(host.graphs, 4) << "graphs of shapes that are gone stay";
+}
+
+// An evaluation of this branch of this picture, of as many tokens of text.
+DenoiserInput input_of(int branch, int picture, std::int64_t text = 1) {
+  return {.noise = {at::ones({1, 4, 3}), at::zeros({4, 3})},
+          .text = {at::zeros({1, text, 3}), at::zeros({text, 3})},
+          .timestep_B = at::ones({1}),
+          .step = {.branch = branch, .picture = picture}};
+}
+
+// Keys that are kept per branch and picture lie at addresses of their own, which the host chooses:
+// a part with such keys returns the sum of state, key and timestep.
+struct PartWithKeys {
+  explicit PartWithKeys(Host& on) : host(on) {}
+
+  Tensor operator()(const DenoiserInput& in, const Tensor& state) {
+    const auto key = keys.at(std::pair(in.step.branch, in.step.picture));
+    return host.run("first", [=] { return state + key + in.timestep_B.view({-1, 1, 1}); });
+  }
+  Host& host;
+  std::map<std::pair<int, int>, Tensor> keys = {{{0, 0}, at::full({1}, 10)},
+                                                {{1, 0}, at::full({1}, 20)},
+                                                {{0, 1}, at::full({1}, 30)},
+                                                {{1, 1}, at::full({1}, 40)}};
+};
+
+// Behind a prefix all branches and pictures have the same shapes.
+TEST(PartGraphs, AttendToTheKeysOfTheirOwnBranchAndPicture) {
+  for (const int pictures : {1, 2}) {
+    Host host;
+    PartWithKeys part(host);
+    bool are_kept = true;
+    std::uint64_t epoch = 0;
+    auto options = on(host);
+    options.epoch = [&] { return epoch; };
+    options.choice = [&](const StepInfo& step) {
+      return are_kept ? std::pair(step.branch, step.picture) : std::pair(0, 0);
+    };
+    PartGraphs graphs(options);
+    CachedParts parts;
+    parts.first = std::ref(part);
+    const auto first = graphs.over(parts).first;
+    const auto run = [&](const std::string& when) {
+      for (int step = 0; step < 4; ++step)
+        for (int branch = 0; branch < 2; ++branch)
+          for (int picture = 0; picture < pictures; ++picture) {
+            const auto state = at::full({1, 4, 3}, step);
+            const auto key = part.keys.at({branch, picture});
+            EXPECT_TRUE(at::equal(first(input_of(branch, picture), state), state + key + 1))
+                << when << ", step " << step << ", branch " << branch << ", picture " << picture;
+          }
+    };
+    run("kept");
+    EXPECT_EQ(host.begins, 2) << "as many graphs as have memory";
+    EXPECT_EQ(graphs.use().replays, 2 * 3);
+    for (auto& [who, key] : part.keys) key = key + 100;
+    ++epoch;
+    run("kept anew");
+    for (auto& [who, key] : part.keys) key = at::zeros({1});
+    are_kept = false;
+    ++epoch;
+    const auto before = host.begins;
+    run("not kept");
+    EXPECT_EQ(host.begins - before, 1) << "one graph serves all";
+    EXPECT_EQ(host.graphs, 1);
+  }
+}
+
+// A negative prompt has another length than the prompt.
+TEST(PartGraphs, ReplayBranchesOfUnequalLengths) {
+  Host host;
+  PartGraphs graphs(on(host));
+  const auto first = graphs.over(parts_on(host)).first;
+  for (int step = 0; step < 5; ++step)
+    for (int branch = 0; branch < 2; ++branch) {
+      const auto state = at::full({1, 5 + branch, 3}, step);
+      EXPECT_TRUE(at::equal(first(input_of(branch, 0, 1 + branch), state), state + 1));
+    }
+  EXPECT_EQ(host.begins, 2);
+  EXPECT_EQ(graphs.use().replays, 2 * 4);
+  graphs.forget();
+  EXPECT_EQ(host.graphs, 0);
+  EXPECT_EQ(graphs.use().replays, 2 * 4) << "what was done stays counted";
+}
+
+// Pictures of a batch that has ended hold no graph for ever.
+TEST(PartGraphs, GiveUpTheGraphsOfPicturesThatAreGone) {
+  Host host;
+  PartGraphs graphs(on(host));
+  const auto first = graphs.over(parts_on(host)).first;
+  const auto state = at::zeros({1, 5, 3});
+  for (int step = 0; step < 3; ++step)
+    for (int picture = 0; picture < 2; ++picture)
+      (void)first(input_of(0, picture, 1 + picture), state);
+  EXPECT_EQ(host.graphs, 2);
+  for (int step = 0; step < 80; ++step) (void)first(input_of(0, 0, 7), state);
+  EXPECT_EQ(host.graphs, 1);
 }
 
 // The inputs keep their shapes, and the state does not: the graph of the old state is stale.

@@ -136,6 +136,33 @@ TEST_F(StepGraphTest, OtherShapesAreRecordedAnew) {
   EXPECT_EQ(step.use().replays, 3);
 }
 
+// Residuals of one shape may belong to other blocks: two ControlNets, each in steps of its own.
+TEST_F(StepGraphTest, OtherListsOfResidualsAreRecordedAnew) {
+  auto step = graph();
+  for (const auto& [doubles, singles] : {std::pair(2u, 1u), {2, 1}, {1, 2}, {1, 2}, {0, 3}}) {
+    auto in = input(0.5);
+    in.residuals.doubles.assign(doubles, at::zeros({1, 4, 2}));
+    in.residuals.singles.assign(singles, at::zeros({1, 4, 2}));
+    (void)step({in});
+  }
+  EXPECT_EQ(tape_.begins, 2);
+  EXPECT_EQ(step.use().replays, 2);
+}
+
+// A denoiser of several branches may get them one after another, in the same shapes.
+TEST_F(StepGraphTest, OtherChoicesAreRecordedAnew) {
+  StepGraphOptions options{.device = at::kCPU};
+  options.choice = [](const StepInfo& step) { return std::pair(step.branch, 0); };
+  auto step = graph(options);
+  for (const int branch : {1, 1, 2, 2, 1, 1}) {
+    auto in = input(0.5);
+    in.step.branch = branch;
+    (void)step({in});
+  }
+  EXPECT_EQ(tape_.begins, 3);
+  EXPECT_EQ(step.use().replays, 3);
+}
+
 // Its memory may be needed while pictures are decoded.
 TEST_F(StepGraphTest, OnceForgottenIsGoneAndIsRecordedAnew) {
   auto step = graph();

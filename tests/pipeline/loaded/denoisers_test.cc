@@ -103,4 +103,21 @@ TEST(OncePerPicture, ModulatesNeighboursOfALevelTogether) {
                           of_euler.completed(euler[step]).front().modulations_BM));
 }
 
+// Two tensors per picture and branch would stay beside what decodes, and in a server that rests.
+TEST(CachedPictures, AreForgottenWithTheirLastStep) {
+  const c10::InferenceMode no_autograd;
+  const auto deployment = deploy({.model = BRAID_SOURCE_DIR "/models/demo",
+                                  .dtype = Dtype::kFloat32,
+                                  .cache = {.mode = CacheMode::kFirstBlock, .threshold = 0}});
+  const auto probe = probe_of({.width = 32, .height = 32, .max_sequence_length = 8}, deployment);
+  const auto denoisers = denoisers_of(Mesh(), deployment);
+  {
+    const CachedPictures cached(*denoisers);
+    (void)denoisers->predict({inputs_of(probe, 1, at::kCPU, {.timestep = 900})});
+    EXPECT_EQ(denoisers->full_steps(0), std::vector<int>{0});
+    EXPECT_EQ(full_steps_of_round(*denoisers, Mesh(), 1, 3), std::vector<std::vector<int>>{{0}});
+  }
+  EXPECT_TRUE(denoisers->full_steps(0).empty());
+}
+
 }  // namespace braid::denoisers_test

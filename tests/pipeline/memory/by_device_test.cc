@@ -78,8 +78,8 @@ TEST(MemoryByDevice, FindsTheDevicesOwnPreset) {
   EXPECT_EQ(preset_of("", "cuda", Gpu{"gfx1101", 1}), nullptr);
   EXPECT_EQ(preset_of("h100", "cpu", {})->name, "h100");
   EXPECT_THAT(refusal("auto", {}), HasSubstr("the device is cuda:1"));
-  EXPECT_THAT(refusal("auto", Gpu{"gfx906", 34'342'961'152}),
-              HasSubstr("has nothing for cuda:1, a gfx906 of 34.3 GB"));
+  EXPECT_THAT(refusal("auto", Gpu{"gfx1036", 536'870'912}),
+              HasSubstr("has nothing for cuda:1, a gfx1036 of 537 MB"));
 }
 
 // A host of an RX 7900 XTX and an RX 7800 XT.

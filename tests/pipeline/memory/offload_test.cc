@@ -14,7 +14,7 @@
 #include "pipeline/proofs/probe.h"
 #include "pipeline/proofs/verify.h"
 #include "temporary_folder.h"
-#include "weights/paging/cpu_device.h"
+#include "weights/paging/counting_device.h"
 #include "weights/paging/order_checker.h"
 
 namespace braid::offload_test {
@@ -139,7 +139,8 @@ TEST(Offload, PagesOnADiskServeTheNextRunToo) {
 // Small random transformer weights in pages, watched by the checker.
 struct PagedFlux {
   PagedFlux(const Paging& how, const PageOptions& options) {
-    checker = std::make_shared<OrderChecker>(std::make_shared<CpuPageDevice>());
+    device = std::make_shared<testing_pages::CountingDevice>();
+    checker = std::make_shared<OrderChecker>(device);
     pages = std::make_shared<Pages>(checker, at::kCPU, options);
     LoadOptions load{.quantize = Quantize::kInt8, .paging = how};
     load.paging.pages = pages;
@@ -177,6 +178,7 @@ struct PagedFlux {
                           .text_width = 8,
                           .pooled_width = 6,
                           .axes = {4, 6, 6}};
+  std::shared_ptr<testing_pages::CountingDevice> device;
   std::shared_ptr<OrderChecker> checker;
   std::shared_ptr<Pages> pages;
   Page page;
@@ -211,21 +213,21 @@ TEST(Offload, CopiesABlockOnceAStepAndWhatModulatesItOnceAPicture) {
     PagedFlux paged(how, {.prefetch = prefetch});
     const auto planned = paged.planned(how);
     const auto of_steps =
-        copied_bytes(planned, {.prefetch = prefetch, .resident = 0}, PageUse::kRepeated);
+        SlotUse(planned, {.prefetch = prefetch, .resident = 0}).copied(PageUse::kRepeated).bytes;
     EXPECT_LT(of_steps, paged.pages->page_bytes() * 4 / 5);
     for (int picture = 0; picture < 2; ++picture) {
       paged.begin_picture();
       for (int i = 0; i < 2; ++i) paged.step();
-      const auto before = paged.pages->bytes_copied();
+      const auto before = paged.device->bytes_copied();
       for (int i = 0; i < 3; ++i) paged.step();
-      EXPECT_EQ(paged.pages->bytes_copied() - before, 3 * of_steps)
+      EXPECT_EQ(paged.device->bytes_copied() - before, 3 * of_steps)
           << int(how.level) << ", " << prefetch << " ahead, picture " << picture;
     }
   }
   PagedFlux whole({.level = PageLevel::kModel}, {.prefetch = 0});
   whole.begin_picture();
   for (int i = 0; i < 3; ++i) whole.step();
-  EXPECT_EQ(whole.pages->bytes_copied(), whole.pages->page_bytes()) << "it stays, being alone";
+  EXPECT_EQ(whole.device->bytes_copied(), whole.pages->page_bytes()) << "it stays, being alone";
 }
 
 TEST(Offload, VerifyProvesALayoutWithPages) {

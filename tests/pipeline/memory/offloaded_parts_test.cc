@@ -43,4 +43,16 @@ TEST(OffloadedParts, CheckTheOrderWhereAsked) {
   EXPECT_THROW(parts_used(offload, std::make_shared<OneSlotDevice>()).check_order(), Error);
 }
 
+// Every run is checked so, not only loops that tests mark.
+TEST(OffloadedParts, MayNotAllocateOnceAllAreLoaded) {
+  auto parts = parts_used({.transformer = OffloadMode::kBlock, .checks_order = true},
+                          std::make_shared<CpuPageDevice>());
+  const auto late = parts.transformer().pages;
+  late->add_group("late");
+  late->add(at::full({16}, 1, at::kFloat));
+  EXPECT_NO_THROW(parts.check_order());
+  late->finish();
+  EXPECT_THROW(parts.check_order(), Error);
+}
+
 }  // namespace braid::offloaded_parts_test

@@ -9,6 +9,7 @@
 namespace braid::by_speed_test {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 const PlannedLayout* find(const std::vector<PlannedLayout>& layouts, const std::string& name) {
   for (const auto& layout : layouts)
@@ -150,6 +151,17 @@ TEST(DeviceOfCard, IsOneWhoseNameIsKnownToTheLetter) {
   EXPECT_EQ(named("NVIDIA H100 PCIe", 85.0e9), "") << "has no NVLink";
   EXPECT_EQ(named("", 17.16e9), "rx-7800-xt");
   EXPECT_EQ(named("", 12.9e9), "") << "an RX 7700 XT";
+}
+
+// Four layouts of two cards lack memory; one each has too few pictures and branches.
+TEST(FastestLayout, SaysTheMostFrequentReasonIfNothingFits) {
+  try {
+    fastest_layout(flux_dev(), {"cuda:0", "cuda:1"},
+                   described_host(devices_named("", "2xrtx-4070")));
+    FAIL() << "12 GB have no room for half of the model";
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr(": not enough memory: "));
+  }
 }
 
 class Splits : public testing::Test {

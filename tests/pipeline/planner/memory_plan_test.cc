@@ -94,10 +94,10 @@ TEST(Tensors, OfAStepAreNotThoseThatModulateBlocks) {
   const double step =
       19 * 2 * (12 * h * h + 9 * h + 2 * head) + 38 * (12 * h * h + 8 * h + 2 * head);
   const double once = 19 * (12 * h * h + 12 * h) + 38 * (3 * h * h + 3 * h);
-  EXPECT_NEAR(double(copied_bytes(pages, {}, PageUse::kRepeated)), 2 * step, 1e6);
-  EXPECT_NEAR(double(copied_bytes(pages, {}, PageUse::kOnce)), 2 * once, 1e6);
-  EXPECT_EQ(copied_bytes(pages, {.resident = 57}, PageUse::kRepeated), 0);
-  EXPECT_NEAR(double(copied_bytes(pages, {.resident = 57}, PageUse::kOnce)), 2 * once, 1e6);
+  EXPECT_NEAR(double(SlotUse(pages, {}).copied(PageUse::kRepeated).bytes), 2 * step, 1e6);
+  EXPECT_NEAR(double(SlotUse(pages, {}).copied(PageUse::kOnce).bytes), 2 * once, 1e6);
+  EXPECT_EQ(SlotUse(pages, {.resident = 57}).copied(PageUse::kRepeated).bytes, 0);
+  EXPECT_NEAR(double(SlotUse(pages, {.resident = 57}).copied(PageUse::kOnce).bytes), 2 * once, 1e6);
 }
 
 struct Kept {
@@ -141,7 +141,7 @@ TEST_P(PredictedPages, AreThoseOfALoad) {
     EXPECT_EQ(predict_transformer_bytes(job, {.tp = k.tp}, world.rank(), stage).modulations,
               flux.num_modulations() * job.steps * std::int64_t(sizeof(float)));
     EXPECT_EQ(paging.pages->page_bytes(), predicted.paged());
-    EXPECT_EQ(paging.pages->slot_bytes(), slot_bytes(predicted, offload, SlotsOf::kDevice));
+    EXPECT_EQ(paging.pages->slot_bytes(), SlotUse(predicted, offload).slot_bytes(SlotsOf::kDevice));
   });
 }
 

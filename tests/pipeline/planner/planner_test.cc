@@ -309,6 +309,30 @@ TEST(PlannedPictures, AreKeptOnce) {
             always.activations);
 }
 
+// What the first block adds and what the others do are 4096 + 512 tokens of 3072 numbers of 2 bytes
+// each, of every picture.
+TEST(CachedSteps, AreKeptForEachPicture) {
+  auto job = flux_dev();
+  const auto of = [&](const Stage& stage, const Degrees& grid = {}) {
+    return predict_bytes(job, grid, 0, stage);
+  };
+  const Stage whole = whole_transformer(job.shape()), first{.first_block = 0, .num_blocks = 20},
+              second{.first_block = 20, .num_blocks = 37};
+  job.num_pictures = job.batch_size = 2;
+  const auto before = of(whole);
+  job.caches_steps = true;
+  const std::int64_t one = 4608 * 3072 * 2;
+  EXPECT_EQ(of(whole).kept - before.kept, 2 * 2 * one);
+  EXPECT_EQ(of(whole, {.ring = 2}).kept, 2 * one);
+  EXPECT_EQ(of(second).kept, 2 * one) << "the first block is not here";
+  EXPECT_EQ(of(first).kept, 2 * 2 * one);
+  job.batch_size = job.num_pictures = 1;
+  EXPECT_EQ(of(whole).kept, 2 * one);
+  const auto activations = of(whole).activations;
+  job.batch_size = job.num_pictures = 2;
+  EXPECT_EQ(of(whole).activations, activations) << "one picture is evaluated after the other";
+}
+
 // Each stage has a rank on a CPU, so that a run counts blocks instead of bytes.
 TEST(Planner, CutsStagesOfMixedDevicesAsARunDoes) {
   const auto job = flux_dev();

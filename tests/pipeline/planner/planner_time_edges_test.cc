@@ -5,6 +5,7 @@
 #include <map>
 
 #include "pipeline/deployment/deployment.h"
+#include "pipeline/families/flux/flux.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::planner_time_edges_test {
@@ -120,6 +121,31 @@ TEST(PlannedTimeEdges, ControlNetsReadTheirWeightsOnceForABatch) {
       weights += double(numbers_of(tensor, 1) * tensor.element_bytes());
   EXPECT_GT(weights, 0);
   EXPECT_NEAR((2 * seconds(1) - seconds(2)) / weights, 1, 1e-6);
+}
+
+// Tensor parallel ranks send 2 (n - 1) / n of what they sum, and n - 1 times what they gather: here
+// nothing, with replicated modulation. The busiest rank has three quarters of the tokens.
+TEST(PlannedTimeEdges, SumsUnderUnequalSharesAreThoseOfTheRanksOwnTokens) {
+  const auto job = flux_dev_replicated();
+  const double reduced = 76 * 4608.0 * 3 / 4 * 3072 * 2;
+  for (const auto& ring : {std::vector{3, 1}, std::vector{1, 3}}) {
+    const Degrees grid{.ring = 2, .tp = 4, .shares = {.ring = ring}};
+    const auto seconds = communication(job, machine(8, kBytes), grid)["tp"];
+    EXPECT_NEAR(seconds / (1.5 * reduced), 1, 1e-9) << ring.front();
+  }
+}
+
+TEST(PlannedTimeEdges, SumsOfControlNetsAreSums) {
+  const FluxControlNetConfig net{.flux = {.num_double = 5, .num_single = 0}};
+  PlanJob job{.family = make_flux_family({.controlnets = {net}})};
+  job.layout.modulation = SharedModulation::kNo;
+  job = surveyed(std::move(job));
+  const auto along_tp = predict_traffic(job, {.tp = 4}, 0).front();
+  ASSERT_EQ(along_tp.axis, "tp");
+  ASSERT_EQ(along_tp.traffic.all_gathers, 0);
+  const auto bytes = double(along_tp.traffic.bytes);
+  EXPECT_GT(bytes, 76 * 4608.0 * 3072 * 2) << "the transformer's own";
+  EXPECT_NEAR(communication(job, machine(4, kBytes), {.tp = 4})["tp"] / (1.5 * bytes), 1, 1e-9);
 }
 
 }  // namespace braid::planner_time_edges_test

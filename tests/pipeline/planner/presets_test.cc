@@ -50,6 +50,16 @@ const Card kCards[] = {
     {"H100", "sm_90", 84.9e9, "h100"},
     {"H200", "sm_90", 150e9, "h100"},
     {"H100, a seventh", "sm_90", 10.5e9, "h100-slice"},
+    {"B200", "sm_100", 191e9, "gpu-48gb"},
+    {"B300", "sm_103", 287e9, "gpu-48gb"},
+    {"RTX PRO 6000", "sm_120", 101e9, "gpu-48gb"},
+    {"RTX 5090", "sm_120", 33.7e9, "gpu-24gb"},
+    {"RTX 5080", "sm_120", 16.6e9, "gpu-16gb"},
+    {"RTX 5070", "sm_120", 12.4e9, "gpu-6gb"},
+    {"RTX 5060", "sm_120", 8.2e9, "gpu-6gb"},
+    {"GB10", "sm_121", 128e9, "gpu-48gb"},
+    {"MI250, one of its two", "gfx90a", 68.7e9, "gpu-48gb"},
+    {"MI350X", "gfx950", 309e9, "gpu-48gb"},
 };
 
 TEST(Presets, AreFoundByArchitectureAndMemory) {
@@ -60,10 +70,9 @@ TEST(Presets, AreFoundByArchitectureAndMemory) {
   }
 }
 
-TEST(Presets, AreNotGuessed) {
-  EXPECT_EQ(preset_for("gfx906", 32e9), nullptr);
-  EXPECT_EQ(preset_for("sm_75", 16e9), nullptr);
-  EXPECT_EQ(preset_for("gfx1100", 8e9), nullptr);  // no such card
+TEST(Presets, AreNoneForGpusThatAreTooSmallOrUnknown) {
+  EXPECT_EQ(preset_for("gfx1036", 0.5e9), nullptr);
+  EXPECT_EQ(preset_for("sm_75", 4.2e9), nullptr);
   EXPECT_EQ(preset_for("", 1e12), nullptr);
 }
 

@@ -78,7 +78,7 @@ TEST(StepCache, DecidesForEachPictureAndForgetsThem) {
   fake.step(1, 3);
   EXPECT_EQ(fake.runs, 3);
   EXPECT_THAT(fake.cache.full_steps(2), ElementsAre(0));
-  fake.cache.begin_pictures();
+  fake.cache.forget_pictures();
   fake.steps = 0;
   fake.step(1);
   EXPECT_THAT(fake.cache.full_steps(0), ElementsAre(0));
@@ -209,6 +209,18 @@ TEST(CachedPictures, AreTheSameAgainAndWithPages) {
     EXPECT_TRUE(
         at::equal(first.recording.at("latents_final"), paged.recording.at("latents_final")));
   }
+}
+
+TEST(CachedPictures, AreForgottenWhereAStepFails) {
+  const Engine engine(options_of({.mode = CacheMode::kAccumulated, .threshold = kSome}), {});
+  const auto first = ran(engine, request_of({}));
+  const Hooks failing{.progress = [&](const Progress& progress) {
+    if (progress.phase == Phase::kDenoise && progress.done == 3) throw std::runtime_error("enough");
+  }};
+  EXPECT_THROW((void)engine.generate(request_of({}), failing), std::runtime_error);
+  const auto again = ran(engine, request_of({}));
+  EXPECT_EQ(again.full_steps, first.full_steps);
+  EXPECT_TRUE(at::equal(first.recording.at("latents_final"), again.recording.at("latents_final")));
 }
 
 // Each family's transformer can be divided into the four parts.

@@ -75,6 +75,18 @@ TEST(AdapterKeys, AreReadWithoutWrappers) {
   EXPECT_EQ(module("module.alpha"), "alpha");
 }
 
+// The members of a checkpoint that hold its denoiser, and peft's model before or behind them.
+TEST(AdapterNames, OfDenoisersAreThoseOfCheckpointsToo) {
+  const auto names = denoiser_adapter_names({});
+  const std::string peft = "base_model.model.";
+  for (const std::string member : {"", "model.diffusion_model.", "diffusion_model.", "transformer.",
+                                   "model.", "unet.", "dit.", "net."})
+    for (const auto& prefix : {member, peft + member, member + peft})
+      EXPECT_EQ(std::ranges::count(names.prefixes, prefix), 1) << prefix;
+  for (const auto* const prefix : {"lora_unet_", "lora_transformer_", "lycoris_", "pipe.dit."})
+    EXPECT_EQ(std::ranges::count(names.prefixes, prefix), 1) << prefix;
+}
+
 using AdapterFiles = AdaptedModel;
 
 TEST(AdapterNames, OfNothingAreRefused) {

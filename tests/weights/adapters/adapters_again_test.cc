@@ -191,7 +191,7 @@ TEST_F(AdaptersAgain, AreFusedIntoStoredCodesIfTheyAreMoreThanProducts) {
   const auto up = at::randn({16, 2}), down = at::randn({2, 6}), m = at::rand({16}) + 0.5;
   Tensors tensors = {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}};
   const auto loaded = [&] {
-    const Weights w(source({{.file = write(tensors)}}), {.packed = PackedWeights::kKept});
+    const Weights w(source({{.file = write(tensors)}}), {.stored_codes = StoredCodes::kKept});
     const auto a = (w / "a").matrix("weight", {16, 6});
     w.finish();
     return a;

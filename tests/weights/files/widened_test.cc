@@ -74,7 +74,7 @@ TEST_F(Widened, KeepStoredCodesAndTheirScales) {
 // Bytes of a file's coding have no room for further inputs.
 TEST_F(Widened, AreDecodedEvenIfOthersStayAsStored) {
   const auto float8 = numbers_.to(at::kFloat8_e4m3fn);
-  const auto got = loaded(source(float8), {.packed = PackedWeights::kKept});
+  const auto got = loaded(source(float8), {.stored_codes = StoredCodes::kKept});
   EXPECT_EQ(got.coding, nullptr);
   EXPECT_TRUE(at::equal(got.values_NC, with_zeros(float8.to(at::kFloat))));
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "counting_device.h"
 #include "files.h"
 #include "simulated_device.h"
 #include "weights/paging/cpu_device.h"
@@ -119,44 +120,45 @@ INSTANTIATE_TEST_SUITE_P(
                     Options{6, 1, 2, Residency::kStrided, true}, Options{5, 0, 0, {}, true}));
 
 TEST(Pages, CopyEachGroupOnceAStep) {
-  const auto pages = std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU,
-                                             PageOptions{.prefetch = 1});
-  const Model model(*pages, 6);
-  for (int i = 0; i < 4; ++i) step(*pages, {0, 1, 2, 3, 4, 5}, [](int) {});
+  const auto device = std::make_shared<CountingDevice>();
+  Pages pages(device, at::kCPU, {.prefetch = 1});
+  const Model model(pages, 6);
+  for (int i = 0; i < 4; ++i) step(pages, {0, 1, 2, 3, 4, 5}, [](int) {});
   // and the first group of a fifth step, prefetched
-  EXPECT_EQ(pages->bytes_copied(), 4 * pages->page_bytes() + 8192);
-  EXPECT_EQ(pages->slot_bytes(), 2 * 12288) << "two slots, as large as the largest group";
+  EXPECT_EQ(device->bytes_copied(), 4 * pages.page_bytes() + 8192);
+  EXPECT_EQ(pages.slot_bytes(), 2 * 12288) << "two slots, as large as the largest group";
 }
 
 // Any order of loading will do once the order of use has been seen. Here every slot has several
 // pages; a page alone in its slot would stay.
 TEST(Pages, CopyEachGroupOnceAStepInAnyOrder) {
   for (const int prefetch : {0, 1, 2}) {
-    Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = prefetch});
+    const auto device = std::make_shared<CountingDevice>();
+    Pages pages(device, at::kCPU, {.prefetch = prefetch});
     const Model model(pages, 7);
     const auto look = [&](int group) { EXPECT_TRUE(model.is_right(group)); };
     for (int i = 0; i < 2; ++i) step(pages, kAnyOrder, look);
-    const auto before = pages.bytes_copied();
+    const auto before = device->bytes_copied();
     for (int i = 0; i < 3; ++i) step(pages, kAnyOrder, look);
-    EXPECT_EQ(pages.bytes_copied() - before, 3 * pages.page_bytes()) << prefetch << " ahead";
+    EXPECT_EQ(device->bytes_copied() - before, 3 * pages.page_bytes()) << prefetch << " ahead";
   }
 }
 
 // Residents are copied once; the others, two per slot, once per step.
 TEST(Pages, OfResidentsAreNeverCopiedAgain) {
   for (const auto residency : {Residency::kLeading, Residency::kStrided}) {
-    Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU,
-                {.prefetch = 1, .resident = 3, .residency = residency});
+    const auto device = std::make_shared<CountingDevice>();
+    Pages pages(device, at::kCPU, {.prefetch = 1, .resident = 3, .residency = residency});
     for (int i = 0; i < 7; ++i) {
       pages.add_group("blocks." + std::to_string(i));
       pages.add(at::full({4096}, i, at::kByte));
     }
     pages.finish();
-    EXPECT_EQ(pages.bytes_copied(), 3 * 4096);
+    EXPECT_EQ(device->bytes_copied(), 3 * 4096);
     for (int i = 0; i < 2; ++i) step(pages, kAnyOrder, [](int) {});
-    const auto before = pages.bytes_copied();
+    const auto before = device->bytes_copied();
     for (int i = 0; i < 3; ++i) step(pages, kAnyOrder, [](int) {});
-    EXPECT_EQ(pages.bytes_copied() - before, 3 * 4 * 4096);
+    EXPECT_EQ(device->bytes_copied() - before, 3 * 4 * 4096);
   }
 }
 

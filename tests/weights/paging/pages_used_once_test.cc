@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "weights/paging/cpu_device.h"
+#include "counting_device.h"
 #include "weights/paging/pages.h"
 
 namespace braid::pages_used_once_test {
@@ -20,8 +20,8 @@ TEST(PagesUsedOnce, AreNotCopiedInTheLoop) {
   for (const auto& [resident, copied] :
        {std::pair(0, 6), std::pair(2, 4), std::pair(6, 0), std::pair(9, 0), std::pair(-1, 0)})
     for (const int prefetch : {0, 1}) {
-      Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU,
-                  {.prefetch = prefetch, .resident = resident});
+      const auto device = std::make_shared<testing_pages::CountingDevice>();
+      Pages pages(device, at::kCPU, {.prefetch = prefetch, .resident = resident});
       for (int i = 0; i < 8; ++i) {
         pages.add_group("blocks." + std::to_string(i), i < 2 ? PageUse::kOnce : PageUse::kRepeated);
         pages.add(at::full({4096}, i, at::kByte));
@@ -30,13 +30,13 @@ TEST(PagesUsedOnce, AreNotCopiedInTheLoop) {
       for (int picture = 0; picture < 2; ++picture) {
         step(pages, {0, 1});
         step(pages, {2, 3, 4, 5, 6, 7});
-        const auto before = pages.bytes_copied();
+        const auto before = device->bytes_copied();
         for (int i = 0; i < 3; ++i) step(pages, {2, 3, 4, 5, 6, 7});
-        EXPECT_EQ(pages.bytes_copied() - before, 3 * copied * 4096)
+        EXPECT_EQ(device->bytes_copied() - before, 3 * copied * 4096)
             << resident << " stay, " << prefetch << " ahead, picture " << picture;
       }
       if (resident < 0) {
-        EXPECT_EQ(pages.bytes_copied(), 8 * 4096);
+        EXPECT_EQ(device->bytes_copied(), 8 * 4096);
       }
     }
 }

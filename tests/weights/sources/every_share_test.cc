@@ -25,13 +25,14 @@ Checkpoint stored(const TemporaryFolder& folder, const Tensors& tensors) {
 
 struct Wish {
   Quantize form = Quantize::kNone;
-  PackedWeights packed = PackedWeights::kWidened;
+  StoredCodes stored_codes = StoredCodes::kWidened;
 };
 
 Matrix loaded(const Checkpoint& checkpoint, const Names& names, const Wish& wish,
               const Group& ranks, const ShardingTable& table) {
-  const Weights w(checkpoint, names,
-                  {.tensor_parallel = ranks, .quantize = wish.form, .packed = wish.packed}, table);
+  const Weights w(
+      checkpoint, names,
+      {.tensor_parallel = ranks, .quantize = wish.form, .stored_codes = wish.stored_codes}, table);
   const auto made = (w / "a").matrix("weight", {kRows, kColumns});
   w.finish();
   return made;
@@ -189,14 +190,14 @@ std::vector<StoredAs> ways_to_store() {
 }
 
 const Wish kWishes[] = {{},
-                        {.packed = PackedWeights::kKept},
+                        {.stored_codes = StoredCodes::kKept},
                         {.form = Quantize::kInt8},
                         {.form = Quantize::kInt8V1},
                         {.form = Quantize::kInt8Dynamic},
                         {.form = Quantize::kFloat8},
-                        {.form = Quantize::kInt8, .packed = PackedWeights::kKept},
-                        {.form = Quantize::kInt8Dynamic, .packed = PackedWeights::kKept},
-                        {.form = Quantize::kFloat8, .packed = PackedWeights::kKept}};
+                        {.form = Quantize::kInt8, .stored_codes = StoredCodes::kKept},
+                        {.form = Quantize::kInt8Dynamic, .stored_codes = StoredCodes::kKept},
+                        {.form = Quantize::kFloat8, .stored_codes = StoredCodes::kKept}};
 
 TEST(EveryShare, IsASliceOfWhatOneDeviceLoads) {
   const TemporaryFolder folder;
@@ -241,7 +242,7 @@ TEST(EveryForm, StandsForTheStoredNumbers) {
                                                             : 1.0 / 127;
       EXPECT_LE((off / largest).max().item<double>(), share)
           << name << " as form " << int(wish.form)
-          << (wish.packed == PackedWeights::kKept ? ", kept" : "");
+          << (wish.stored_codes == StoredCodes::kKept ? ", kept" : "");
     }
   }
 }
@@ -258,14 +259,14 @@ TEST(EveryForm, KeepsRotatedInt8) {
     const auto kept = [&, names = names](const Wish& wish) {
       return loaded(checkpoint, names, wish, {}, {});
     };
-    EXPECT_EQ(kept({.packed = PackedWeights::kKept}).is_rotated(), stays) << name;
-    EXPECT_EQ(kept({.packed = PackedWeights::kCodesKept}).is_rotated(), stays) << name;
+    EXPECT_EQ(kept({.stored_codes = StoredCodes::kKept}).is_rotated(), stays) << name;
+    EXPECT_EQ(kept({.stored_codes = StoredCodes::kRotatedKept}).is_rotated(), stays) << name;
     EXPECT_FALSE(kept({}).is_rotated()) << name;
     if (!stays) continue;
     for (const auto form : {Quantize::kNone, Quantize::kInt8Dynamic, Quantize::kFloat8})
-      EXPECT_EQ(kept({form, PackedWeights::kKept}).form, Quantize::kInt8Dynamic) << name;
+      EXPECT_EQ(kept({form, StoredCodes::kKept}).form, Quantize::kInt8Dynamic) << name;
     for (const auto form : {Quantize::kInt8, Quantize::kInt8V1})
-      EXPECT_EQ(kept({form, PackedWeights::kKept}).form, Quantize::kInt8) << name;
+      EXPECT_EQ(kept({form, StoredCodes::kKept}).form, Quantize::kInt8) << name;
   }
 }
 
@@ -321,7 +322,7 @@ TEST(BytesOfALoad, AreThoseOfTheFile) {
                             {.on_bytes = [&](std::int64_t more) { bytes += more; },
                              .tensor_parallel = ranks,
                              .quantize = wish.form,
-                             .packed = wish.packed,
+                             .stored_codes = wish.stored_codes,
                              .paging = {.pages = pages, .level = PageLevel::kModel}},
                             {{"a", by_columns ? row_parallel() : column_parallel()}});
             (void)(w / "a").matrix("weight", {kRows, kColumns});

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -5,6 +5,7 @@
 #include "app/flags/memory_words.h"
 #include "app/machine/environment.h"
 #include "base/gpus.h"
+#include "pipeline/devices/specs.h"
 #include "pipeline/memory/presets.h"
 
 namespace braid {
@@ -34,6 +35,14 @@ OrderedJson info_of(const Preset& preset) {
           {"why", preset.why}};
 }
 
+// Drivers do not tell the names of AMD's.
+std::string gpu_name(const Gpu& gpu) { return gpu.name.empty() ? gpu.architecture : gpu.name; }
+
+OrderedJson data_sheet_of(const Gpu& gpu) {
+  const auto card = device_of_card(gpu.name, gpu.architecture, double(gpu.bytes));
+  return card ? OrderedJson(card->name) : OrderedJson();
+}
+
 }  // namespace
 
 OrderedJson list_of_presets() {
@@ -47,7 +56,10 @@ OrderedJson gpus_info() {
   const auto gpus = find_gpus();
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const auto* const preset = preset_for(gpus[i].architecture, double(gpus[i].bytes));
-    OrderedJson gpu = {{"architecture", gpus[i].architecture}, {"memory_bytes", gpus[i].bytes}};
+    OrderedJson gpu = {{"name", gpu_name(gpus[i])},
+                       {"architecture", gpus[i].architecture},
+                       {"memory_bytes", gpus[i].bytes},
+                       {"data_sheet", data_sheet_of(gpus[i])}};
     gpu["preset"] = preset ? OrderedJson(preset->name) : OrderedJson();
     if (preset) gpu["preset_is"] = said_of(preset->memory);
     if (preset) gpu["because"] = preset->why;
@@ -58,7 +70,7 @@ OrderedJson gpus_info() {
 
 OrderedJson environment_info() {
   auto list = OrderedJson::object();
-  for (const auto& variable : wanted_environment(read_gpu_nodes(gpu_topology()))) {
+  for (const auto& variable : wanted_environment_here()) {
     const auto* const value = std::getenv(variable.name.c_str());
     list[variable.name] = {{"value", value ? OrderedJson(value) : OrderedJson()},
                            {"set_by", setter_name(who_set(variable.name))},

@@ -8,8 +8,8 @@ namespace braid {
 // Keys are names; a preset has the devices it is for, and its settings as flags.
 OrderedJson list_of_presets();
 
-// Each GPU that the driver lists, with its preset; whether LibTorch can use it is reported
-// elsewhere.
+// Each GPU that the driver lists, with its preset and the name of its data sheet, as `braid plan
+// --devices` knows it, or null; whether LibTorch can use it is reported elsewhere.
 OrderedJson gpus_info();
 
 // Each variable that the program wants: its value, who set it, its purpose.

@@ -58,9 +58,14 @@ Pixels fit_alone(const Pixels& picture, int multiple) {
 }
 
 Pixels fit_one_of_several(const Pixels& picture, int multiple) {
-  require(picture.width >= multiple && picture.height >= multiple,
-          "a reference beside others should have at least ", multiple, " pixels per side, one has ",
-          picture.width, "x", picture.height);
+  const auto sides = sides_with_at_most({picture.width, picture.height}, kMostPixelsOfSeveral);
+  const bool is_scaled = sides.width != picture.width;
+  require(std::min(sides.width, sides.height) >= multiple,
+          "a reference beside others should have at least ", multiple, " pixels per side, one ",
+          is_scaled ? "of " : "has ", picture.width, "x", picture.height,
+          is_scaled
+              ? text_of(" is scaled down to a megapixel and has ", sides.width, "x", sides.height)
+              : "");
   return middle_of(with_at_most(picture, kMostPixelsOfSeveral), multiple);
 }
 

@@ -5,6 +5,7 @@
 #include "models/qwen21/sharding.h"
 #include "pipeline/families/areas.h"
 #include "pipeline/families/parts.h"
+#include "pipeline/families/picture_processor.h"
 
 namespace braid {
 namespace {
@@ -45,6 +46,7 @@ Description describe_qwen21(const Qwen21Configs& c, const ScheduleConfig& schedu
                      .pictures = {.most_references = kMostQwen21References,
                                   .channels = int(c.vae.image_channels),
                                   .fit_reference = fit_qwen21_reference,
+                                  .longest_shape_for_text = kLongestShapeSeen,
                                   .size_from = PicturesTaken::SizeFrom::kLast}},
           .schedule = schedule,
           .vae = c.vae};

@@ -8,6 +8,7 @@
 #include "models/qwen_image/names.h"
 #include "pipeline/families/areas.h"
 #include "pipeline/families/parts.h"
+#include "pipeline/families/picture_processor.h"
 #include "pipeline/families/qwen_image/controlnets.h"
 
 namespace braid {
@@ -84,6 +85,7 @@ PicturesTaken pictures_of(const QwenImageConfigs& c) {
       .least_references = 1,
       .most_references = kind == QwenImageKind::kEdit ? 1 : kMostEditReferences,
       .fit_reference = [](const Pixels& picture) { return resized_to(kEncodedArea, picture); },
+      .longest_shape_for_text = kLongestShapeSeen,
       .size_from = PicturesTaken::SizeFrom::kLast};
   if (kind == QwenImageKind::kEditPlus)
     taken.fit_for_text = [](const Pixels& picture) { return resized_to(kReadArea, picture); };

@@ -35,9 +35,9 @@ DenoiserPages pages_of_denoisers(const PlanJob& job, const PartShare& share) {
   const auto& o = job.memory.offload;
   DenoiserPages pages;
   for (const auto* const part : job.family->denoisers()) {
-    const auto own =
-        pages_of(job.tensors->of(*part), share,
-                 {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
+    const auto own = job.figures->pages(
+        job.tensors->of(*part), share,
+        {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
     pages.groups.push_back({.first = pages.all.groups.size(), .count = own.groups.size()});
     pages.all.add(own);
   }

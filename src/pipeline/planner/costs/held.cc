@@ -20,30 +20,27 @@ bool is_widened(const PlannedTensor& t, Quantize form) {
 }
 
 // The tensor, or its codes and scales, each aligned as in a page.
-std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize form,
+std::int64_t bytes_of(const PlannedTensor& t, const TensorShare& mine, Quantize form,
                       std::int64_t alignment) {
   const bool is_quantized_here = is_quantized(t, form) && t.kind != PlannedTensor::Kind::kCodes;
-  return kept_bytes(t, is_quantized_here ? kept_tensors(form, t.dtype) : t.kept, share.tp,
-                    share.tp_rank, alignment);
+  return bytes_of(is_quantized_here ? kept_tensors(form, t.dtype) : t.kept, t.columns, mine.rows,
+                  mine.runs, alignment);
 }
 
 // Bytes of unmerged LoRA factors next to this shard: A, scales, B.
-std::int64_t low_rank_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
+std::int64_t low_rank_bytes(const PlannedTensor& t, const TensorShare& mine, Quantize form) {
   const bool stays_in_codes =
-      t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_packed() && !is_quantized(t, form));
+      t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_as_stored() && !is_quantized(t, form));
   const bool is_unmerged = t.adapters == AdapterPlace::kUnmerged ||
                            (t.adapters == AdapterPlace::kUnmergedFromStored && stays_in_codes);
-  if (!is_unmerged) return 0;
-  const auto rows = rows_of(t, share.tp, share.tp_rank),
-             columns = columns_of(t, share.tp, share.tp_rank);
-  return t.low_rank_rank * (columns + 1 + rows) * t.element_bytes();
+  return is_unmerged ? t.low_rank_rank * (mine.columns + 1 + mine.rows) * t.element_bytes() : 0;
 }
 
 // ops::gpu::linear_of_stored() decodes panels; packed forms are widened whole.
-std::int64_t panel_bytes(const PlannedTensor& t, const PartShare& share) {
-  if (t.is_packed) return numbers_of(t, share.tp, share.tp_rank) * t.element_bytes();
-  const auto row = columns_of(t, share.tp, share.tp_rank) * t.element_bytes();
-  return ops::rows_per_panel(rows_of(t, share.tp, share.tp_rank), row) * row;
+std::int64_t panel_bytes(const PlannedTensor& t, const TensorShare& mine) {
+  if (t.is_packed) return mine.numbers() * t.element_bytes();
+  const auto row = mine.columns * t.element_bytes();
+  return ops::rows_per_panel(mine.rows, row) * row;
 }
 
 bool is_of_share(const PlannedTensor& t, const PartTensors& part, const PartShare& share) {
@@ -85,11 +82,6 @@ std::int64_t group_of(const PlannedTensor& t, const PartTensors& part, const Par
   return t.leaf;
 }
 
-// Which pages have a slot to themselves.
-std::vector<bool> stays_of(const PartPages& pages, const Offload& offload) {
-  return resident_groups(pages.groups, offload.resident, offload.residency);
-}
-
 }  // namespace
 
 std::int64_t PartPages::paged() const {
@@ -114,18 +106,19 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
   const bool has_blocks = form.offload == OffloadMode::kBlock && !part.lists.empty();
   for (const auto& t : part.tensors) {
     if (!is_of_share(t, part, share)) continue;
-    const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes();
+    const auto mine = share_of_tensor(t, share.tp, share.tp_rank);
+    const auto in_numbers = mine.numbers() * t.element_bytes();
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
     if (is_quantized(t, form.quantize)) {
       if (is_widened(t, form.quantize)) pages.widened = std::max(pages.widened, in_numbers);
-    } else if (t.is_kept_packed()) {
+    } else if (t.is_kept_as_stored()) {
       pages.decoded = std::max(pages.decoded, in_numbers);
-      pages.panel = std::max(pages.panel, panel_bytes(t, share));
+      pages.panel = std::max(pages.panel, panel_bytes(t, mine));
     }
-    pages.outside += low_rank_bytes(t, share, form.quantize);
+    pages.outside += low_rank_bytes(t, mine, form.quantize);
     const auto group = group_of(t, part, share, form);
     if (group < 0) {
-      pages.outside += bytes_of(t, share, form.quantize, 1) / t.unpaged_parts;
+      pages.outside += bytes_of(t, mine, form.quantize, 1) / t.unpaged_parts;
       continue;
     }
     const auto use = is_one_page ? PageUse::kRepeated : t.use;
@@ -134,7 +127,7 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
     if (has_blocks && (begins || t.block != block)) ++pages.groups.back().blocks;
     current = group;
     block = t.block;
-    pages.groups.back().bytes += bytes_of(t, share, form.quantize, kTensorAlignment);
+    pages.groups.back().bytes += bytes_of(t, mine, form.quantize, kTensorAlignment);
   }
   for (auto& page : pages.groups) page.bytes = round_up(page.bytes, kPageAlignment);
   return pages;
@@ -144,61 +137,79 @@ std::int64_t read_bytes(const PartTensors& part, const PartShare& share, Quantiz
   std::int64_t sum = 0;
   for (const auto& t : part.tensors)
     if (t.use == PageUse::kRepeated && is_of_share(t, part, share))
-      sum += bytes_of(t, share, form, 1);
+      sum += bytes_of(t, share_of_tensor(t, share.tp, share.tp_rank), form, 1);
   return sum;
 }
 
-std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where) {
-  const auto stay = stays_of(pages, offload);
-  std::vector<std::int64_t> paged;
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < stay.size(); ++i)
-    if (stay[i])
-      sum += pages.groups[i].bytes;
-    else
-      paged.push_back(pages.groups[i].bytes);
-  std::vector<std::int64_t> slots(std::min(paged.size(), std::size_t(offload.prefetch) + 1));
-  for (std::size_t i = 0; i < paged.size(); ++i) {
-    auto& slot = slots[i % slots.size()];
-    slot = std::max(slot, paged[i]);
+SlotUse::SlotUse(const PartPages& pages, const Offload& offload)
+    : pages_(pages), stay_(resident_groups(pages.groups, offload.resident, offload.residency)) {
+  for (std::size_t i = 0; i < stay_.size(); ++i)
+    if (!stay_[i]) moving_.push_back(i);
+  num_shared_ = std::min(moving_.size(), std::size_t(offload.prefetch) + 1);
+}
+
+std::int64_t SlotUse::slot_bytes(SlotsOf where) const {
+  std::vector<std::int64_t> slots(num_shared_);
+  for (std::size_t k = 0; k < moving_.size(); ++k) {
+    auto& slot = slots[k % num_shared_];
+    slot = std::max(slot, pages_.groups[moving_[k]].bytes);
   }
+  auto sum = resident_bytes();
   if (slots.empty()) return sum;
   const auto largest = *std::max_element(slots.begin(), slots.end());
   for (const auto slot : slots) sum += where == SlotsOf::kDevice ? largest : slot;
   return sum;
 }
 
-std::vector<std::size_t> copied_groups(const PartPages& pages, const Offload& offload, PageUse use,
-                                       const GroupRange& range) {
-  const auto stay = stays_of(pages, offload);
-  std::vector<std::size_t> moving;
-  for (std::size_t i = 0; i < stay.size(); ++i)
-    if (!stay[i]) moving.push_back(i);
-  const auto is_asked = [&](std::size_t i) { return range.has(i) && pages.groups[i].use == use; };
-  const auto num_slots = std::min(moving.size(), std::size_t(offload.prefetch) + 1);
-  std::vector<int> users(num_slots, 0);
-  for (std::size_t k = 0; k < moving.size(); ++k) users[k % num_slots] += is_asked(moving[k]);
-  std::vector<std::size_t> copied;
-  for (std::size_t k = 0; k < moving.size(); ++k) {
-    const bool comes_again = use == PageUse::kOnce || users[k % num_slots] > 1;
-    if (is_asked(moving[k]) && comes_again) copied.push_back(moving[k]);
+std::int64_t SlotUse::resident_bytes() const {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < stay_.size(); ++i)
+    if (stay_[i]) sum += pages_.groups[i].bytes;
+  return sum;
+}
+
+CopiedPages SlotUse::copied(PageUse use, const GroupRange& range) const {
+  const auto is_asked = [&](std::size_t i) { return range.has(i) && pages_.groups[i].use == use; };
+  std::vector<int> users(num_shared_, 0);
+  for (std::size_t k = 0; k < moving_.size(); ++k) users[k % num_shared_] += is_asked(moving_[k]);
+  CopiedPages copied;
+  for (std::size_t k = 0; k < moving_.size(); ++k) {
+    const bool comes_again = use == PageUse::kOnce || users[k % num_shared_] > 1;
+    if (!is_asked(moving_[k]) || !comes_again) continue;
+    ++copied.count;
+    copied.bytes += pages_.groups[moving_[k]].bytes;
   }
   return copied;
 }
 
-std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use,
-                          const GroupRange& range) {
-  std::int64_t sum = 0;
-  for (const auto i : copied_groups(pages, offload, use, range)) sum += pages.groups[i].bytes;
-  return sum;
+namespace {
+
+// The answer to a question, computed the first time that it is asked.
+template <class Question, class Answer, class Compute>
+const Answer& answer_to(const Question& question, std::vector<std::pair<Question, Answer>>& known,
+                        const Compute& compute) {
+  for (const auto& [asked, answer] : known)
+    if (asked == question) return answer;
+  return known.emplace_back(question, compute()).second;
 }
 
-std::int64_t resident_bytes(const PartPages& pages, const Offload& offload) {
-  const auto stay = stays_of(pages, offload);
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < stay.size(); ++i)
-    if (stay[i]) sum += pages.groups[i].bytes;
-  return sum;
+}  // namespace
+
+PartPages PartFigures::pages(const PartTensors& part, const PartShare& share,
+                             const PartForm& form) {
+  return answer_to({share, form}, pages_[&part], [&] { return pages_of(part, share, form); });
+}
+
+std::int64_t PartFigures::read_bytes(const PartTensors& part, const PartShare& share,
+                                     Quantize form) {
+  return answer_to({share, form}, read_bytes_[&part],
+                   [&] { return braid::read_bytes(part, share, form); });
+}
+
+std::optional<std::string> PartFigures::why_not_shared(const PartTensors& part,
+                                                       const Shares& ranks) {
+  return answer_to(ranks, why_not_shared_[&part],
+                   [&] { return braid::why_not_shared(part, ranks); });
 }
 
 }  // namespace braid

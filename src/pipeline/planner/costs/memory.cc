@@ -22,6 +22,11 @@ const ModelTensors& tensors_of(const PlanJob& job) {
   return *job.tensors;
 }
 
+PartPages pages_of(const PlanJob& job, const Part& part, const PartShare& share,
+                   const PartForm& form) {
+  return job.figures->pages(tensors_of(job).of(part), share, form);
+}
+
 std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
   std::int64_t most = 0;
   for (const auto* part : job.family->text_parts())
@@ -66,7 +71,8 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
                          job.element_bytes();
     const auto of_token =
         std::max(numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0);
-    most = std::max(most, std::max(s.tokens.of(kind), s.once.of(kind)) * of_token);
+    most =
+        std::max(most, std::max(s.own_tokens.of(kind), s.tokens_before_steps.of(kind)) * of_token);
   }
   return s.batch * most;
 }
@@ -76,23 +82,23 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
 std::int64_t mask_bytes(const PlanJob& job, const StepShare& s) {
   if (job.shape().text != TextTokens::kPrefix) return 0;
   constexpr std::int64_t kPair = 1 + 4;
-  const auto queries = std::max(s.group.prefix(), s.once.prefix());
+  const auto queries = std::max(s.query_tokens.prefix(), s.tokens_before_steps.prefix());
   return kPair * std::min(kMaskedPairs, queries * all_keys(job).prefix());
 }
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
-  const auto token = 2 * s.batch * s.attended.kept_kv() * job.shape().head_width;
-  const auto crossed =
-      2 * s.batch * s.kv_heads * job.shape().head_width * s.keys.crossed * job.element_bytes();
-  const auto mine = token * s.keys.all() * job.element_bytes() + crossed;
+  const auto token = 2 * s.batch * s.attended_heads.kept_kv() * job.shape().head_width;
+  const auto crossed = 2 * s.batch * s.kv_heads * job.shape().head_width * s.key_tokens.crossed *
+                       job.element_bytes();
+  const auto mine = token * s.key_tokens.all() * job.element_bytes() + crossed;
   if (grid.ring == 1) return mine;
   // its own and what it sends of them; everyone's, as they arrive and joined
   const auto gathered = 2 * mine + 2 * token * all_keys(job).all() * job.element_bytes();
   if (job.layout.ring_form == RingForm::kGather) return gathered;
   // float32: the sum so far, and this block's
   const auto partial_sums =
-      2 * s.batch * s.attended.q.count * job.shape().head_width * s.group.all() * 4;
-  const auto others = 2 * token * s.most_keys.all() * job.element_bytes();
+      2 * s.batch * s.attended_heads.q.count * job.shape().head_width * s.query_tokens.all() * 4;
+  const auto others = 2 * token * s.most_received_keys.all() * job.element_bytes();
   // its own, those that it attends to, those that arrive
   const auto shifted = mine + others + partial_sums;
   const bool gathers_prefix = job.shape().text == TextTokens::kPrefix;
@@ -109,12 +115,13 @@ std::int64_t reducing_bytes(const PlanJob& job, const Degrees& grid, std::int64_
 
 std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto e = job.element_bytes();
-  const auto stream = grid.tp > 1 ? s.batch * s.tokens.all() * job.shape().hidden : 0;
+  const auto stream = grid.tp > 1 ? s.batch * s.own_tokens.all() * job.shape().hidden : 0;
   const auto reduced = reducing_bytes(job, grid, stream);
-  const auto received = (s.attended.q.count + 2 * s.attended.kv.count) * s.group.all();
-  const auto numbers = s.sent_heads * s.tokens.all() + received;
+  const auto received =
+      (s.attended_heads.q.count + 2 * s.attended_heads.kv.count) * s.query_tokens.all();
+  const auto numbers = s.heads_sent * s.own_tokens.all() + received;
   const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;
-  const auto handed_over = grid.pp > 1 ? s.batch * s.tokens.all() * job.shape().hidden * e : 0;
+  const auto handed_over = grid.pp > 1 ? s.batch * s.own_tokens.all() * job.shape().hidden * e : 0;
   return std::max(reduced, traded) + handed_over;
 }
 
@@ -122,9 +129,19 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
 // pictures.
 std::int64_t reference_kv_bytes(const PlanJob& job, const StepShare& share, std::int64_t branches,
                                 std::int64_t blocks) {
-  const auto kept = share.keys.all() - share.group.all();
+  const auto kept = share.key_tokens.all() - share.query_tokens.all();
   const auto sets = job.keeps_prefix() ? branches * job.batch_size : 1;
-  return 2 * blocks * sets * share.attended.kept_kv() * job.shape().head_width * kept *
+  return 2 * blocks * sets * share.attended_heads.kept_kv() * job.shape().head_width * kept *
+         job.element_bytes();
+}
+
+// The step cache's, for each picture of each branch: what the first block added to the state, where
+// a stage begins, and what its other blocks did.
+std::int64_t step_cache_bytes(const PlanJob& job, const StepShare& share, std::int64_t branches,
+                              const Stage& stage) {
+  if (!job.caches_steps) return 0;
+  const auto tensors = stage.first_block == 0 ? 2 : 1;
+  return tensors * branches * share.batch * share.own_tokens.all() * job.shape().hidden *
          job.element_bytes();
 }
 
@@ -170,8 +187,9 @@ std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, 
   offload.resident = kept.resident;
   if (kept.mode == OffloadMode::kSequential) offload.prefetch = 0;
   const auto where = job.is_on_host ? SlotsOf::kHost : SlotsOf::kDevice;
-  bytes.resident_pages += resident_bytes(pages, offload);
-  const auto slots = slot_bytes(pages, offload, where);
+  const SlotUse use(pages, offload);
+  const auto slots = use.slot_bytes(where);
+  bytes.resident_pages += use.resident_bytes();
   bytes.slots += slots;
   return pages.outside + slots;
 }
@@ -181,7 +199,7 @@ PartPages text_pages(const PlanJob& job, const Shares& sharers, int rank) {
   const auto& o = job.memory.offload;
   PartPages all;
   for (const auto* part : job.family->text_parts())
-    all.add(pages_of(tensors_of(job).of(*part), {.tp = sharers, .tp_rank = rank},
+    all.add(pages_of(job, *part, {.tp = sharers, .tp_rank = rank},
                      {.quantize = part->form(job.memory), .offload = o.text, .blocks = o.blocks}));
   return all;
 }
@@ -195,28 +213,28 @@ void hold_text(const PlanJob& job, const Shares& sharers, int rank, RankBytes& b
   }
   for (const auto* part : job.family->text_parts()) {
     const auto quantize = part->form(job.memory);
-    const auto pages = pages_of(tensors_of(job).of(*part), {.tp = sharers, .tp_rank = rank},
+    const auto pages = pages_of(job, *part, {.tp = sharers, .tp_rank = rank},
                                 {.quantize = quantize, .offload = mode});
     bytes.text_encoders += hold(job, pages, {mode, quantize}, bytes);
   }
 }
 
 // ControlNets run in every step, each in a slot of its own, and their outputs live throughout it.
-void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const StepShare& share,
+void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const StepShare& item,
                      RankBytes& bytes) {
   const auto& o = job.memory.offload;
   for (const auto* part : job.family->parts(Part::Role::kControl)) {
     const auto& tensors = tensors_of(job).of(*part);
     const auto pages =
-        pages_of(tensors, {.tp = grid.of_tp(), .tp_rank = place_of(grid, rank).tp},
+        pages_of(job, *part, {.tp = grid.of_tp(), .tp_rank = place_of(grid, rank).tp},
                  {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
     bytes.transformer += hold(
         job, pages,
         {.mode = o.transformer, .quantize = job.memory.quantize, .slot = Kept::Slot::kOwn}, bytes);
-    bytes.activations += tensors.num_blocks() * share.batch * share.tokens.image *
+    bytes.activations += tensors.num_blocks() * item.batch * item.own_tokens.image *
                          job.shape().hidden * job.element_bytes();
     const Stage whole{.first_block = 0, .num_blocks = tensors.num_blocks()};
-    bytes.modulations += share_of_step(job, grid, rank).batch * job.num_levels() *
+    bytes.modulations += job.batch_size * job.num_levels() *
                          num_modulations(part->costs, tensors, whole) * job.element_bytes();
   }
 }
@@ -229,15 +247,15 @@ void hold_denoisers(const PlanJob& job, const PartShare& share, RankBytes& bytes
     return;
   }
   for (const auto* const part : job.family->denoisers()) {
-    const auto pages = pages_of(tensors_of(job).of(*part), share,
-                                {.quantize = job.memory.quantize, .offload = o.transformer});
+    const auto pages =
+        pages_of(job, *part, share, {.quantize = job.memory.quantize, .offload = o.transformer});
     bytes.transformer += hold(job, pages, kept, bytes);
   }
 }
 
 void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage,
                      RankBytes& bytes) {
-  auto share = share_of_step(job, grid, rank);
+  const auto share = share_of_step(job, grid, rank);
   const auto e = job.element_bytes();
   for (const auto& served : served_steps(job)) {
     const auto& tensors = tensors_of(job).of(*served.part);
@@ -249,20 +267,24 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
     bytes.ropes += (serves_all ? job.branches : 1) * rope_bytes(job);  // on every rank
     if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
       bytes.kept += branches * share.batch * job.padded_text_tokens() * job.shape().hidden * e;
-    bytes.kept += reference_kv_bytes(job, share, branches, stage.num_blocks);
+    bytes.kept += reference_kv_bytes(job, share, branches, stage.num_blocks) +
+                  step_cache_bytes(job, share, branches, stage);
   }
-  // Items pass a pipeline one by one. A rank of unequal shares may have none.
-  share.batch /= std::max<std::int64_t>(1, items_of_batch(job, grid));
+  // Items pass a pipeline one by one, and a step cache picture by picture. A rank of unequal shares
+  // may have none.
+  auto item = share;
+  item.batch /= std::max<std::int64_t>(1, items_of_batch(job, grid));
+  if (job.caches_steps) item.batch = std::min<std::int64_t>(item.batch, 1);
   hold_denoisers(job,
                  {.tp = grid.of_tp(),
                   .tp_rank = place_of(grid, rank).tp,
                   .begin = stage.first_block,
                   .count = stage.num_blocks},
                  bytes);
-  bytes.activations = activation_bytes(job, grid, share, stage);
-  add_controlnets(job, grid, rank, share, bytes);
-  bytes.keys_values = keys_values_bytes(job, grid, share) + mask_bytes(job, share);
-  bytes.staging = staging_bytes(job, grid, share);
+  bytes.activations = activation_bytes(job, grid, item, stage);
+  add_controlnets(job, grid, rank, item, bytes);
+  bytes.keys_values = keys_values_bytes(job, grid, item) + mask_bytes(job, item);
+  bytes.staging = staging_bytes(job, grid, item);
 }
 
 // NCCL's and RCCL's buffers for each peer that a rank exchanges with, and their kernels. A group
@@ -279,10 +301,12 @@ std::int64_t link_bytes(const PlanJob& job, const Degrees& grid) {
 }
 
 // What becomes a graph's own memory and stays its own: all that a step works in, of each denoiser.
-void add_recorded(const PlanJob& job, RankBytes& bytes) {
+// With a step cache branches are evaluated one by one, and may need a graph each (PartGraphs).
+void add_recorded(const PlanJob& job, const Degrees& grid, RankBytes& bytes) {
   if (!job.records_steps()) return;
   const auto one = bytes.activations + bytes.keys_values + bytes.staging;
-  const auto all = std::int64_t(job.family->denoisers().size()) * one;
+  const auto graphs = job.caches_steps ? job.branches / grid.cfg : 1;
+  const auto all = graphs * std::int64_t(job.family->denoisers().size()) * one;
   bytes.other_steps = all - one;
   if (job.memory.recorded_step != RecordedStep::kDropped) bytes.recorded = all;
 }
@@ -330,19 +354,18 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
         std::max({bytes.encoding, picture_encoding_bytes(job), picture_embedding_bytes(job)});
   if (rank > 0 && job.layout.decode == DecodeRanks::kFirst) return bytes;
   const auto mode = job.memory.offload.vae;
-  bytes.vae = hold(job, pages_of(tensors_of(job).of(Part::Role::kDecoder), {}, {.offload = mode}),
-                   {mode}, bytes);
+  const auto& decoder = tensors_of(job).of(Part::Role::kDecoder);
+  bytes.vae = hold(job, job.figures->pages(decoder, {}, {.offload = mode}), {mode}, bytes);
   // A picture without tiles is decoded by one rank.
-  const int pictures =
-      job.round > 0 ? job.round : std::min(job.num_pictures, job.batch_size * grid.dp);
-  if (is_tiled(job.tiling, job.size()) || rank < pictures) bytes.decoding = decoding_bytes(job);
+  const bool decodes = is_tiled(job.tiling, job.size()) || rank < pictures_of_round_on(grid, job);
+  if (decodes) bytes.decoding = decoding_bytes(job);
   return bytes;
 }
 
 RankBytes predict_bytes(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage) {
   auto bytes = bytes_of_others(job, grid, rank);
   add_transformer(job, grid, rank, stage, bytes);
-  add_recorded(job, bytes);
+  add_recorded(job, grid, bytes);
   bytes.link = link_bytes(job, grid);
   bytes.locked = locked_bytes(job, bytes);
   return bytes;

@@ -8,6 +8,13 @@
 #include "pipeline/planner/costs/widened.h"
 
 namespace braid {
+
+double StepTime::total() const {
+  double sum = compute + memory + gaps + bubbles + copies;
+  for (const auto& [axis, seconds] : communication) sum += seconds;
+  return sum;
+}
+
 namespace {
 
 // What runs before and behind the blocks: embedders, copies into a recorded step, the last layer;
@@ -66,15 +73,17 @@ class Step {
         machine_(machine),
         rank_(rank),
         share_(share_of_step(job, grid, rank)),
+        traffic_(traffic_by_kind(job, grid, rank)),
         writes_codes_(multiplies_float8(machine, job)),
         quantizes_tokens_(runs_int8_products(job) || writes_codes_),
         pace_(takes_alike(grid) ? pace_of(machine, job) : pace_of(of_rank(machine, rank), job)) {}
 
-  double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }
+  double compute() const { return evaluations() * (products() + attention()); }
   double following() const;  // seconds of ControlNets, for one picture
   double memory() const;
-  double gaps() const;
-  double host_calls() const;  // seconds that the host needs to start all kernels
+  double gaps() const { return kernels() * pace_.gap; }
+  // Seconds that the host needs to start all kernels.
+  double host_calls() const { return pace_.gap > 0 ? kernels() * kHostCall : 0; }
   std::vector<std::pair<std::string, double>> communication() const;
   double handover(double items) const;      // of one item of a step, from stage to stage
   double copies(const Stage& stage) const;  // of offloaded weights, for one item
@@ -82,12 +91,17 @@ class Step {
  private:
   double evaluations() const { return double(share_.branches * share_.batch); }
   std::int64_t num_blocks() const { return DenoiserShape::num_blocks(blocks_); }
+  double attended_width() const {
+    return double(share_.attended_heads.q.count * job_.shape().head_width);
+  }
   double hidden() const { return double(job_.shape().hidden); }
   bool sums_natively() const { return job_.layout.collectives == Collectives::kNative; }
+  double element_bytes() const { return double(job_.element_bytes()); }
   using Blocks = std::vector<BlockCost>;
   // Seconds and bytes for one picture.
   double dense(const Blocks& blocks, const TokenCounts& tokens) const;
-  double attention() const { return attention(blocks_, share_.group, all_keys(job_)); }
+  double products() const { return dense(blocks_, share_.own_tokens); }
+  double attention() const { return attention(blocks_, share_.query_tokens, all_keys(job_)); }
   double attention(const Blocks& blocks, const TokenCounts& queries, const TokenCounts& keys) const;
   double activations(const Blocks& blocks, const TokenCounts& tokens) const;
   double merges() const;
@@ -97,12 +111,15 @@ class Step {
   double kernels() const;
   double weights(const Part& part) const;
   double weights_of_denoiser() const;  // per evaluation
-  double tensor_parallel(const Traffic& t) const;
+  double tensor_parallel() const;
   double ulysses(const Traffic& t) const;
   double shift(const Traffic& ring) const;
   double seconds_along(const std::string& axis, const Traffic& t) const;
   double gather(const Traffic& t, int ranks, const LinkSpec& link) const;
   const LinkSpec& link_along(int stride, int ranks) const;
+  const LinkSpec& link_along(int Degrees::*degree) const {
+    return link_along(stride_along(grid_, degree), grid_.*degree);
+  }
 
   const PlanJob& job_;
   const Degrees& grid_;
@@ -110,6 +127,7 @@ class Step {
   int rank_;
   const Blocks blocks_ = job_.shape().blocks_of_step();
   StepShare share_;
+  StepTraffic traffic_;
   bool writes_codes_, quantizes_tokens_;
   Pace pace_;
 };
@@ -127,15 +145,14 @@ double Step::attention(const Blocks& blocks, const TokenCounts& queries,
   double pairs = 0;  // of queries and keys
   for (const auto& kind : blocks)
     pairs += double(kind.count) * double(queries.of(kind)) * double(keys.of(kind) + keys.crossed);
-  const double width = double(share_.attended.q.count * job_.shape().head_width);
-  return 4 * pairs * width / pace_.attention;
+  return 4 * pairs * attended_width() / pace_.attention;
 }
 
 double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const {
   const auto mine = [&](const Widths& widths) {
     return widths.of_heads(share_.heads, job_.shape().num_heads);
   };
-  const double e = double(job_.element_bytes());
+  const double e = element_bytes();
   double bytes = 0;
   for (const auto& kind : blocks) {
     double of_token = mine(kind.traffic_elements) * e;
@@ -151,8 +168,8 @@ double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const 
 // Merges of a ring's partial results, in float32, one per hop.
 double Step::merges() const {
   if (grid_.ring == 1 || job_.layout.ring_form != RingForm::kShift) return 0;
-  return 20.0 * grid_.ring * double(num_blocks()) * double(share_.group.all()) *
-         double(share_.attended.q.count * job_.shape().head_width) * double(job_.element_bytes());
+  return 20.0 * grid_.ring * double(num_blocks()) * double(share_.query_tokens.all()) *
+         attended_width() * element_bytes();
 }
 
 // Sums of tensor parallel ranks, one share on each: its part of every rank, and of the residual
@@ -163,18 +180,18 @@ double Step::sums() const {
   const double parts = sums_natively() ? 1 : grid_.tp, part = 1 / parts;
   double gated = 0;
   for (const auto& kind : blocks_)
-    gated += double(kind.count) * double(share_.tokens.of(kind)) *
+    gated += double(kind.count) * double(share_.own_tokens.of(kind)) *
              (kind.gated_sums * hidden() * part - kind.gated_elements);
-  return (parts + 1) * part * double(reduced_bytes(job_, grid_, 0)) +
-         evaluations() * gated * double(job_.element_bytes());
+  return (parts + 1) * part * double(traffic_.reduces.bytes) +
+         evaluations() * gated * element_bytes();
 }
 
 // What parallel/ulysses.cc copies: q, k and v by receiving rank, the result by head, and what a
 // rank keeps of both once more.
 double Step::packing() const {
   if (grid_.ulysses == 1) return 0;
-  return (8 + 8.0 / grid_.ulysses) * double(num_blocks()) * double(share_.tokens.all()) *
-         double(share_.heads * job_.shape().head_width) * double(job_.element_bytes());
+  return (8 + 8.0 / grid_.ulysses) * double(num_blocks()) * double(share_.own_tokens.all()) *
+         double(share_.heads * job_.shape().head_width) * element_bytes();
 }
 
 double Step::kernels(const Blocks& blocks) const {
@@ -200,14 +217,11 @@ double Step::kernels() const {
   return times * (kernels(blocks_) + kGapsOfEnd * kEndKernels);
 }
 
-double Step::gaps() const { return kernels() * pace_.gap; }
-double Step::host_calls() const { return pace_.gap > 0 ? kernels() * kHostCall : 0; }
-
 // Bytes.
 double Step::weights(const Part& part) const {
-  return double(read_bytes(job_.tensors->of(part),
-                           {.tp = grid_.of_tp(), .tp_rank = place_of(grid_, rank_).tp},
-                           job_.memory.quantize));
+  return double(job_.figures->read_bytes(
+      job_.tensors->of(part), {.tp = grid_.of_tp(), .tp_rank = place_of(grid_, rank_).tp},
+      job_.memory.quantize));
 }
 
 double Step::weights_of_denoiser() const {
@@ -216,13 +230,11 @@ double Step::weights_of_denoiser() const {
 }
 
 double Step::memory() const {
-  const double ends =
-      kEndMoves * double(share_.tokens.all()) * hidden() * double(job_.element_bytes());
-  const double moved =
-      evaluations() * (activations(blocks_, share_.tokens) + merges() + packing() + ends) + sums();
+  const double ends = kEndMoves * double(share_.own_tokens.all()) * hidden() * element_bytes();
+  const double of_one = activations(blocks_, share_.own_tokens) + merges() + packing() + ends;
+  const double moved = evaluations() * of_one + sums();
   const double read = double(share_.branches) * weights_of_denoiser() / pace_.memory_speed;
-  return moved / pace_.memory_speed +
-         std::max(0.0, read - evaluations() * dense(blocks_, share_.tokens));
+  return moved / pace_.memory_speed + std::max(0.0, read - evaluations() * products());
 }
 
 // ControlNets see the noise and the prompt, once for all branches.
@@ -231,12 +243,12 @@ double Step::following() const {
     counts.references = 0;
     return counts;
   };
-  const auto tokens = without_references(share_.tokens);
+  const auto tokens = without_references(share_.own_tokens);
   double seconds = 0;
   for (const auto* net : job_.family->parts(Part::Role::kControl)) {
     const auto bytes = weights(*net) / double(share_.batch) + activations(net->costs, tokens);
     seconds += dense(net->costs, tokens) + kernels(net->costs) * pace_.gap +
-               attention(net->costs, without_references(share_.group),
+               attention(net->costs, without_references(share_.query_tokens),
                          without_references(all_keys(job_))) +
                bytes / pace_.memory_speed;
   }
@@ -255,7 +267,7 @@ double Step::gather(const Traffic& t, int ranks, const LinkSpec& link) const {
 
 // The part of the hops not hidden by the current block's attention.
 double Step::shift(const Traffic& ring) const {
-  const auto& link = link_along(strides_of(grid_).ring, grid_.ring);
+  const auto& link = link_along(&Degrees::ring);
   if (job_.layout.ring_form == RingForm::kGather) return gather(ring, grid_.ring, link);
   const double hops = double(ring.shifts);
   const double hop = link.latency + double(ring.bytes) / hops / link.speed;
@@ -264,10 +276,10 @@ double Step::shift(const Traffic& ring) const {
 }
 
 double Step::handover(double items) const {
-  const auto& link = link_along(strides_of(grid_).pp, grid_.pp);
+  const auto& link = link_along(&Degrees::pp);
   const double vectors =
-      evaluations() / items * double(share_.tokens.all() + job_.shape().state_vectors);
-  return link.latency + vectors * hidden() * double(job_.element_bytes()) / link.speed;
+      evaluations() / items * double(share_.own_tokens.all() + job_.shape().state_vectors);
+  return link.latency + vectors * hidden() * element_bytes() / link.speed;
 }
 
 double Step::copies(const Stage& stage) const {
@@ -280,43 +292,42 @@ double Step::copies(const Stage& stage) const {
   double speed = INFINITY;
   for (const auto& device : machine_.devices) speed = std::min(speed, host_speed(device));
   if (!o.folder.empty()) speed = kDiskSpeed / std::min(machine_.devices_per_host, grid_.product());
+  const SlotUse slots(pages.all, o);
   const auto copied = [&](std::size_t i) {
-    return double(copied_bytes(pages.all, o, PageUse::kRepeated, pages.groups[i]));
+    return double(slots.copied(PageUse::kRepeated, pages.groups[i]).bytes);
   };
   return per_evaluation(job_, copied) / speed;
 }
 
-double Step::tensor_parallel(const Traffic& t) const {
-  const auto& link = link_along(strides_of(grid_).tp, grid_.tp);
-  const auto reduced = double(reduced_bytes(job_, grid_, 0));
-  const Traffic gathered{.all_gathers = t.all_gathers, .bytes = t.bytes - std::int64_t(reduced)};
+double Step::tensor_parallel() const {
+  const auto& link = link_along(&Degrees::tp);
+  const auto& [reduces, gathers, others] = traffic_;
   const double n = grid_.tp;
-  return double(t.all_reduces) * link.latency * std::ceil(std::log2(n)) +
-         2 * (n - 1) / n * reduced / link.speed + gather(gathered, grid_.tp, link);
+  return double(reduces.all_reduces) * link.latency * std::ceil(std::log2(n)) +
+         2 * (n - 1) / n * double(reduces.bytes) / link.speed + gather(gathers, grid_.tp, link);
 }
 
 double Step::ulysses(const Traffic& t) const {
-  const auto& link = link_along(strides_of(grid_).ulysses, grid_.ulysses);
+  const auto& link = link_along(&Degrees::ulysses);
   const double n = grid_.ulysses;
   return double(t.all_to_alls) * link.latency + (n - 1) / n * double(t.bytes) / link.speed;
 }
 
 double Step::seconds_along(const std::string& axis, const Traffic& t) const {
-  const auto stride = strides_of(grid_);
-  if (axis == "tp") return tensor_parallel(t);
   if (axis == "ulysses") return ulysses(t);
   if (axis == "ring") return shift(t);
-  if (axis == "cfg") return gather(t, grid_.cfg, link_along(stride.cfg, grid_.cfg));
+  if (axis == "cfg") return gather(t, grid_.cfg, link_along(&Degrees::cfg));
   if (axis == "context") {
     const int ranks = grid_.ring * grid_.ulysses;
-    return gather(t, ranks, link_along(stride.ulysses, ranks));
+    return gather(t, ranks, link_along(stride_along(grid_, &Degrees::ulysses), ranks));
   }
   return link_along(1, grid_.product()).latency * std::ceil(std::log2(grid_.product()));
 }
 
 std::vector<std::pair<std::string, double>> Step::communication() const {
   std::vector<std::pair<std::string, double>> seconds;
-  for (const auto& [axis, traffic] : predict_traffic(job_, grid_, rank_))
+  if (grid_.tp > 1) seconds.emplace_back("tp", tensor_parallel());
+  for (const auto& [axis, traffic] : traffic_.others)
     if (traffic != Traffic{} && axis != "pp")
       seconds.emplace_back(axis, seconds_along(axis, traffic));
   return seconds;
@@ -331,20 +342,9 @@ double exposed(const PlanJob& job, double copies, double busy) {
 
 // The busiest stage's fraction of all blocks' work.
 double largest_part(const PlanJob& job, const std::vector<Stage>& stages) {
-  std::int64_t most = 0;
-  for (const auto& stage : stages) most = std::max(most, stage.num_blocks);
-  return double(most) / double(job.shape().num_blocks());
+  const auto& busiest = std::ranges::max(stages, {}, &Stage::num_blocks);
+  return double(busiest.num_blocks) / double(job.shape().num_blocks());
 }
-
-}  // namespace
-
-double StepTime::total() const {
-  double sum = compute + memory + gaps + bubbles + copies;
-  for (const auto& [axis, seconds] : communication) sum += seconds;
-  return sum;
-}
-
-namespace {
 
 StepTime time_of_rank(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages, int rank) {
@@ -357,8 +357,8 @@ StepTime time_of_rank(const PlanJob& job, const Degrees& grid, const Machine& ma
   const double following = step.following() * std::ceil(double(job.batch_size) / double(grid.pp));
   if (grid.pp == 1) {
     time.compute += following;
-    const auto evaluations = double(share_of_step(job, grid, rank).branches);
-    time.copies = exposed(job, evaluations * step.copies(stages.front()), time.total());
+    const double copies = double(job.branches / grid.cfg) * step.copies(stages.front());
+    time.copies = exposed(job, copies, time.total());
     return time;
   }
   const auto& stage_of_rank = stages[std::size_t(place_of(grid, rank).pp)];

@@ -17,7 +17,8 @@ struct Machine {
 };
 
 // Seconds for one step of one batch, on the busiest rank. Computed, not measured: the only model of
-// time; what it takes from devices is in planner/devices.cc, and from models in their BlockCost.
+// time; what it takes from devices is in pipeline/devices/specs.cc, and from models in their
+// BlockCost.
 //   compute        2 (4 C C + 2 C M) FLOP per token and block of width C and MLP width M (24 C C
 //                  where M = 4 C), and attention's 4 S S' C for S queries and S' keys, each over
 //                  the FLOP/s that the device reaches in it

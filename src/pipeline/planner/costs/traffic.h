@@ -29,11 +29,15 @@ namespace braid {
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
                               const Stage& stage);
 
-// The bytes along tp that belong to all_reduces, for a whole transformer.
-std::int64_t reduced_bytes(const PlanJob& job, const Degrees& grid, int rank);
-
 // A whole transformer, without pipeline parallelism.
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank);
+
+// The same, with what is sent along tp by kind of collective.
+struct StepTraffic {
+  Traffic reduces, gathers;  // along tp
+  TrafficByAxis others;
+};
+StepTraffic traffic_by_kind(const PlanJob& job, const Degrees& grid, int rank);
 
 // How often a rank's pictures pass through its blocks per evaluation: all at once, or one by one
 // through the stages of pipeline parallelism.

@@ -1,4 +1,4 @@
-#include "weights/codes/packed.h"
+#include "weights/codes/as_stored.h"
 
 #include <ATen/ATen.h>
 

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "comm/process/device_link.h"
-#include "comm/process/nccl.h"
+#include "comm/device/device_link.h"
+#include "comm/device/nccl.h"
 
 namespace braid {
 

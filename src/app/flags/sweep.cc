@@ -1,4 +1,4 @@
-#include "app/commands/sweep.h"
+#include "app/flags/sweep.h"
 
 #include <algorithm>
 

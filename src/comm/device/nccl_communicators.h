@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "comm/process/nccl_communicator.h"
+#include "comm/device/nccl_communicator.h"
 
 namespace braid {
 

@@ -1,5 +1,4 @@
-// Messages between GPUs of different processes that need not pass through the hosts. The progress
-// agrees on what is sent and detects lost ranks.
+// Messages between GPUs of different ranks. The hosts agree on what is sent and notice lost ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>

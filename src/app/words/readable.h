@@ -1,4 +1,4 @@
-// Numbers in readable form.
+// Numbers and texts in readable form.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace braid {
 
-std::string readable_count(std::int64_t count);                   // "6,352,064"
-std::string readable_seconds(double seconds);                     // "0.052 s", "12.3 s"
-std::string readable_wait(double seconds);                        // "0:07", "1:02:33"
+std::string decimal(double value);               // "3.5", "4", the fewest digits that round-trip
+std::string readable_count(std::int64_t count);  // "6,352,064"
+std::string readable_seconds(double seconds);    // "0.052 s", "12.3 s"
+std::string readable_wait(double seconds);       // "0:07", "1:02:33"
 std::string plural(std::int64_t count, const std::string& noun);  // "1 step", "2 steps"
 
 // `text` at the start of a column; at the end of one, with at least one blank before it.

@@ -1,4 +1,4 @@
-#include "comm/process/nccl.h"
+#include "comm/device/nccl.h"
 
 #include <dlfcn.h>
 

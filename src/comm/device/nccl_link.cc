@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/gpu_runtime.h"
+#include "comm/device/device_link.h"
+#include "comm/device/nccl_communicators.h"
+#include "comm/device/side_stream.h"
 #include "comm/group.h"
-#include "comm/process/device_link.h"
-#include "comm/process/nccl_communicators.h"
-#include "comm/process/side_stream.h"
 
 namespace braid {
 namespace {

@@ -1,4 +1,4 @@
-#include "comm/process/side_stream.h"
+#include "comm/device/side_stream.h"
 
 namespace braid {
 namespace {

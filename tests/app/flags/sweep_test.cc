@@ -1,5 +1,5 @@
 // Several configurations from one command line.
-#include "app/commands/sweep.h"
+#include "app/flags/sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

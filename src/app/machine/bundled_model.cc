@@ -1,4 +1,4 @@
-#include "app/files/bundled_model.h"
+#include "app/machine/bundled_model.h"
 
 #include "base/error.h"
 #include "base/file.h"

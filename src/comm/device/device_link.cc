@@ -1,4 +1,4 @@
-#include "comm/process/device_link.h"
+#include "comm/device/device_link.h"
 
 #include <ATen/ATen.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Weights kept in memory as stored, in blocks, in 8 bits with scales, or packed: what of them a
-// shard holds, and the numbers they decode to.
+// Weights kept in memory as stored, in blocks, in 8 bits with scales, or in packed forms: what of
+// them a shard holds, and the numbers they decode to.
 #pragma once
 
 #include "weights/matrix.h"

@@ -1,10 +1,11 @@
-#include "comm/process/nccl_communicator.h"
+#include "comm/device/nccl_communicator.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -45,8 +46,6 @@ std::optional<int> type_of(at::ScalarType dtype) {
   }
 }
 
-double in_seconds(std::chrono::milliseconds time) { return double(time.count()) / 1000; }
-
 // Waits in short steps, the first of which cost nothing.
 class Pause {
  public:
@@ -69,13 +68,20 @@ struct NcclCommunicator::Connection : std::enable_shared_from_this<Connection> {
   // Some libraries block in this call until all ranks are there.
   void start(int size, const Nccl::Id& id, int rank, at::Device device) {
     std::thread([self = shared_from_this(), size, id, rank, device] {
-      const c10::DeviceGuard on(device);
-      Nccl::Config config;
       Nccl::Communicator* made = nullptr;
-      const int code = self->nccl.comm_init_rank_config(&made, size, id, rank, &config);
+      int code = Nccl::kInProgress;
+      std::exception_ptr failure;
+      try {
+        const c10::DeviceGuard on(device);
+        Nccl::Config config;
+        code = self->nccl.comm_init_rank_config(&made, size, id, rank, &config);
+      } catch (...) {
+        failure = std::current_exception();
+      }
       std::unique_lock lock(self->mutex);
       self->communicator = made;
       self->code_of_start = code;
+      self->failure_of_start = failure;
       self->is_started = true;
       const bool is_aborted = self->is_aborted;
       lock.unlock();
@@ -88,6 +94,7 @@ struct NcclCommunicator::Connection : std::enable_shared_from_this<Connection> {
     const std::scoped_lock lock(mutex);
     check_alive();
     if (!is_started) return Nccl::kInProgress;
+    if (failure_of_start) std::rethrow_exception(failure_of_start);
     if (code_of_start != Nccl::kSuccess && code_of_start != Nccl::kInProgress) return code_of_start;
     int code = Nccl::kSuccess;
     const int asked = nccl.comm_get_async_error(communicator, &code);
@@ -146,7 +153,8 @@ struct NcclCommunicator::Connection : std::enable_shared_from_this<Connection> {
   std::condition_variable changed;
   Nccl::Communicator* communicator = nullptr;  // until its end begins
   int code_of_start = Nccl::kInProgress;
-  bool is_started = false;  // the call that starts it has returned
+  std::exception_ptr failure_of_start;  // as of a device that cannot be used
+  bool is_started = false;              // the call that starts it has returned
   bool is_aborted = false, is_gone = false;
 };
 

@@ -1,4 +1,4 @@
-#include "comm/device_reads.h"
+#include "comm/device/device_reads.h"
 
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

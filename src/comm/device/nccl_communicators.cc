@@ -1,4 +1,4 @@
-#include "comm/process/nccl_communicators.h"
+#include "comm/device/nccl_communicators.h"
 
 #include "comm/group.h"
 

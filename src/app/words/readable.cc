@@ -1,10 +1,18 @@
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
 
 #include "base/utf8.h"
 
 namespace braid {
+
+std::string decimal(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
 
 std::string readable_count(std::int64_t count) {
   auto digits = std::to_string(count);

@@ -1,10 +1,9 @@
 // Numbers and texts as people read them.
-#include "app/print/readable.h"
+#include "app/words/readable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/print/readable_json.h"
 #include "has_match.h"
 
 namespace braid::readable_test {
@@ -27,6 +26,12 @@ TEST(Readable, CountsHaveSeparators) {
   EXPECT_EQ(plural(0, "step"), "0 steps");
 }
 
+TEST(Readable, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
+  EXPECT_EQ(decimal(3.5), "3.5");
+  EXPECT_EQ(decimal(4), "4");
+  EXPECT_EQ(decimal(0.1), "0.1");
+}
+
 TEST(Readable, TimesAreSecondsOrClocks) {
   EXPECT_EQ(readable_seconds(0.0523), "0.052 s");
   EXPECT_EQ(readable_seconds(9.996), "10.0 s");
@@ -46,33 +51,6 @@ TEST(Readable, OneLineHidesWhatATerminalWouldObey) {
 TEST(Readable, OneLineEndsBetweenCharacters) {
   EXPECT_EQ(one_line("\xc3\xa9\xc3\xa9\xc3\xa9", 5), "\xc3\xa9\xc3\xa9...");
   EXPECT_EQ(in_quotes(std::string(100, 'x')), "'" + std::string(60, 'x') + "...'");
-}
-
-TEST(Readable, JsonBecomesAlignedLines) {
-  const OrderedJson json = {{"name", "x\ny"},
-                            {"free_bytes", 1500},
-                            {"inner", {{"parameters", 1234}, {"list", {1, 2}}, {"on", true}}},
-                            {"none", nullptr}};
-  EXPECT_EQ(readable_json(json),
-            "name        x y\n"
-            "free_bytes  1.50 kB\n"
-            "inner\n"
-            "  parameters  1,234\n"
-            "  list        1, 2\n"
-            "  on          yes\n"
-            "none        none\n");
-}
-
-TEST(Readable, LongListsAreBroken) {
-  const OrderedJson words(std::vector<std::string>(12, "1234567890"));
-  const auto text = readable_json({{"key", words}});
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
-  EXPECT_THAT(text, testing::HasSubstr(",\n     1234567890, "));
-  EXPECT_THAT(text, testing::Not(HasMatch("[^\n]{101}")));
-}
-
-TEST(Readable, JsonOfPathsThatAreNotUtf8IsStillJson) {
-  EXPECT_EQ(indented_json({{"path", "a\xff"}}), "{\n  \"path\": \"a\xef\xbf\xbd\"\n}\n");
 }
 
 }  // namespace braid::readable_test

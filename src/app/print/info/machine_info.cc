@@ -1,4 +1,4 @@
-#include "app/machine/machine_info.h"
+#include "app/print/info/machine_info.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -11,16 +11,15 @@
 #include <algorithm>
 #include <map>
 
-#include "app/files/bundled_model.h"
+#include "app/machine/bundled_model.h"
 #include "app/print/info/preset_info.h"
-#include "app/print/readable.h"
 #include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/gpu_runtime.h"
 #include "base/gpus.h"
 #include "base/text_stream.h"
 #include "braid/braid.h"
-#include "comm/process/device_link.h"
+#include "comm/device/device_link.h"
 #include "ops/attention_kernel.h"
 #include "ops/kernels/products.h"
 
@@ -94,20 +93,6 @@ OrderedJson bundled() {
 }
 
 }  // namespace
-
-std::int64_t free_bytes_of(const std::string& device) {
-  const auto all = devices();
-  const auto found = all.find(device == "cuda" ? "cuda:0" : device);
-  return found == all.end() ? 0 : found->at("free_bytes").get<std::int64_t>();
-}
-
-std::int64_t free_host_bytes() { return std::int64_t(available_memory()); }
-
-std::string name_of_machine(const std::string& device) {
-  if (device == "cpu") return cpu_info().at("name").get<std::string>();
-  const auto gpu = gpu_named(device);
-  return gpu ? gpu->architecture + ", " + readable_bytes(double(gpu->bytes)) : "unknown";
-}
 
 OrderedJson machine_info() {
   return {{"version", version()},
