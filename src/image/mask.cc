@@ -128,6 +128,10 @@ std::vector<std::uint8_t> luma(const Pixels& picture) {
   return out;
 }
 
+bool is_black(const Pixels& mask) {
+  return std::ranges::all_of(luma(mask), [](std::uint8_t level) { return level == 0; });
+}
+
 Region region_to_draw(const Pixels& mask, int width, int height, int padding) {
   const auto levels = luma(mask);
   Span across, down;

@@ -14,6 +14,8 @@ struct Region {
   int left = 0, top = 0, width = 0, height = 0;
 };
 
+bool is_black(const Pixels& mask);
+
 // The smallest region around everything in the mask that is not black, grown by `padding` pixels on
 // each side. It is then extended to the nearest possible shape width : height, within the mask.
 // Throws InputError if all of it is black.

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "pipeline/devices/rank_threads.h"
 #include "pipeline/request/choice.h"
-#include "pipeline/request/limits.h"
 
 namespace braid {
 namespace {
@@ -44,7 +43,9 @@ void check_numbers(const PipelineOptions& o) {
           o.memory.offload.resident);
   require(o.condition_cache >= 0, "condition_cache should be at least 0 bytes, it is ",
           o.condition_cache);
-  within("number of threads", o.threads, 0, kMostThreads);
+  require(o.threads >= 0 && o.threads <= kMostThreads,
+          "the number of threads should lie between 0 ", "and ", kMostThreads, ", it is ",
+          o.threads);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "base/request_error.h"
 #include "image/resize.h"
 
 namespace braid {
@@ -15,9 +15,9 @@ PictureSize size_at_ratio(PictureSize picture, const AreaAtRatio& area) {
     return int(std::nearbyint(pixels / area.multiple)) * area.multiple;
   };
   const PictureSize size{.width = rounded(width), .height = rounded(width / ratio)};
-  require(size.width > 0 && size.height > 0, "a reference of ", picture.width, "x", picture.height,
-          " pixels is too narrow: with the area of ", area.side, "x", area.side,
-          " it is less than ", area.multiple / 2, " pixels wide");
+  require_field("reference", size.width > 0 && size.height > 0, "a reference of ", picture.width,
+                "x", picture.height, " pixels is too narrow: with the area of ", area.side, "x",
+                area.side, " it is less than ", area.multiple / 2, " pixels wide");
   return size;
 }
 

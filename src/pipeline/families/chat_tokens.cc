@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/request_error.h"
 
 namespace braid {
 namespace {
@@ -118,8 +119,9 @@ void check_begins_with(const Tokenizer& tokenizer, const std::string& first,
 
 void check_no_video(const std::string& prompt) {
   const std::string mark = "<|video_pad|>";
-  require(prompt.find(mark) == prompt.npos, "the prompt marks the place of a video, ", mark,
-          ", there is none: this model looks at pictures");
+  require_field("prompt", prompt.find(mark) == prompt.npos,
+                "the prompt marks the place of a video, ", mark,
+                ", there is none: this model looks at pictures");
 }
 
 void warn_of_other_template(const fs::path& folder, const ChatTokens& chat, const Warn& warn) {

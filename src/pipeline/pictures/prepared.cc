@@ -48,10 +48,9 @@ void tell_of_change(const std::string& name, const Pixels& from, const Pixels& t
 // A crop around a black mask is refused: there would be nothing to cut out.
 void warn_of_nothing_drawn(const Pixels& mask, const Tensor& drawn_11HW, const Warn& warn) {
   if (!warn || drawn_11HW.any().item<bool>()) return;
-  const auto levels = luma(mask);
-  const bool is_black = std::ranges::all_of(levels, [](std::uint8_t level) { return level == 0; });
-  warn(text_of(is_black ? "the mask is black"
-                        : "the mask, as it is blurred and resized, is nowhere as bright as 128",
+  warn(text_of(is_black(mask)
+                   ? "the mask is black"
+                   : "the mask, as it is blurred and resized, is nowhere as bright as 128",
                ": nothing of the picture is redrawn"));
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "image/blur.h"
 #include "image/mask.h"
 #include "image/resize.h"
@@ -15,106 +16,114 @@ namespace {
 using ExtraChannels = PicturesTaken::ExtraChannels;
 using NetsFollow = PicturesTaken::NetsFollow;
 
-void check_pixels(const char* name, const Pixels& picture) {
-  require(picture.width > 0 && picture.height > 0, "the ", name, " should have pixels, it has ",
-          picture.width, "x", picture.height);
+void check_pixels(const char* field, const char* name, const Pixels& picture) {
+  require_field(field, picture.width > 0 && picture.height > 0, "the ", name,
+                " should have pixels, it has ", picture.width, "x", picture.height);
   const auto values = std::size_t(picture.width) * std::size_t(picture.height) * 3;
-  require(picture.rgb.size() == values, "the ", name, " of ", picture.width, "x", picture.height,
-          " pixels should have ", values, " values, it has ", picture.rgb.size());
-  require(picture.channels() == 3 || 3 * picture.alpha.size() == values, "the ", name, " of ",
-          picture.width, "x", picture.height, " pixels should have ", values / 3,
-          " values of alpha or none, it has ", picture.alpha.size());
+  require_field(field, picture.rgb.size() == values, "the ", name, " of ", picture.width, "x",
+                picture.height, " pixels should have ", values, " values, it has ",
+                picture.rgb.size());
+  require_field(field, picture.channels() == 3 || 3 * picture.alpha.size() == values, "the ", name,
+                " of ", picture.width, "x", picture.height, " pixels should have ", values / 3,
+                " values of alpha or none, it has ", picture.alpha.size());
 }
 
 void check_all_pixels(const PicturesIn& in, const PicturesTaken& taken) {
-  if (in.init) check_pixels("initial picture", *in.init);
-  if (in.mask) check_pixels("mask", *in.mask);
-  for (const auto& reference : in.references) check_pixels("reference", reference);
+  if (in.init) check_pixels("init", "initial picture", *in.init);
+  if (in.mask) check_pixels("mask", "mask", *in.mask);
+  for (const auto& reference : in.references) check_pixels("reference", "reference", reference);
   if (taken.nets_follow != NetsFollow::kMasked)
-    for (const auto& control : in.controls) check_pixels("control picture", control.picture);
+    for (const auto& control : in.controls)
+      check_pixels("control", "control picture", control.picture);
 }
 
 void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
   const int references = int(in.references.size());
-  require(!in.init || taken.init != PicturesTaken::Init::kNever,
-          "this model starts from noise alone: it takes no initial picture");
-  require(!in.init || in.mask || taken.init != PicturesTaken::Init::kWithMask,
-          taken.nets_follow == NetsFollow::kMasked
-              ? "the ControlNet fills the initial picture in"
-              : "this model starts from a picture only to draw a part of it anew",
-          ": it needs a mask");
-  require(references == 0 || taken.most_references > 0, "this model looks at no references, ",
-          references, references == 1 ? " was given" : " were given");
-  require(references <= taken.most_references, "this model looks at ", taken.most_references,
-          taken.most_references == 1 ? " reference" : " references", " at most, ", references,
-          " were given");
+  require_field("init", !in.init || taken.init != PicturesTaken::Init::kNever,
+                "this model starts from noise alone: it takes no initial picture");
+  require_field("init", !in.init || in.mask || taken.init != PicturesTaken::Init::kWithMask,
+                taken.nets_follow == NetsFollow::kMasked
+                    ? "the ControlNet fills the initial picture in"
+                    : "this model starts from a picture only to draw a part of it anew",
+                ": it needs a mask");
+  require_field("reference", references == 0 || taken.most_references > 0,
+                "this model looks at no references, ", references,
+                references == 1 ? " was given" : " were given");
+  require_field("reference", references <= taken.most_references, "this model looks at ",
+                taken.most_references, taken.most_references == 1 ? " reference" : " references",
+                " at most, ", references, " were given");
   const bool follows =
       taken.extra_channels == ExtraChannels::kControl || !taken.controlnet_modes.empty();
-  require(in.controls.empty() || follows, "this model follows no control picture: use one ",
-          "that was trained to, or a ControlNet");
+  require_field("control", in.controls.empty() || follows,
+                "this model follows no control picture: use one ",
+                "that was trained to, or a ControlNet");
 }
 
 void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
-  require(!in.controls.empty() || taken.extra_channels != ExtraChannels::kControl,
-          "this model needs a control picture to follow");
-  require((in.init && in.mask) || taken.extra_channels != ExtraChannels::kMasked,
-          "this model fills pictures in: it needs an initial picture and a mask");
-  require(int(in.references.size()) >= taken.least_references, "this model ",
-          taken.resolutions.empty() ? "edits pictures" : "takes a picture apart", ": it needs ",
-          taken.least_references == 1 ? "a reference" : "more references");
+  require_field("control", !in.controls.empty() || taken.extra_channels != ExtraChannels::kControl,
+                "this model needs a control picture to follow");
+  require_field("init", (in.init && in.mask) || taken.extra_channels != ExtraChannels::kMasked,
+                "this model fills pictures in: it needs an initial picture and a mask");
+  require_field("reference", int(in.references.size()) >= taken.least_references, "this model ",
+                taken.resolutions.empty() ? "edits pictures" : "takes a picture apart",
+                ": it needs ", taken.least_references == 1 ? "a reference" : "more references");
 }
 
 void check_resolution(const PicturesIn& in, const PicturesTaken& taken) {
   if (!in.resolution) return;
-  require(!taken.resolutions.empty(),
-          "this model draws any size: it takes a width and height, not a resolution");
+  require_field("resolution", !taken.resolutions.empty(),
+                "this model draws any size: it takes a width and height, not a resolution");
   std::string choices;
   for (const auto& area : taken.resolutions) {
     if (area.side == *in.resolution) return;
     choices += (choices.empty() ? "" : " or ") + std::to_string(int(area.side));
   }
-  throw InputError(text_of("the resolution should be ", choices, ", it is ", *in.resolution));
+  throw RequestError("resolution",
+                     text_of("the resolution should be ", choices, ", it is ", *in.resolution));
 }
 
 void check_references(const PicturesIn& in, const PicturesTaken& taken) {
   const auto& scales = in.reference_scales;
   if (scales.empty()) return;
-  require(taken.references == PicturesTaken::References::kBehindPrompt,
-          "references have scales with Redux only");
-  require(scales.size() == in.references.size(), "there are ", scales.size(), " scales for ",
-          in.references.size(), " references");
-  for (const double scale : scales) checked_number("scale of a reference", scale);
+  require_field("reference_scale", taken.references == PicturesTaken::References::kBehindPrompt,
+                "references have scales with Redux only");
+  require_field("reference_scale", scales.size() == in.references.size(), "there are ",
+                scales.size(), " scales for ", in.references.size(), " references");
+  for (const double scale : scales)
+    checked_number("reference_scale", "scale of a reference", scale);
 }
 
 void check_control_of_model(const std::vector<ControlPicture>& controls) {
   const auto& c = controls.front();
-  require(controls.size() == 1, "this model follows one control picture, ", controls.size(),
-          " were given");
-  require(
-      c.scale == 1 && c.from == 0 && c.to == 1 && !c.mode,
+  require_field("control", controls.size() == 1, "this model follows one control picture, ",
+                controls.size(), " were given");
+  require_field(
+      "control_scale", c.scale == 1 && c.from == 0 && c.to == 1 && !c.mode,
       "a control picture can have a scale, a part of the steps or a mode only with a ControlNet");
 }
 
 // One mode is given per net: nets that follow a single kind take 0.
 void check_mode(const ControlPicture& c, std::size_t net, int modes) {
-  require(modes > 0 || c.mode.value_or(0) == 0, "ControlNet ", net + 1,
-          " follows one kind of pictures: its mode is 0, not ", c.mode.value_or(0));
-  require(modes == 0 || (c.mode && *c.mode >= 0 && *c.mode < modes), "ControlNet ", net + 1,
-          " follows ", modes, " kinds of pictures: its mode should lie between 0 and ", modes - 1,
-          c.mode ? text_of(", it is ", *c.mode) : ", none is given");
+  require_field("control_mode", modes > 0 || c.mode.value_or(0) == 0, "ControlNet ", net + 1,
+                " follows one kind of pictures: its mode is 0, not ", c.mode.value_or(0));
+  require_field("control_mode", modes == 0 || (c.mode && *c.mode >= 0 && *c.mode < modes),
+                "ControlNet ", net + 1, " follows ", modes,
+                " kinds of pictures: its mode should lie between 0 and ", modes - 1,
+                c.mode ? text_of(", it is ", *c.mode) : ", none is given");
 }
 
 void check_controls_of_nets(const std::vector<ControlPicture>& controls,
                             const std::vector<int>& modes) {
-  require(controls.size() == modes.size() || modes.size() == 1, "there are ", modes.size(),
-          " ControlNets, each needs a control picture, ", controls.size(),
-          controls.size() == 1 ? " was given" : " were given");
+  require_field("control", controls.size() == modes.size() || modes.size() == 1, "there are ",
+                modes.size(), " ControlNets, each needs a control picture, ", controls.size(),
+                controls.size() == 1 ? " was given" : " were given");
   for (std::size_t i = 0; i < controls.size(); ++i) {
     const auto& c = controls[i];
     const auto net = net_of_control(i, modes.size());
-    checked_number("scale of a ControlNet", c.scale);
-    require(
-        c.from >= 0 && c.from <= c.to && c.to <= 1, "the part of the steps in which a control ",
+    checked_number("control_scale", "scale of a ControlNet", c.scale);
+    require_field(
+        "control_from", c.from >= 0 && c.from <= c.to && c.to <= 1,
+        "the part of the steps in which a control ",
         "picture is followed should lie between 0 and 1 and end no earlier than it begins, it is ",
         "from ", c.from, " to ", c.to);
     check_mode(c, net, modes[net]);
@@ -122,9 +131,10 @@ void check_controls_of_nets(const std::vector<ControlPicture>& controls,
 }
 
 void check_filled(const PicturesIn& in) {
-  require(in.controls.size() == 1 && in.controls.front().picture.rgb.empty(),
-          "the ControlNet fills the initial picture in: it follows no control picture");
-  require(in.init.has_value(), "the ControlNet fills the initial picture in: there is none");
+  require_field("control", in.controls.size() == 1 && in.controls.front().picture.rgb.empty(),
+                "the ControlNet fills the initial picture in: it follows no control picture");
+  require_field("init", in.init.has_value(),
+                "the ControlNet fills the initial picture in: there is none");
 }
 
 void check_controls(const PicturesIn& in, const PicturesTaken& taken) {
@@ -135,20 +145,21 @@ void check_controls(const PicturesIn& in, const PicturesTaken& taken) {
 }
 
 void check_mask(const PicturesIn& in) {
-  require(in.mask || in.mask_blur == 0, "the blur of a mask needs a mask");
-  require(in.mask_blur >= 0 && in.mask_blur <= kMostBlur,
-          "the blur of the mask should lie between 0 and ", kMostBlur, " pixels, it is ",
-          in.mask_blur);
-  require(in.mask || !in.padding_crop, "padding around a mask needs a mask");
+  require_field("mask_blur", in.mask || in.mask_blur == 0, "the blur of a mask needs a mask");
+  require_field("mask_blur", in.mask_blur >= 0 && in.mask_blur <= kMostBlur,
+                "the blur of the mask should lie between 0 and ", kMostBlur, " pixels, it is ",
+                in.mask_blur);
+  require_field("padding_crop", in.mask || !in.padding_crop, "padding around a mask needs a mask");
   if (!in.mask) return;
-  require(in.mask->width == in.init->width && in.mask->height == in.init->height,
-          "the mask should have the size of the initial picture, ", in.init->width, "x",
-          in.init->height, ", it has ", in.mask->width, "x", in.mask->height);
+  require_field("mask", in.mask->width == in.init->width && in.mask->height == in.init->height,
+                "the mask should have the size of the initial picture, ", in.init->width, "x",
+                in.init->height, ", it has ", in.mask->width, "x", in.mask->height);
   if (!in.padding_crop) return;
-  require(*in.padding_crop >= 0 && *in.padding_crop <= kMaxSide,
-          "the padding around the mask should lie between 0 and ", kMaxSide, " pixels, it is ",
-          *in.padding_crop);
-  (void)region_to_draw(*in.mask, 1, 1, 0);
+  require_field("padding_crop", *in.padding_crop >= 0 && *in.padding_crop <= kMaxSide,
+                "the padding around the mask should lie between 0 and ", kMaxSide,
+                " pixels, it is ", *in.padding_crop);
+  require_field("mask", !is_black(*in.mask),
+                "the mask is black: nothing of the picture would be redrawn");
 }
 
 }  // namespace
@@ -186,10 +197,11 @@ void check_fit(const PicturesIn& in, const PicturesTaken& taken) {
     }
     const auto [shorter, longer] = std::minmax(seen.width, seen.height);
     const std::int64_t longest = taken.longest_shape_for_text;
-    require(longest == 0 || longer <= longest * shorter, "a reference of ", reference.width, "x",
-            reference.height, " pixels is too narrow: the text encoder would be shown ", seen.width,
-            "x", seen.height, ", and its longer side should be at most ", longest,
-            " times the shorter");
+    require_field("reference", longest == 0 || longer <= longest * shorter, "a reference of ",
+                  reference.width, "x", reference.height,
+                  " pixels is too narrow: the text encoder would be shown ", seen.width, "x",
+                  seen.height, ", and its longer side should be at most ", longest,
+                  " times the shorter");
   }
 }
 
@@ -218,14 +230,14 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
   check_references(in, taken);
   check_fit(in, taken);
   check_resolution(in, taken);
-  require(in.init || !in.mask, "a mask needs an initial picture");
-  require(in.init || !in.strength, "a strength needs an initial picture");
-  require(!starts_from_init(in, taken) || !request.latents,
-          "both initial latents and an initial picture were given: give one of them");
+  require_field("mask", in.init || !in.mask, "a mask needs an initial picture");
+  require_field("strength", in.init || !in.strength, "a strength needs an initial picture");
+  require_field("init", !starts_from_init(in, taken) || !request.latents,
+                "both initial latents and an initial picture were given: give one of them");
   check_mask(in);
   if (in.strength)
-    require(*in.strength >= 0 && *in.strength <= 1,
-            "the strength should lie between 0 and 1, it is ", *in.strength);
+    require_field("strength", *in.strength >= 0 && *in.strength <= 1,
+                  "the strength should lie between 0 and 1, it is ", *in.strength);
 }
 
 bool may_cache_references(const RequestLimits& limits) {
@@ -311,8 +323,8 @@ std::vector<PictureSize> reference_sizes(const PicturesIn& in, const PicturesTak
 
 int first_step_of(int steps, double strength) {
   const int first = skipped_steps(steps, strength);
-  require(first < steps, "a strength of ", strength, " leaves none of ", steps,
-          steps == 1 ? " step" : " steps", ": the picture would be the initial one");
+  require_field("strength", first < steps, "a strength of ", strength, " leaves none of ", steps,
+                steps == 1 ? " step" : " steps", ": the picture would be the initial one");
   return first;
 }
 

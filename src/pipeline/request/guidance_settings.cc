@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "pipeline/request/limits.h"
+#include "base/request_error.h"
 
 namespace braid {
 namespace {
@@ -26,18 +26,20 @@ std::string below_one(const Request& r, const std::string& so) {
 void check_guidance(const Request& r, const RequestLimits& limits, const Warn& warn) {
   const bool runs = true_scale(r, limits).has_value();
   const bool is_above = limits.guided_scales == GuidedScales::kAboveNeutral;
-  require(r.negative_prompt || !r.negative_prompt_2,
-          "a second negative prompt needs a negative prompt");
+  require_field("negative_prompt_2", r.negative_prompt || !r.negative_prompt_2,
+                "a second negative prompt needs a negative prompt");
   switch (limits.guidance) {
     case GuidanceKind::kNone:
-      require(!r.negative_prompt, "this model has no negative prompt: it was distilled to follow ",
-              "prompts without guidance");
+      require_field("negative_prompt", !r.negative_prompt,
+                    "this model has no negative prompt: it was distilled to follow ",
+                    "prompts without guidance");
       if (r.guidance.value_or(0) > 1)
         warn("the guidance scale is not used: this model was distilled to follow prompts without");
       break;
     case GuidanceKind::kEmbedded:
-      require(!r.negative_prompt, "this model has no negative prompt: its guidance is a number ",
-              "that it was distilled for");
+      require_field("negative_prompt", !r.negative_prompt,
+                    "this model has no negative prompt: its guidance is a number ",
+                    "that it was distilled for");
       break;
     case GuidanceKind::kEmbeddedOrTrue:
       if (r.true_cfg < 1)
@@ -54,9 +56,10 @@ void check_guidance(const Request& r, const RequestLimits& limits, const Warn& w
       break;
   }
   if (r.true_cfg < 1) warn(below_one(r, ""));
-  require(r.true_cfg <= 1, "this model has no true guidance beside its own: ",
-          limits.guidance == GuidanceKind::kTrue ? "the guidance scale is that of true guidance"
-                                                 : "its guidance is a single branch");
+  require_field("true_cfg", r.true_cfg <= 1, "this model has no true guidance beside its own: ",
+                limits.guidance == GuidanceKind::kTrue
+                    ? "the guidance scale is that of true guidance"
+                    : "its guidance is a single branch");
 }
 
 Prompt negative_of(const Request& r, const RequestLimits& limits) {
@@ -67,8 +70,8 @@ Prompt negative_of(const Request& r, const RequestLimits& limits) {
 // How many channels' length is kept.
 std::int64_t kept_channels(const Request& r, const RequestLimits& limits) {
   const bool is_usual = limits.kept_lengths == KeptLengths::kUsually;
-  require(!r.cfg_normalize.value_or(false) || limits.guided_channels > 0,
-          "this model's guidance keeps no lengths: it is not normalized");
+  require_field("cfg_normalize", !r.cfg_normalize.value_or(false) || limits.guided_channels > 0,
+                "this model's guidance keeps no lengths: it is not normalized");
   return r.cfg_normalize.value_or(is_usual) ? limits.guided_channels : 0;
 }
 
@@ -76,13 +79,14 @@ TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
   const TrueGuidance guidance{
       .from = limits.guided_from,
       .scale = true_scale(r, limits).value_or(1),
-      .rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0),
-      .norm_cap = checked_number("norm cap of guidance", r.cfg_norm_cap),
+      .rescale = within("guidance_rescale", "guidance rescale", r.guidance_rescale, 0.0, 1.0),
+      .norm_cap = checked_number("cfg_norm_cap", "norm cap of guidance", r.cfg_norm_cap),
       .kept_channels = kept_channels(r, limits),
-      .until = within("part of the way that true guidance runs", r.cfg_until, 0.0, 1.0),
+      .until =
+          within("cfg_until", "part of the way that true guidance runs", r.cfg_until, 0.0, 1.0),
       .way_from = limits.guided_way_from};
-  require(guidance.norm_cap >= 0, "the norm cap of guidance should be at least 0, it is ",
-          guidance.norm_cap);
+  require_field("cfg_norm_cap", guidance.norm_cap >= 0,
+                "the norm cap of guidance should be at least 0, it is ", guidance.norm_cap);
   return guidance;
 }
 
@@ -112,9 +116,10 @@ std::optional<double> true_scale(const Request& r, const RequestLimits& limits) 
 }
 
 void settle_guidance(const Request& r, const RequestLimits& limits, const Warn& warn, Settings& s) {
-  s.true_cfg = checked_number("true guidance scale", r.true_cfg);
-  require(s.true_cfg >= 0, "the true guidance scale should be at least 0, it is ", s.true_cfg);
-  s.guidance = checked_number("guidance scale", guidance_of(r, limits));
+  s.true_cfg = checked_number("true_cfg", "true guidance scale", r.true_cfg);
+  require_field("true_cfg", s.true_cfg >= 0, "the true guidance scale should be at least 0, it is ",
+                s.true_cfg);
+  s.guidance = checked_number("guidance", "guidance scale", guidance_of(r, limits));
   s.guidance_kind = guidance_kind_of(limits);
   check_guidance(r, limits, warn);
   s.true_guidance = true_guidance_of(r, limits);

@@ -6,6 +6,7 @@
 #include <c10/util/accumulate.h>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "base/utf8.h"
 #include "pipeline/files/model_files.h"
 #include "pipeline/request/check_pictures.h"
@@ -21,8 +22,8 @@ namespace {
 // about 2.5 GB per million pixels in float32.
 constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;
 
-void check_text(const char* name, const std::string& text) {
-  require(is_valid_utf8(text), "the ", name, " should be UTF-8 text");
+void check_text(const char* field, const char* name, const std::string& text) {
+  require_field(field, is_valid_utf8(text), "the ", name, " should be UTF-8 text");
 }
 
 void check_choices(const Request& r) {
@@ -36,23 +37,24 @@ bool has_words(const std::string& prompt) {
 }
 
 void check_texts(const Request& r, const RequestLimits& limits) {
-  require(limits.num_texts > 1 || (r.prompts_2.empty() && !r.negative_prompt_2),
-          "this model has one text encoder: it takes no second prompt");
-  for (const auto& prompt : r.prompts) check_text("prompt", prompt);
-  for (const auto& prompt : r.prompts_2) check_text("second prompt", prompt);
-  check_text("negative prompt", r.negative_prompt.value_or(""));
-  check_text("second negative prompt", r.negative_prompt_2.value_or(""));
+  require_field("prompt_2", limits.num_texts > 1 || (r.prompts_2.empty() && !r.negative_prompt_2),
+                "this model has one text encoder: it takes no second prompt");
+  for (const auto& prompt : r.prompts) check_text("prompt", "prompt", prompt);
+  for (const auto& prompt : r.prompts_2) check_text("prompt_2", "second prompt", prompt);
+  check_text("negative_prompt", "negative prompt", r.negative_prompt.value_or(""));
+  check_text("negative_prompt_2", "second negative prompt", r.negative_prompt_2.value_or(""));
   for (const auto& prompt : r.prompts)
-    require(
-        limits.empty_prompt == EmptyPrompt::kDrawn || has_words(prompt),
+    require_field(
+        "prompt", limits.empty_prompt == EmptyPrompt::kDrawn || has_words(prompt),
         "this model needs a prompt that says what the reference shows: there is none, and Braid "
         "writes no captions");
 }
 
 std::vector<Prompt> pair_prompts(const Request& r) {
-  require(!r.prompts.empty(), "there is no prompt");
-  require(r.prompts_2.empty() || r.prompts_2.size() == r.prompts.size(), "there are ",
-          r.prompts.size(), " prompts but ", r.prompts_2.size(), " second prompts");
+  require_field("prompt", !r.prompts.empty(), "there is no prompt");
+  require_field("prompt_2", r.prompts_2.empty() || r.prompts_2.size() == r.prompts.size(),
+                "there are ", r.prompts.size(), " prompts but ", r.prompts_2.size(),
+                " second prompts");
   std::vector<Prompt> pairs;
   for (std::size_t i = 0; i < r.prompts.size(); ++i)
     pairs.push_back({.text = r.prompts[i], .second = r.prompts_2.empty() ? "" : r.prompts_2[i]});
@@ -61,8 +63,9 @@ std::vector<Prompt> pair_prompts(const Request& r) {
 
 void lay_out(const Request& r, const RequestLimits& limits, std::vector<Prompt>& prompts) {
   if (r.boxes.empty()) return;
-  require(bool(limits.laid_out), "this model takes no boxes: it was not trained to follow layouts");
-  check_text("boxes", r.boxes);
+  require_field("boxes", bool(limits.laid_out),
+                "this model takes no boxes: it was not trained to follow layouts");
+  check_text("boxes", "boxes", r.boxes);
   for (auto& prompt : prompts)
     prompt.text = limits.laid_out(prompt.text, r.boxes, int(r.pictures.references.size()));
 }
@@ -120,7 +123,7 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
 }
 
 void settle_steps(const Request& r, const RequestLimits& limits, const Warn& warn, Settings& s) {
-  within("number of steps", r.steps.value_or(limits.defaults.steps), 1, kMostSteps);
+  within("steps", "number of steps", r.steps.value_or(limits.defaults.steps), 1, kMostSteps);
   const auto settled = settle_sampling(r.sampling, limits.defaults.sampling, r.steps,
                                        limits.defaults.steps_without_list(), limits.sampling, warn);
   s.sampling = settled.sampling;
@@ -152,14 +155,16 @@ void check_frames(const Request& r, const RequestLimits& limits) {
   const auto& frames = limits.frames;
   const int asked = drawn_frames(r, limits);
   if (frames.kind == FrameKind::kLayer) {
-    require(!r.frames, "this model draws layers of a picture: ask for layers, not for frames");
-    within("number of layers", asked - frames.unreturned(), 1, frames.most - frames.unreturned());
+    require_field("frames", !r.frames,
+                  "this model draws layers of a picture: ask for layers, not for frames");
+    within("layers", "number of layers", asked - frames.unreturned(), 1,
+           frames.most - frames.unreturned());
     return;
   }
-  require(!r.layers, "this model draws no layers of a picture");
-  require(frames.most > 1 || asked == 1, "this model draws pictures, of one frame each: ", asked,
-          " frames were asked for");
-  within("number of frames", asked, 1, frames.most);
+  require_field("layers", !r.layers, "this model draws no layers of a picture");
+  require_field("frames", frames.most > 1 || asked == 1,
+                "this model draws pictures, of one frame each: ", asked, " frames were asked for");
+  within("frames", "number of frames", asked, 1, frames.most);
 }
 
 void check_size(const Request& r, const RequestLimits& limits) {
@@ -167,9 +172,9 @@ void check_size(const Request& r, const RequestLimits& limits) {
   const int least = limits.nearest_size || limits.size_rounding == SizeRounding::kUp ? 1 : multiple;
   const auto asked = asked_size(r, limits);
   for (const auto& [name, pixels] : {std::pair("width", asked.width), {"height", asked.height}}) {
-    within(name, pixels, least, limits.largest_side);
-    require(limits.size_rounding != SizeRounding::kNever || pixels % multiple == 0, "the ", name,
-            " should be a multiple of ", multiple, ", it is ", pixels);
+    within(name, name, pixels, least, limits.largest_side);
+    require_field(name, limits.size_rounding != SizeRounding::kNever || pixels % multiple == 0,
+                  "the ", name, " should be a multiple of ", multiple, ", it is ", pixels);
   }
 }
 
@@ -230,8 +235,8 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   settle_guidance(r, limits, warn, s);
   check_pictures(r, limits.pictures);
   warn_of_unused(r.pictures, limits, warn);
-  require(!r.pictures.resolution || (!r.width && !r.height),
-          "both a resolution and a size were given: give one of them");
+  require_field("resolution", !r.pictures.resolution || (!r.width && !r.height),
+                "both a resolution and a size were given: give one of them");
   const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
@@ -246,13 +251,13 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   if (limits.pictures.references == PicturesTaken::References::kBehindPrompt)
     s.reference_scales.resize(r.pictures.references.size(), 1);
   s.max_sequence_length =
-      within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
-             limits.max_text_tokens);
+      within("max_sequence_length", "maximum sequence length",
+             r.max_sequence_length.value_or(d.max_sequence_length), 1, limits.max_text_tokens);
   s.seed = r.seed;
   s.num_images = within(
-      "number of pictures", r.num_images, 1,
+      "n", "number of pictures", r.num_images, 1,
       std::max(1, kMostPictures / int(std::min<std::size_t>(r.prompts.size(), kMostPictures))));
-  s.batch_size = within("batch size", r.batch_size, 1, kMostPictures);
+  s.batch_size = within("batch_size", "batch size", r.batch_size, 1, kMostPictures);
   s.vae_tiling = r.vae_tiling;
   s.output = r.output;
   return s;

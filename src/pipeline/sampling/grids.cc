@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "pipeline/request/limits.h"
 #include "pipeline/sampling/named_sampling.h"
 
@@ -95,22 +96,25 @@ LastZero last_base_zero(const SamplingLimits& limits, bool has_other_shift) {
   return limits.is_respaced ? LastZero::kRefused : LastZero::kDropped;
 }
 
-std::vector<double> checked_levels(const char* name, std::vector<double> levels, LastZero last) {
+std::vector<double> checked_levels(const char* field, const char* name, std::vector<double> levels,
+                                   LastZero last) {
   const bool has_zero = levels.size() > 1 && levels.back() == 0;
-  require(!has_zero || last != LastZero::kRefused, "the ", name, " should lie above 0, since the ",
-          "model's scheduler spaces all levels by the last one, which is 0");
+  require_field(field, !has_zero || last != LastZero::kRefused, "the ", name,
+                " should lie above 0, since the ",
+                "model's scheduler spaces all levels by the last one, which is 0");
   const bool is_kept = has_zero && last == LastZero::kKept;
   const auto count = levels.size() - std::size_t(has_zero && !is_kept);
-  require(count <= std::size_t(kMostSteps), "the ", name, " should be at most ", kMostSteps,
-          " noise levels, they are ", count);
+  require_field(field, count <= std::size_t(kMostSteps), "the ", name, " should be at most ",
+                kMostSteps, " noise levels, they are ", count);
   if (has_zero) levels.pop_back();
   double before = HUGE_VAL;
   for (const double level : levels) {
-    require(float(level) > 0 && level <= 1, "the ", name,
-            " should lie above 0 and up to 1, one is ", level);
-    require(level < before, "the ", name, " should fall, but ", level, " follows ", before);
-    require(float(level) < float(before), "the ", name, " should fall by more, but ", level,
-            " follows ", before, ", which is the same in 32 bits");
+    require_field(field, float(level) > 0 && level <= 1, "the ", name,
+                  " should lie above 0 and up to 1, one is ", level);
+    require_field(field, level < before, "the ", name, " should fall, but ", level, " follows ",
+                  before);
+    require_field(field, float(level) < float(before), "the ", name, " should fall by more, but ",
+                  level, " follows ", before, ", which is the same in 32 bits");
     before = level;
   }
   if (is_kept) levels.push_back(0);
@@ -120,23 +124,29 @@ std::vector<double> checked_levels(const char* name, std::vector<double> levels,
 void check_together(const Sampling& s, const SamplingLimits& limits) {
   const int sources =
       int(s.schedule.has_value()) + int(!s.sigmas.empty()) + int(!s.base_sigmas.empty());
-  require(sources <= 1, "a request may have a schedule, sigmas or base sigmas, but only one of ",
-          "them: each says all noise levels");
-  require(!s.sampler || !sampling_name(kSamplers, *s.sampler).empty(),
-          "there is no such sampler as number ", int(s.sampler.value_or(Sampler::kEuler)));
-  require(!s.schedule || !sampling_name(kSigmaSchedules, *s.schedule).empty(),
-          "there is no such schedule as number ", int(s.schedule.value_or(SigmaSchedule::kModel)));
-  require(!s.shift || (std::isfinite(*s.shift) && *s.shift > 0),
-          "the shift should be a number above 0, it is ", s.shift.value_or(0));
-  require(!s.shift || s.sigmas.empty(), "a shift has no effect on sigmas, which are used as they ",
-          "are: give base sigmas, or no shift");
+  require_field("schedule", sources <= 1,
+                "a request may have a schedule, sigmas or base sigmas, but only one of ",
+                "them: each says all noise levels");
+  require_field("sampler", !s.sampler || !sampling_name(kSamplers, *s.sampler).empty(),
+                "there is no such sampler as number ", int(s.sampler.value_or(Sampler::kEuler)));
+  require_field("schedule", !s.schedule || !sampling_name(kSigmaSchedules, *s.schedule).empty(),
+                "there is no such schedule as number ",
+                int(s.schedule.value_or(SigmaSchedule::kModel)));
+  require_field("shift", !s.shift || (std::isfinite(*s.shift) && *s.shift > 0),
+                "the shift should be a number above 0, it is ", s.shift.value_or(0));
+  require_field("shift", !s.shift || s.sigmas.empty(),
+                "a shift has no effect on sigmas, which are used as they ",
+                "are: give base sigmas, or no shift");
   if (!limits.is_inverted) return;
   const auto sampler = s.sampler.value_or(limits.usual);
-  require(sampler == Sampler::kEuler || sampler == Sampler::kLcm, "the sampler ",
-          sampling_name(kSamplers, sampler), " needs noise levels that fall, but the scheduler of ",
-          "this model inverts them: it takes euler and lcm");
-  require(s.schedule.value_or(SigmaSchedule::kModel) == SigmaSchedule::kModel && s.sigmas.empty(),
-          "this model's scheduler inverts its noise levels: it takes no schedule and no sigmas");
+  require_field("sampler", sampler == Sampler::kEuler || sampler == Sampler::kLcm, "the sampler ",
+                sampling_name(kSamplers, sampler),
+                " needs noise levels that fall, but the scheduler of ",
+                "this model inverts them: it takes euler and lcm");
+  require_field(
+      "schedule",
+      s.schedule.value_or(SigmaSchedule::kModel) == SigmaSchedule::kModel && s.sigmas.empty(),
+      "this model's scheduler inverts its noise levels: it takes no schedule and no sigmas");
 }
 
 }  // namespace
@@ -170,9 +180,9 @@ SettledSampling settle_sampling(const Sampling& asked, const Sampling& named,
   auto& s = settled.sampling;
   check_together(s, limits);
   if (!s.sampler) s.sampler = limits.usual;
-  s.sigmas = checked_levels("sigmas", s.sigmas, LastZero::kDropped);
-  s.base_sigmas =
-      checked_levels("base sigmas", s.base_sigmas, last_base_zero(limits, s.shift.has_value()));
+  s.sigmas = checked_levels("sigmas", "sigmas", s.sigmas, LastZero::kDropped);
+  s.base_sigmas = checked_levels("base_sigmas", "base sigmas", s.base_sigmas,
+                                 last_base_zero(limits, s.shift.has_value()));
   settled.steps = steps.value_or(usual_steps);
   if (const auto count = int(std::max(s.sigmas.size(), s.base_sigmas.size())); count > 0) {
     if (steps && *steps != count)
@@ -218,8 +228,9 @@ Schedule unchecked_grid(const Sampling& s, const ScheduleConfig& config, Schedul
 // Samplers divide by the differences of neighbours.
 void check_differ(const Schedule& schedule, double shift) {
   for (std::size_t i = 1; i < schedule.sigmas.size(); ++i)
-    require(schedule.sigmas[i] != schedule.sigmas[i - 1], "a shift of ", shift, " is too far from ",
-            "1: noise levels that follow each other would be the same, ", schedule.sigmas[i]);
+    require_field("shift", schedule.sigmas[i] != schedule.sigmas[i - 1], "a shift of ", shift,
+                  " is too far from ", "1: noise levels that follow each other would be the same, ",
+                  schedule.sigmas[i]);
 }
 
 }  // namespace
@@ -237,8 +248,9 @@ Schedule begun_below_one(Schedule schedule, const ScheduleConfig& config, double
   const auto second = schedule.sigmas[1];
   first = float(shifted(config, mu, 1 - kPart));
   if (first <= second) first = std::midpoint(second, 1.0F);
-  require(first > second && first < 1, "er_sde begins below a noise level of 1, which the second ",
-          "level, ", second, ", leaves no room for");
+  require_field("sampler", first > second && first < 1,
+                "er_sde begins below a noise level of 1, which the second ", "level, ", second,
+                ", leaves no room for");
   schedule.timesteps.front() = schedule.timestep_of(schedule.sigmas.front());
   return schedule;
 }

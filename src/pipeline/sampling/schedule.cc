@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/request_error.h"
 
 namespace braid {
 namespace {
@@ -212,9 +213,9 @@ Schedule make_schedule(const ScheduleConfig& config, int steps, std::int64_t ima
 
 Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start) {
   const int steps = start.steps;
-  require(steps >= 1, "a picture needs at least 1 step, not ", steps);
-  require(steps >= 2 || config.shift_terminal == 0,
-          "a scheduler with 'shift_terminal' needs at least 2 steps, not ", steps);
+  require_field("steps", steps >= 1, "a picture needs at least 1 step, not ", steps);
+  require_field("steps", steps >= 2 || config.shift_terminal == 0,
+                "a scheduler with 'shift_terminal' needs at least 2 steps, not ", steps);
   Schedule schedule{.timesteps_per_sigma = static_cast<float>(config.num_train_timesteps)};
   auto& sigmas = schedule.sigmas;
   sigmas = first_sigmas(config, start);

@@ -214,7 +214,7 @@ CompletedRequest completed_request(Request request, const Backend& backend,
     } catch (const InputError& error) {
       const auto told = with_lora_names(error.what(), request, backend);
       throw ApiError(400, told.text, told.is_gone ? "lora_not_found" : "invalid_value",
-                     told.names_one ? "lora" : field_of_complaint(error.what()));
+                     told.names_one ? "lora" : field_of(error));
     }
   };
   fill_in();

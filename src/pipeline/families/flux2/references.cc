@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/request_error.h"
 #include "image/resize.h"
 
 namespace braid {
@@ -16,10 +16,11 @@ constexpr std::int64_t kMostPixels = 1024 * 1024;
 constexpr double kStrength = 0.8;  // from Flux2KleinInpaintPipeline
 
 void check_reference(const Pixels& p) {
-  require(p.width >= kShortestSide && p.height >= kShortestSide,
-          "a reference should have at least ", kShortestSide, " pixels per side, one has ", p.width,
-          "x", p.height);
-  require(
+  require_field("reference", p.width >= kShortestSide && p.height >= kShortestSide,
+                "a reference should have at least ", kShortestSide, " pixels per side, one has ",
+                p.width, "x", p.height);
+  require_field(
+      "reference",
       double(std::max(p.width, p.height)) <= double(kLongestRatio) * std::min(p.width, p.height),
       "a reference should be at most ", kLongestRatio, " times as long as wide, one has ", p.width,
       "x", p.height);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "image/resize.h"
 
 namespace braid {
@@ -60,12 +61,12 @@ Pixels fit_alone(const Pixels& picture, int multiple) {
 Pixels fit_one_of_several(const Pixels& picture, int multiple) {
   const auto sides = sides_with_at_most({picture.width, picture.height}, kMostPixelsOfSeveral);
   const bool is_scaled = sides.width != picture.width;
-  require(std::min(sides.width, sides.height) >= multiple,
-          "a reference beside others should have at least ", multiple, " pixels per side, one ",
-          is_scaled ? "of " : "has ", picture.width, "x", picture.height,
-          is_scaled
-              ? text_of(" is scaled down to a megapixel and has ", sides.width, "x", sides.height)
-              : "");
+  require_field(
+      "reference", std::min(sides.width, sides.height) >= multiple,
+      "a reference beside others should have at least ", multiple, " pixels per side, one ",
+      is_scaled ? "of " : "has ", picture.width, "x", picture.height,
+      is_scaled ? text_of(" is scaled down to a megapixel and has ", sides.width, "x", sides.height)
+                : "");
   return middle_of(with_at_most(picture, kMostPixelsOfSeveral), multiple);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "pipeline/families/chat_tokens.h"
 #include "pipeline/families/encoded_pictures.h"
 #include "text/chat.h"
@@ -19,8 +20,9 @@ constexpr std::int64_t kLongestChat = 1 << 16;  // tokens
 
 // The pipelines mark the places of references by this, and take a prompt's own for one more.
 void check_no_picture_tag(const std::string& prompt) {
-  require(prompt.find("<image>\n") == prompt.npos,
-          "the prompt marks the place of a picture, <image>: references are placed before it");
+  require_field(
+      "prompt", prompt.find("<image>\n") == prompt.npos,
+      "the prompt marks the place of a picture, <image>: references are placed before it");
 }
 
 }  // namespace

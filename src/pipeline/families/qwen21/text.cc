@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "pipeline/families/chat_tokens.h"
 #include "pipeline/families/encoded_pictures.h"
 #include "text/chat.h"
@@ -89,9 +90,10 @@ std::vector<std::int64_t> Qwen21Text::ids_of(const Prompt& prompt, int max_seque
   const auto unseen = num_system_ + std::int64_t(num_pictures);
   const auto shortest = tokenizer_->encode(whole_chat("", num_pictures), kLongestTurn).length;
   const auto least = shortest - unseen + std::int64_t(end.size());
-  require(max_sequence_length >= least, "`max_sequence_length` should be at least ", least,
-          " to hold the chat around a prompt", beside(num_pictures), ", it is ",
-          max_sequence_length);
+  require_field("max_sequence_length", max_sequence_length >= least,
+                "`max_sequence_length` should be at least ", least,
+                " to hold the chat around a prompt", beside(num_pictures), ", it is ",
+                max_sequence_length);
   const auto most = max_sequence_length - std::int64_t(end.size());
   const auto read = tokenizer_->encode(whole_chat(prompt.text, num_pictures), unseen + most);
   if (read.truncated) warn_of_cut(most, warn);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "pipeline/families/parts.h"
@@ -150,7 +151,7 @@ void ZImageFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float 
 
 // The levels before any shift are torch's, whose last bits differ from NumPy's.
 Schedule ZImageFamily::schedule(int steps, PictureSize size, StartsFrom) const {
-  require(steps >= 1, "a picture needs at least 1 step, not ", steps);
+  require_field("steps", steps >= 1, "a picture needs at least 1 step, not ", steps);
   const auto& config = description().schedule;
   const auto levels = at::linspace(1, 1.0 / steps, steps, at::kFloat);
   const auto* const first = levels.const_data_ptr<float>();
