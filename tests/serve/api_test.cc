@@ -262,26 +262,6 @@ TEST(Api, CountsWhatItDoes) {
   EXPECT_EQ(text.back(), '\n');
 }
 
-TEST(Api, NamesTheFieldThatTheEngineComplainsOf) {
-  FakeEngine engine([](Backend& backend) {
-    backend.complete = [](const Request& request, const Hooks&) -> Request {
-      throw InputError(request.prompts.front());
-    };
-  });
-  const Server server(engine);
-  const auto param_of = [&](const std::string& complaint) {
-    const nlohmann::json wish = {
-        {"prompt", complaint}, {"sigmas", {0.5}}, {"base_sigmas", {0.5}}, {"guidance_rescale", 2}};
-    return json_of(server.ask("POST /v1/images/generations", "", wish.dump()))["error"]["param"];
-  };
-  EXPECT_EQ(param_of("the sigmas should fall, but 1 follows 0.5"), "sigmas");
-  EXPECT_EQ(param_of("the base sigmas should fall, but 1 follows 0.5"), "base_sigmas");
-  EXPECT_EQ(param_of("the guidance rescale should lie between 0 and 1, it is 2"),
-            "guidance_rescale");
-  for (const auto* const other : {"the weather should be better", "sigmas should fall", "the"})
-    EXPECT_TRUE(param_of(other).is_null()) << other;
-}
-
 // RFC 9110, 13.1.2
 TEST(Api, ComparesTagsOfItsPageWeakly) {
   FakeEngine engine;
