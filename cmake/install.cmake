@@ -22,6 +22,17 @@ if(NOT BRAID_INSTALL)
   return()
 endif()
 
+# What is installed has its run path from the start: in place of one that is to be replaced, CMake writes a path that
+# ends in an empty element, which is the current folder. CMake leaves a LibTorch inside this project out: it is named.
+set(installed braid braid_program braid_engine)
+if(TARGET braid_mpi)
+  list(APPEND installed braid_mpi)
+endif()
+if(NOT CMAKE_SKIP_INSTALL_RPATH)
+  set_property(TARGET braid braid_engine APPEND PROPERTY INSTALL_RPATH ${CMAKE_BUILD_RPATH} ${LibTorch_LIBRARY_DIRS})
+  set_target_properties(${installed} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+endif()
+
 install(TARGETS braid LIBRARY COMPONENT Runtime NAMELINK_COMPONENT Development)
 install(TARGETS braid_program braid_engine RUNTIME COMPONENT Runtime)
 if(TARGET braid_mpi)

@@ -1,15 +1,6 @@
 # Configures and builds with one line of progress, the rest in a log. Sourced.
 
-# One job per core, limited by 1.5 GB of memory each: what a file with ATen.h takes.
-jobs() {
-  local cores available limit
-  cores=$(nproc)
-  available=$(awk '/^MemAvailable/ {print int($2 / 1536 / 1024)}' /proc/meminfo)
-  limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
-  [[ $limit == max ]] || ((available < limit / 1610612736)) || available=$((limit / 1610612736))
-  ((available >= 1)) || available=1
-  echo $((cores < available ? cores : available))
-}
+for part in jobs sources; do . "$root/tools/shell/$part.sh"; done
 
 # Copies ninja's output to the log; on a terminal, its counter to stderr.
 show_progress() {
@@ -23,13 +14,34 @@ show_progress() {
   [[ ! -t 2 ]] || printf '\r\033[K' >&2
 }
 
-# Shows the log from the first failure on, or its end.
+# Shows the log from just before the first failure on, or its end. pkg-config's messages, which name what is
+# missing, come before CMake's.
 show_failure() {
-  { grep -A 25 -m 1 -E '^(FAILED:|CMake Error)' "$1" || tail -n 25 "$1"; } >&2
+  { LC_ALL=C grep -a -B 4 -A 25 -m 1 -E '^(FAILED:|CMake Error)' "$1" || tail -n 25 "$1"; } >&2
   stop 1 "the build failed; all of its output is in $1"
 }
 
 make_folder() { mkdir -p "$1" 2>/dev/null && [[ -w $1 ]] || stop 2 "$1 cannot be written"; }
+
+# cached FOLDER NAME: what CMake's cache in the folder says.
+cached() { sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt" 2>/dev/null || true; }
+
+# Whether the folder was configured for this checkout and in this place, rather than for one that was copied or
+# moved, by this system, and with the compiler that CXX asks for.
+is_ours() {
+  local made_by
+  [[ $(cached "$1" CMAKE_HOME_DIRECTORY) -ef $2 && $(cached "$1" CMAKE_CACHEFILE_DIR) -ef $1 ]] || return 1
+  [[ -e $1/build.ninja ]] || return 1 # a configuration that failed keeps its compiler
+  [[ -e $1/braid-made-by ]] || return 0
+  made_by=$(<"$1/braid-made-by")
+  [[ $made_by == "$(system_name)"$'\n'* && (-z ${CXX:-} || $made_by == *$'\n'"$CXX") ]]
+}
+
+# forget_others FOLDER SOURCE: lets CMake and ninja start afresh unless the folder is ours.
+forget_others() {
+  ! is_ours "$1" "$2" || return 0
+  rm -rf "$1"/{CMakeCache.txt,CMakeFiles,build.ninja,.ninja_log,.ninja_deps,braid-configured,braid-made-by,braid-compiled}
+}
 
 # configure FOLDER CMAKE-ARGUMENT...: does nothing if the folder is configured for this LibTorch with
 # (at least) these arguments, so that ./braid, which passes none, shares a folder with ./check.
@@ -37,6 +49,7 @@ configure() {
   local folder=$1 log=$1/braid-build.log gpu wanted
   shift
   wanted=$torch${*:+ $*}
+  forget_others "$folder" "$root"
   if [[ ! -e $folder/build.ninja ]]; then
     set -- -DBRAID_DEVELOP=OFF "$@" # a later argument wins
   elif [[ "$(cat "$folder/braid-configured" 2>/dev/null) " == "$wanted "* ]]; then
@@ -44,17 +57,34 @@ configure() {
   fi
   gpu=$(torch_gpu)
   [[ $gpu != cuda ]] || export CUDACXX=$nvcc
-  CXX=$compiler CUDAHOSTCXX=$compiler cmake -S "$root" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  CXX=$compiler CUDAHOSTCXX=${compiler##* } cmake -S "$root" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     "-DLibTorch_ROOT_DIR=$torch" "-DBRAID_GPU=$gpu" "$@" >"$log" 2>&1 || show_failure "$log"
   printf '%s\n' "$wanted" >"$folder/braid-configured"
+  [[ -e $folder/braid-made-by ]] ||
+    printf '%s\n%s\n' "$(system_name)" "$compiler" >"$folder/braid-made-by"
 }
 
-# compile FOLDER TARGET...
+# renew_changed FOLDER: ninja compares times by order. Sources that differ from those of the last build get the present
+# time if they are older than it. Releases that left no list may have been built from any.
+renew_changed() {
+  local list=$1/braid-compiled path
+  [[ -e $list || -e $1/braid-built ]] || return 0
+  [[ -e $list ]] || touch -d 1970-01-02 "$list"
+  source_list tests bench fuzz | LC_ALL=C comm -13 "$list" - | sed 's/ [0-9]* [0-9.]*$//' |
+    while IFS= read -r path; do
+      [[ $root/$path -nt $list && -s $list ]] || touch -c "$root/$path" || return 1
+    done
+}
+
+# compile FOLDER TARGET... leaves a file braid-compiled, the list of the sources as they were at its start.
 compile() {
   local folder=$1 log=$1/braid-build.log
   shift
   [[ -t 2 ]] || say "building in $folder"
+  renew_changed "$folder" || say "the times of the sources in $root cannot be set"
   : >"$log"
+  source_list tests bench fuzz >"$folder/braid-compiled.next"
   NINJA_STATUS='[%f/%t] ' cmake --build "$folder" -j "$(jobs)" --target "$@" 2>&1 |
     show_progress "$log" || show_failure "$log"
+  mv "$folder/braid-compiled.next" "$folder/braid-compiled"
 }

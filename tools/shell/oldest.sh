@@ -33,11 +33,13 @@ run_oldest() {
   local -a flags=(-std=c++20 -fopenmp -fPIC -fvisibility=hidden -Wall -Wextra -Wno-restrict
     -Wno-stringop-overflow -Wno-array-bounds -Werror "-DBRAID_VERSION=\"oldest\""
     -Isrc -Iinclude -isystem "$folder" -isystem "$headers" -isystem "$(dirname "$nvcc")/../include")
+  local -a command
+  read -ra command <<<"$compiler" # CXX may be "ccache g++"
   echo '#include <ATen/ATen.h>' >"$folder/aten.h"
-  "$compiler" "${flags[@]}" -x c++-header "$folder/aten.h" -o "$folder/aten.h.gch" ||
+  "${command[@]}" "${flags[@]}" -x c++-header "$folder/aten.h" -o "$folder/aten.h.gch" ||
     stop 1 "ATen's header does not compile"
   sources_with_tensors | xargs -P "$(jobs)" -n 1 \
-    "$compiler" "${flags[@]}" -include "$folder/aten.h" -fsyntax-only ||
+    "${command[@]}" "${flags[@]}" -include "$folder/aten.h" -fsyntax-only ||
     stop 1 "these sources do not compile against $headers"
   printf '%d sources compile against LibTorch %s (%d s)\n' "$(sources_with_tensors | wc -l)" \
     "$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' cmake/libtorch_oldest.txt)" "$((SECONDS - start))"

@@ -18,20 +18,20 @@ find_compiler() {
 at_least() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
 
 have_cmake() {
-  command -v cmake >/dev/null && at_least 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')"
+  command -v cmake >/dev/null && at_least 3.25 "$(LC_ALL=C cmake --version | sed -n '1s/[^0-9]*//p')"
 }
 
 # Sets `python` to one that has pip: the active virtual environment may lack it.
 find_pip() {
   for python in python3 /usr/bin/python3; do
-    "$python" -m pip --version >/dev/null 2>&1 && return 0
+    PIP_REQUIRE_VIRTUALENV=0 "$python" -m pip --version >/dev/null 2>&1 && return 0
   done
   return 1
 }
 
 # candidate PACKAGE: the version apt would install; empty if there is none.
 candidate() {
-  apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9.]*\).*/\2/p'
+  LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9.]*\).*/\2/p'
 }
 
 # Whether cmake, installed or to be installed, is too old: then one comes from PyPI.
@@ -52,13 +52,32 @@ compiler_package() {
   if [[ -z $version ]] || at_least 12 "$version"; then echo g++; else echo g++-12; fi
 }
 
+# Prints the names of installed packages and of what these provide, one a line, of this architecture only. One of several
+# that exclude each other is as good as another: libcurl4-gnutls-dev as libcurl4-openssl-dev, any Boost as the default one.
+installed_packages() {
+  local native
+  native=$(dpkg --print-architecture) || return 0
+  LC_ALL=C dpkg-query -W -f '${db:Status-Status} ${Architecture} ${Package}, ${Provides}\n' 2>/dev/null |
+    awk -v native="$native" '$1 == "installed" && ($2 == native || $2 == "all") {
+      sub(/^[^ ]* [^ ]* /, "")
+      gsub(/ *\([^)]*\)/, "")
+      count = split($0, names, / *, */)
+      for (i = 1; i <= count; ++i) print names[i] ~ /^libboost[0-9.]+-dev$/ ? "libboost-dev" : names[i]
+    }'
+}
+
+# have_package NAME: whether `installed` has it, or what serves as well.
+have_package() {
+  [[ $installed == *$'\n'"$1"$'\n'* || ($1 == libcurl4-openssl-dev && $installed == *$'\n'libcurl4-dev$'\n'*) ]]
+}
+
 # Sets `missing` to the packages that the wanted parts still need.
 #   use: to build and run    mpi: also under mpirun    develop: also to test    fuzz: also to fuzz    bench: also to count instructions
 #   serve: also to test the server    browsers: also to test its page    live: also to run diffusers    python: also to build its package    gpu: also to compile for GPUs
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libutf8proc-dev libonig-dev libpng-dev libjpeg-dev
-                   libwebp-dev libboost-dev libcurl4-openssl-dev libyaml-cpp-dev)
-  local part package needs_pip=
+                   libwebp-dev libboost-dev libcurl4-openssl-dev libyaml-cpp-dev ca-certificates)
+  local part package needs_pip= installed
   [[ -e $torch/lib/libtorch_cpu.so ]] && ! cmake_is_old || needs_pip=yes
   missing=()
   for part in "$@"; do
@@ -91,10 +110,8 @@ find_missing() {
   command -v pkg-config >/dev/null || missing+=(pkg-config)
   command -v python3 >/dev/null || missing+=(python3)
   [[ -z $needs_pip ]] || find_pip || missing+=(python3-pip)
-  for package in "${wanted[@]}"; do
-    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
-      missing+=("$package")
-  done
+  installed=$'\n'$(installed_packages)$'\n'
+  for package in "${wanted[@]}"; do have_package "$package" || missing+=("$package"); done
 }
 
 # Sets `as_root` to the command that runs apt-get as root; fails if that needs a person and there is none.
@@ -109,9 +126,22 @@ find_root() {
 
 # stop_with_line MESSAGE: stops with the command that installs what is missing.
 stop_with_line() {
-  local run="As root, run:"
-  ((${#as_root[@]} == 0)) || run="Run: sudo"
-  stop 2 "$1. $run apt-get install --no-install-recommends ${missing[*]}"
+  local run="As root, run:" sudo=
+  ((${#as_root[@]} == 0)) || run=Run: sudo="sudo "
+  stop 2 "$1. $run ${sudo}apt-get update && ${sudo}apt-get install --no-install-recommends ${missing[*]}"
+}
+
+# update_lists LOG: tells apt what there is. In its first minutes a machine in the cloud does so itself, and
+# DPkg::Lock::Timeout is not for that lock. A dead third-party source must not block the packages: only the
+# installation counts.
+update_lists() {
+  local end=$((SECONDS + 300)) waits=
+  while ! "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update >"$1" 2>&1 </dev/null &&
+    grep -q 'lists/lock' "$1" && ((SECONDS < end)); do
+    [[ -n $waits ]] || say "waiting for another program to finish: it holds the lock of apt's lists"
+    waits=yes
+    sleep 5
+  done
 }
 
 # install_packages PART...: returns once everything is installed, else exits 2 with the command to run.
@@ -123,11 +153,10 @@ install_packages() {
   ((${#missing[@]})) || return 0
   find_root || stop_with_line "some packages are missing"
   say "installing packages: ${missing[*]}"
-  # A dead third-party source must not block the packages: only the installation counts.
-  "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update >"$log" 2>&1 </dev/null || true
+  update_lists "$log"
   find_missing "$@" # the names depend on what apt now knows
   if ! "${as_root[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
-    install --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null; then
+    install --no-install-recommends --no-remove "${missing[@]}" >>"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
     stop_with_line "these packages could not be installed (log: $log)"
   fi

@@ -25,6 +25,7 @@ build_wheel() {
 # The same sources configure with all of Braid below them, and the committed stub is that of the module.
 check_python_sources() {
   local folder=$root/build/python
+  forget_others "$folder/compiled" "$root/python"
   cmake -S "$root/python" -B "$folder/compiled" -G Ninja -DPython_EXECUTABLE="$folder/tools/bin/python" \
     -Dnanobind_DIR="$("$folder/tools/bin/python" -m nanobind --cmake_dir)" "-DBRAID_TORCH=$torch" \
     >"$folder/compiled.log" 2>&1 || stop 1 "the package cannot be configured: see $folder/compiled.log"
@@ -41,6 +42,22 @@ main(['-q', '-m', 'braid_engine._core', '-o', sys.argv[1]])" "$folder/_core.pyi"
     --exclude diffusers) || stop 1 "the package's types are wrong"
 }
 
+# A torch that is too old is no obstacle to building, and is named.
+check_old_torch() {
+  local folder=$root/build/python stub
+  rm -rf "$folder/old_torch"
+  made_environment "$folder/old_torch"
+  stub=$(echo "$folder"/old_torch/lib/python3*/site-packages)/torch
+  mkdir -p "$stub/share/cmake/Torch"
+  touch "$stub/__init__.py"
+  echo 'set(PACKAGE_VERSION "2.9.1")' >"$stub/share/cmake/Torch/TorchConfigVersion.cmake"
+  cmake -S "$root/python" -B "$folder/old_torch/build" -G Ninja -DPython_EXECUTABLE="$folder/old_torch/bin/python" \
+    -Dnanobind_DIR="$("$folder/tools/bin/python" -m nanobind --cmake_dir)" >"$folder/old_torch/log" 2>&1 ||
+    stop 1 "the package cannot be configured beside an old torch: see $folder/old_torch/log"
+  tr -s ' \n' ' ' <"$folder/old_torch/log" | grep -q "is 2.9.1, but Braid needs" ||
+    stop 1 "an old torch should be named: see $folder/old_torch/log"
+}
+
 run_python() {
   stage "python"
   local folder=$root/build/python wheel
@@ -48,9 +65,11 @@ run_python() {
   made_environment "$folder/tools" -r "$root/python/requirements.txt"
   build_wheel
   made_environment "$folder/fresh" "$wheel"
+  check_run_paths "$folder"/fresh/lib/python3*/site-packages/braid_engine/{*.so,bin/*,lib/*.so*}
   (cd "$folder/empty" && "$folder/fresh/bin/python" -B -m unittest discover -s "$root/python/tests") ||
     stop 1 "the tests of the Python package failed"
   check_python_sources
+  check_old_torch
 }
 
 # run_accelerated VENV: diffusers' pipelines with Braid's transformer, in an environment that sees VENV's packages.

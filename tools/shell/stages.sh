@@ -19,7 +19,8 @@ check_rules() {
   stage "rules"
   python3 -B tools/lint/lint_test.py 2>&1 | tail -n 1
   python3 -B tools/lint/lint.py || stop 1 "the places above break a rule"
-  tools/shell/wheels_test.sh || stop 1 "the tests of what is fetched failed"
+  local test
+  for test in tools/shell/*_test.sh; do "$test" || stop 1 "$test failed"; done
   python3 -B tools/instructions/instructions_test.py || stop 1 "the tests of the count of instructions failed"
   python3 -B tools/gpu/first_run_test.py || stop 1 "the tests of the steps on a machine with a GPU failed"
   python3 -B tools/gpu/kit_test.py || stop 1 "the tests of the kit for machines with a GPU failed"
@@ -49,6 +50,23 @@ build_everything() {
   configure "$build" -DBRAID_DEVELOP=ON -DBRAID_WERROR=ON
   compile "$build" all
   unlock
+  check_run_paths "$build"/bin/* "$build"/libbraid.so*
+}
+
+# empty_run_paths FILE...: prints those whose run path has an empty element. The loader takes libraries from the current
+# folder for it, whoever wrote them.
+empty_run_paths() {
+  local file path
+  for file in "$@"; do
+    path=$(LC_ALL=C readelf -d "$file" 2>/dev/null | sed -n 's/.*(R[UN]*PATH).*\[\(.*\)\]$/\1/p')
+    [[ -z $path || :$path: != *::* ]] || printf '%s: %s\n' "$file" "$path"
+  done
+}
+
+check_run_paths() {
+  local found
+  found=$(empty_run_paths "$@")
+  [[ -z $found ]] || stop 1 "these would load libraries from the current folder:"$'\n'"$found"
 }
 
 # run_ctest FOLDER CTEST-ARGUMENT... Runs one more test than cores at a time: some wait for peers to die.
@@ -172,6 +190,7 @@ run_fuzz() {
   local folder=$root/build/fuzz target
   local -a running=()
   make_folder "$folder"
+  forget_others "$folder" "$root/fuzz"
   cmake -S fuzz -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=clang++ >"$folder/braid-build.log" 2>&1 ||
     show_failure "$folder/braid-build.log"
   compile "$folder" all
@@ -212,6 +231,10 @@ build_base() {
   base_program=
   git cat-file -e "$1:bench/instructions.cc" 2>/dev/null || return 0
   make_folder "$folder/build"
+  # A worktree of a checkout that was copied or moved is another's, or nobody's.
+  [[ $(git -C "$folder/tree" rev-parse --path-format=absolute --git-common-dir 2>/dev/null) -ef \
+    $(git rev-parse --path-format=absolute --git-common-dir) &&
+    $(git -C "$folder/tree" rev-parse --show-toplevel 2>/dev/null) -ef $folder/tree ]] || rm -rf "$folder/tree"
   git worktree prune
   [[ -e $folder/tree/.git ]] || git worktree add --force --detach "$folder/tree" "$1" >/dev/null 2>&1 ||
     stop 2 "no worktree of $1 could be made in $folder/tree"

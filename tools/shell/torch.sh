@@ -1,6 +1,8 @@
 # Chooses the LibTorch and the build folder for it. Sourced; starts no process by itself.
 
-cache=${XDG_CACHE_HOME:-~/.cache}/braid
+# An empty or relative XDG_CACHE_HOME does not count, says its specification.
+cache=~/.cache/braid
+[[ ${XDG_CACHE_HOME:-} != /* ]] || cache=$XDG_CACHE_HOME/braid
 
 # Sets `torch` to the folder with lib/ and include/, and `build` to the build folder for it.
 #   BRAID_TORCH unset     the cached copy that cmake/libtorch.txt names
@@ -22,7 +24,20 @@ print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) ||
     stop 2 "BRAID_TORCH=$BRAID_TORCH should name an unpacked libtorch, a folder with torch/ in it," \
       "or be 'python'; it has no lib/libtorch_cpu.so"
   torch=$(cd -- "$torch" && pwd -P)
+  require_torch_version
   build=$root/build/release${torch//[^A-Za-z0-9._]/-}
+}
+
+# Stops if the chosen LibTorch is older than CMakeLists.txt requires.
+require_torch_version() {
+  local version=
+  local -a wanted
+  [[ $(<"$root/CMakeLists.txt") =~ find_package\(LibTorch\ ([0-9]+)\.([0-9]+) ]]
+  wanted=("${BASH_REMATCH[@]:1}")
+  [[ $(<"$torch/share/cmake/Torch/TorchConfigVersion.cmake") =~ PACKAGE_VERSION\ \"([0-9]+)\.([0-9]+)[^\"]* ]] || return 0
+  version=${BASH_REMATCH[0]#*\"}
+  ((BASH_REMATCH[1] * 1000 + BASH_REMATCH[2] >= wanted[0] * 1000 + wanted[1])) ||
+    stop 2 "BRAID_TORCH=$BRAID_TORCH is LibTorch $version, but $(IFS=. && echo "${wanted[*]}") or later is needed"
 }
 
 # Prints cuda, hip or nothing: the backend of the chosen LibTorch.

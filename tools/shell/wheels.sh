@@ -2,6 +2,7 @@
 
 # lock FILE: waits until no other process holds it. One lock at a time.
 lock() {
+  { true >>"$1"; } 2>/dev/null || stop 2 "$1 cannot be written: does it belong to another user?"
   exec {locked}>"$1"
   command -v flock >/dev/null || return 0
   flock -n "$locked" || {
@@ -29,19 +30,24 @@ fetch_wheels() (
   trap 'exit 130' INT
   trap 'exit 143' TERM
   rm -rf "$partial"
-  mkdir -p "$partial"
+  mkdir -p "$partial/tmp" # pip unpacks there: /tmp may be small
   say "fetching $name into $folder (once)"
   [[ -t 2 ]] && quiet=--progress-bar=on
   find_pip || stop 2 "pip is missing. As root, run: apt-get install python3-pip"
-  "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
+  TMPDIR=$partial/tmp PIP_REQUIRE_VIRTUALENV=0 "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
     --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
-    --dest "$partial/wheels" "$@" >&2 </dev/null ||
-    stop 1 "$name could not be fetched. Without a network, $hint."
+    --dest "$partial/wheels" "$@" 2>&1 >&2 </dev/null | tee "$partial/errors" >&2 ||
+    stop 1 "$name could not be fetched.$(without_network "$partial/errors" "$hint")"
   "$python" "$root/tools/shell/unpack_wheels.py" "$partial/wheels" "$partial" ||
     stop 1 "$name could not be unpacked into $folder"
-  rm -rf "$partial/wheels" "$folder"
+  rm -rf "$partial/"{wheels,tmp,errors} "$folder"
   mv "$partial" "$folder"
 )
+
+# without_network ERRORS HINT: the hint, if pip's errors are of a connection.
+without_network() {
+  ! grep -qiE 'connection|name resolution|timed out|unreachable|proxy|certificate' "$1" || echo " Without a network, $2."
+}
 
 fetch_torch() {
   [[ -n ${BRAID_TORCH:-} || -e $torch/lib/libtorch_cpu.so ]] ||
@@ -50,13 +56,13 @@ fetch_torch() {
 }
 
 # nvcc_version NVCC: "13.0"; empty if there is no such program.
-nvcc_version() { "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true; }
+nvcc_version() { [[ -z $1 ]] || LC_ALL=C "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true; }
 
 # runtime_major LIBTORCH: "13", of the CUDA runtime that it loads; empty if there is none. Its kernels say
 # which that is; where they do not, it is the one beside them.
 runtime_major() {
   local file major
-  major=$(readelf -d "$1/lib/libtorch_cuda.so" 2>/dev/null |
+  major=$(LC_ALL=C readelf -d "$1/lib/libtorch_cuda.so" 2>/dev/null |
     sed -n 's/.*NEEDED.*\[libcudart[^]]*\.so\.\([0-9]*\).*/\1/p' || true)
   [[ -z $major ]] || {
     echo "$major"
@@ -69,12 +75,14 @@ runtime_major() {
   done
 }
 
+find_nvcc() { command -v nvcc || true; }
+
 # Sets `nvcc`: $CUDACXX, else the system's, else PyPI's. CUDA 12.9 and later support all devices. What it
 # compiles runs on LibTorch's CUDA runtime, so it has to be of the same major version.
 fetch_nvcc() {
   local folder=$cache/nvcc-13.0.88 version major
-  nvcc=${CUDACXX:-$(command -v nvcc || true)}
-  version=$(nvcc_version "${nvcc:-nvcc}")
+  nvcc=${CUDACXX:-$(find_nvcc)}
+  version=$(nvcc_version "$nvcc")
   major=$(runtime_major "${torch:-}")
   [[ -n $version ]] && at_least 12.9 "$version" && [[ -z $major || ${version%%.*} == "$major" ]] &&
     return 0
@@ -96,7 +104,7 @@ fetch_clang_format() {
   clang_format=$cache/clang-format-14.0.6/clang_format/data/bin/clang-format
   [[ -x $clang_format ]] ||
     fetch_wheels "$cache/clang-format-14.0.6" "clang-format" "copy $cache/clang-format-14.0.6 here" \
-      clang-format==14.0.6
+      -r "$root/tools/shell/clang_format.txt"
 }
 
 # Sets `clang_tidy`, also one version.
@@ -104,7 +112,7 @@ fetch_clang_tidy() {
   clang_tidy=$cache/clang-tidy-18.1.8/clang_tidy/data/bin/clang-tidy
   [[ -x $clang_tidy ]] ||
     fetch_wheels "$cache/clang-tidy-18.1.8" "clang-tidy" "copy $cache/clang-tidy-18.1.8 here" \
-      clang-tidy==18.1.8
+      -r "$root/tools/shell/clang_tidy.txt"
 }
 
 # Puts a new enough cmake first on the PATH if the system's is too old (Ubuntu 22.04).
@@ -112,7 +120,7 @@ fetch_cmake() {
   local folder=$cache/cmake-3.31.6
   have_cmake && return 0
   [[ -x $folder/cmake/data/bin/cmake ]] || fetch_wheels "$folder" "CMake" \
-    "install CMake 3.25 or later" cmake==3.31.6
+    "install CMake 3.25 or later" -r "$root/tools/shell/cmake.txt"
   PATH=$folder/cmake/data/bin:$PATH
 }
 

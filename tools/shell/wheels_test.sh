@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests which nvcc is chosen, and the message if none can be. Nothing is fetched.
+# Tests which nvcc is chosen, and the messages if something cannot be fetched. Nothing is fetched.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
-for part in messages wheels packages; do . "$root/tools/shell/$part.sh"; done
+for part in messages wheels packages expect; do . "$root/tools/shell/$part.sh"; done
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 
@@ -13,15 +13,8 @@ made_nvcc() {
   chmod +x "$cache/$1"
 }
 
-# expect WORDS COMMAND...: the command's output contains them.
-expect() {
-  local said
-  said=$("${@:2}" 2>&1 </dev/null) || true
-  [[ $said == *"$1"* ]] || stop 1 "'${*:2}' should say '$1', it said '$said'"
-}
-
 take_nvcc() { CUDACXX=$1 fetch_nvcc && echo "takes $nvcc"; }
-find_pip() { python=false; } # as without a network
+find_nvcc() { true; } # the system's, which is none
 
 made_nvcc new 13.0
 made_nvcc old 12.4
@@ -42,15 +35,51 @@ expect "takes $cache/new" take_nvcc "$cache/new"
 expect "is of CUDA 12.9, but the LibTorch in $torch has the runtime of CUDA 13" \
   take_nvcc "$cache/newest_of_12"
 # Wheels of another CUDA, which something else brought.
-compiler=${CXX:-$(command -v g++ || command -v c++)}
+find_compiler || stop 2 "no C++ compiler was found: install g++ 12 or later"
+read -ra command <<<"$compiler" # CXX may be "ccache g++"
 mkdir -p "$cache/nvidia/cu12/lib"
-echo | "$compiler" -shared -x c++ - -o "$cache/nvidia/cu12/lib/libcudart.so.12" -Wl,-soname,libcudart.so.12
+echo | "${command[@]}" -shared -x c++ - -o "$cache/nvidia/cu12/lib/libcudart.so.12" -Wl,-soname,libcudart.so.12
 rm "$cache/nvidia/cu13/lib/libcudart.so.13"
-echo | "$compiler" -shared -x c++ - -o "$cache/nvidia/cu13/lib/libcudart.so.13" -Wl,-soname,libcudart.so.13
+echo | "${command[@]}" -shared -x c++ - -o "$cache/nvidia/cu13/lib/libcudart.so.13" -Wl,-soname,libcudart.so.13
 for major in 12 13; do
-  echo | "$compiler" -shared -x c++ - -x none -o "$torch/lib/libtorch_cuda.so" -Wl,--no-as-needed \
+  echo | "${command[@]}" -shared -x c++ - -x none -o "$torch/lib/libtorch_cuda.so" -Wl,--no-as-needed \
     "$cache/nvidia/cu$major/lib/libcudart.so.$major"
   expect "of $major" echo "of $(runtime_major "$torch")"
 done
-expect "Without a network, set the pipe." fetch_wheels "$cache/pipe" pipe "set the pipe" pipe==1
+
+# made_pip SCRIPT: a Python whose pip is this script.
+made_pip() {
+  printf '#!/bin/bash\n%s\n' "$1" >"$cache/python"
+  chmod +x "$cache/python"
+}
+find_pip() { python=$cache/python; }
+fetch_pipe() { fetch_wheels "$cache/pipe" pipe "set the pipe" pipe==1; }
+made_pip 'echo "WARNING: Retrying: NewConnectionError(...): Name or service not known" >&2; exit 1'
+expect "pipe could not be fetched. Without a network, set the pipe." fetch_pipe
+made_pip 'echo "ERROR: [Errno 28] No space left on device" >&2; exit 1'
+expect "No space left on device" fetch_pipe
+expect_not "network" fetch_pipe
+[[ ! -e $cache/pipe && ! -e $cache/pipe.partial ]] || stop 1 "a failed download should leave nothing"
+# A user's setting for other projects does not count, and /tmp may be too small.
+made_pip 'echo "in $TMPDIR, $PIP_REQUIRE_VIRTUALENV"; [[ -d $TMPDIR ]] || echo missing; exit 1'
+export PIP_REQUIRE_VIRTUALENV=1
+expect "in $cache/pipe.partial/tmp, 0" fetch_pipe
+expect_not "missing" fetch_pipe
+
+# What is fetched is what it was when it was chosen: each package has a hash.
+for list in "$root"/tools/shell/*.txt; do
+  awk -v list="${list##*/}" '/==/ {++named} /--hash=sha256:/ && !/==/ && !again {++hashed}
+    {again = /--hash/ && !/==/} END {if (named != hashed) {print list ": " hashed + 0 " of " named " have hashes"; exit 1}}' \
+    "$list" || stop 1 "a package without a hash"
+done
+
+# Another user's lock, or a folder in its place.
+mkdir -p "$cache/other"
+lock_it() { lock "$1" && echo locked; }
+expect "locked" lock_it "$cache/lock"
+expect "cannot be written" lock_it "$cache/other/none/lock"
+if (($(id -u) != 0)); then
+  touch "$cache/foreign" && chmod a-w "$cache/foreign"
+  expect "cannot be written" lock_it "$cache/foreign"
+fi
 printf 'wheels_test: right\n'
