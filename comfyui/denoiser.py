@@ -13,6 +13,7 @@ from . import patches
 from .process import Failed, Interrupted, Refused, Worker
 
 LATENT = 8  # pixels per latent
+NOT_FOR_MODELS = ("crossattn_controlnet",)  # meant for ControlNets, ComfyUI's own models leave it out as well
 REACHES_INSIDE = "reaches inside the model, which runs in Braid's process: use ComfyUI's own loader for it"
 
 
@@ -50,7 +51,7 @@ def refuse_patches(options):
 
 def refuse_arguments(given):
     for name, value in given.items():
-        if value is not None:
+        if value is not None and name not in NOT_FOR_MODELS:
             raise Refused(f"Braid's denoiser takes no {name!r}: leave out the node that adds it, or use ComfyUI's own loader")
 
 
@@ -99,6 +100,7 @@ class Denoiser(torch.nn.Module):
         self.config = config
         self.tensors = tensors
         self.options = options
+        self.device_bytes = 0  # what the plan needs of ComfyUI's device
         self.worker = None
         self.loaded = None  # the patches' identity, once weights are in Braid's process
         self.asked = None   # the patches and their identity that were asked for last
@@ -119,10 +121,14 @@ class Denoiser(torch.nn.Module):
         """How Braid is to load the file. What it reads besides may be written into `folder`."""
         return self.options
 
+    @property
+    def is_running(self):
+        return self.worker is not None and self.worker.is_alive
+
     def load(self, weight_patches, identity):
         """Loads the weights, with ComfyUI's patches of weights, unless they are loaded. Raises Refused or Failed."""
         self.asked = weight_patches, identity
-        if self.worker is None or not self.worker.is_alive:
+        if not self.is_running:
             self.worker, self.loaded = Worker(), None
         if self.loaded == identity:
             return

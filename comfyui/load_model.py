@@ -81,17 +81,19 @@ def load_model(file, devices, split, weight_form, offload, dtype, components, th
         "threads": threads,
     }
     denoiser = kind(config.unet_config, tensors, options)
-    text, options["split"] = planned(denoiser)
-    return patcher_of(config, denoiser), text
+    plan = planned(denoiser)
+    options["split"], denoiser.device_bytes = plan["split"], plan["bytes"].get(own_device(), 0)
+    return patcher_of(config, denoiser), plan["text"]
 
 
 def planned(denoiser):
-    """(the plan's text, the split to run). Braid's process ends with the answer: it holds nothing worth keeping."""
+    """The plan's text, the split to run, and the bytes on each device. Braid's process ends with the answer: it holds
+    nothing worth keeping."""
     worker = Worker()
     try:
         with tempfile.TemporaryDirectory(prefix="braid-plan-") as folder:
             answer, _ = worker.ask("plan", {"options": denoiser.options_in(folder)}, interrupted=interrupted)
-        return answer["text"], answer["split"]
+        return answer
     except Interrupted:
         comfy.model_management.throw_exception_if_processing_interrupted()
         raise

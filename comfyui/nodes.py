@@ -1,7 +1,7 @@
 """The nodes: what they are called, take and give. What they do is imported when they run."""
 
 from .fields import AS_STORED, AUTO, Field
-from .process import Refused
+from .process import Refused, check_system
 
 CATEGORY = "Braid"
 MOST_SEED = 0xFFFFFFFFFFFFFFFF
@@ -59,6 +59,7 @@ class LoadModel:
 
     @staticmethod
     def run(file, devices, split, weight_form, offload, dtype="auto", components="", threads=0):
+        check_system()
         check_age()
         check_choices(weight_form=weight_form, offload=offload, dtype=dtype)
         from .load_model import load_model  # noqa: PLC0415

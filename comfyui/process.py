@@ -16,6 +16,8 @@ from .worker.channel import Closed, receive, send
 
 FOLDER = Path(__file__).resolve().parent
 SETTING = FOLDER / "python.txt"
+ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+OF_ONE_PYTHON = ("PYTHONHOME", "PYTHONPATH")  # where its own packages are
 GLANCE = 0.05  # seconds between two looks at whether the user has interrupted
 END = 5.0      # seconds that a process may take to end
 ANSWER = 60.0  # seconds that it may take to answer what was cancelled
@@ -44,6 +46,21 @@ def python():
     return said or sys.executable
 
 
+def environment_for(program, environment):
+    """Braid's, of ComfyUI's `environment`: without what was set for ComfyUI's torch and Python alone."""
+    kept = {name: value for name, value in environment.items() if name not in ALLOCATORS or "backend" not in value}
+    if os.path.abspath(program) != os.path.abspath(sys.executable):
+        kept = {name: value for name, value in kept.items() if name not in OF_ONE_PYTHON}
+    return {**kept, "BRAID_LAUNCHER": "none", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def check_system():
+    """Raises Refused where there is no Braid."""
+    if sys.platform != "linux":
+        raise Refused(f"Braid's process runs on Linux and WSL2, this ComfyUI on {sys.platform}: Generate (Braid server) asks a "
+                      "server elsewhere")
+
+
 def end(process, connection):
     """Closes the connection, upon which the process ends; a process that does not is killed. None is left behind."""
     try:
@@ -62,6 +79,7 @@ class Worker:
     """One process. It lives until close(), until this object is collected, or until ComfyUI ends in any way."""
 
     def __init__(self):
+        check_system()
         program = python()
         self.connection, theirs = socket.socketpair()
         line = [program, str(FOLDER / "worker"), str(theirs.fileno())]
@@ -70,7 +88,7 @@ class Worker:
                 # A session of its own: Ctrl-C in ComfyUI's terminal is ComfyUI's to act on.
                 self.process = subprocess.Popen(
                     line, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
-                    env={**os.environ, "BRAID_LAUNCHER": "none", "PYTHONDONTWRITEBYTECODE": "1"},
+                    env=environment_for(program, os.environ),
                 )
         except OSError as error:
             self.connection.close()

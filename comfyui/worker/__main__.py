@@ -82,8 +82,7 @@ class Denoiser:
         return {"version": self.engine.version(), "libtorch": self.engine.LIBTORCH_VERSION}, {}
 
     def plan(self, message, arrays):
-        text, split = forecast(self.engine, self.options, self.program.answer_of, message["options"])
-        return {"text": text, "split": split}, {}
+        return forecast(self.engine, self.options, self.program.answer_of, message["options"]), {}
 
     def load(self, message, arrays):
         self.transformer = None  # before the next one, not beside it

@@ -8,10 +8,14 @@ ALONE = ("transformer", "activations", "keys_values", "modulations", "staging", 
 NOT_ALONE = {"cfg": "branches of guidance", "dp": "pictures"}
 
 
+def whole_name(device):
+    return "cuda:0" if device == "cuda" else device
+
+
 def check_devices(devices, there):
     """Raises ValueError naming a device that this machine does not have."""
     for device in devices:
-        if ("cuda:0" if device == "cuda" else device) not in there:
+        if whole_name(device) not in there:
             raise ValueError(f"there is no device {device!r} here: there are {', '.join(there)}")
 
 
@@ -45,9 +49,21 @@ def is_alone(layout):
     return all(layout["degrees"][axis] == 1 for axis in NOT_ALONE)
 
 
+def bytes_by_rank(layout):
+    """Of the first rank, and at most of any other, without text encoders and autoencoder, which are ComfyUI's."""
+    return {rank: sum(parts[part] for part in ALONE) for rank, parts in layout["bytes"].items()}
+
+
 def bytes_needed(layout):
-    """Of the rank that needs most, without text encoders and autoencoder, which are ComfyUI's."""
-    return max(sum(rank[part] for part in ALONE) for rank in layout["bytes"].values())
+    return max(bytes_by_rank(layout).values())
+
+
+def bytes_on(devices, layout):
+    """By device, all of its ranks together."""
+    by_rank, found = bytes_by_rank(layout), {}
+    for rank, device in enumerate(map(whole_name, devices)):
+        found[device] = found.get(device, 0) + by_rank["first_rank" if rank == 0 else "largest_other"]
+    return found
 
 
 def is_possible(layout):
@@ -113,7 +129,7 @@ def least_memory(plan):
 
 
 def forecast(engine, options, answer_of, given):
-    """(the text, the split to run). Raises ValueError for what cannot run: files, devices, split."""
+    """The text, the split to run, and the bytes that it needs of each device. Raises ValueError for what cannot run: files, devices, split."""
     devices, machine = options.devices_of(given["devices"]), engine.info()
     check_devices(devices, machine["devices"])
     planned, why_not = planned_devices(devices, machine["gpus"])
@@ -127,4 +143,5 @@ def forecast(engine, options, answer_of, given):
         chosen = best(plan["layouts"], least_memory(plan))
     else:
         chosen = layout_for(plan["layouts"], degrees_in(given["split"], options), given["split"])
-    return text_of(plan, chosen, devices, why_not), degrees_text(chosen["degrees"])
+    text, split = text_of(plan, chosen, devices, why_not), degrees_text(chosen["degrees"])
+    return {"text": text, "split": split, "bytes": bytes_on(devices, chosen)}

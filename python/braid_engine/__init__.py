@@ -9,7 +9,7 @@
 from . import _loading as _loading  # before anything of LibTorch is loaded
 
 from ._build import LIBTORCH_VERSION
-from ._core import Cancelled, Error, InputError, version
+from ._core import Cancelled, Error, InputError, ModelInfo, Phase, Preview, Progress, version
 from ._output import PipelineOutput
 from ._program import info, plan, verify
 from .pipeline import Pipeline
@@ -21,8 +21,12 @@ __all__ = [
     "Cancelled",
     "Error",
     "InputError",
+    "ModelInfo",
+    "Phase",
     "Pipeline",
     "PipelineOutput",
+    "Preview",
+    "Progress",
     "info",
     "plan",
     "verify",

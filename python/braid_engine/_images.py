@@ -32,6 +32,8 @@ def torch_for(purpose: str) -> Any:
 def output_of(output_type: str) -> _core.Output:
     if not isinstance(output_type, str) or output_type not in OUTPUTS:
         raise InputError(f"output_type should be 'pil', 'np', 'pt' or 'latent', it is {output_type!r}")
+    if output_type == "pt":
+        torch_for('output_type="pt"')  # before hours of drawing, not after
     return _core.Output.__members__[OUTPUTS[output_type]]
 
 

@@ -36,7 +36,10 @@ def loaded_file(name: str) -> Path | None:
 
 def torch_of_environment() -> Path | None:
     """The folder of the torch that `import torch` would import, or has imported."""
-    spec = importlib.util.find_spec("torch")
+    try:
+        spec = importlib.util.find_spec("torch")
+    except ValueError:  # a stand-in for the module, as of tests
+        spec = None
     places = list(spec.submodule_search_locations or []) if spec else []
     return Path(places[0]) if places and (Path(places[0]) / "lib" / LIBRARY).exists() else None
 
@@ -79,6 +82,16 @@ def check_loaded(ours: Path) -> None:
         )
 
 
+class Refusing(importlib.abc.Loader):
+    """Of a module that is there, as find_spec() says, and cannot be imported."""
+
+    def __init__(self, sentence: str) -> None:
+        self.sentence = sentence
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        raise ImportError(self.sentence)
+
+
 class OneTorch(importlib.abc.MetaPathFinder):
     """Refuses to import a torch with another LibTorch than the one that is loaded."""
 
@@ -91,14 +104,16 @@ class OneTorch(importlib.abc.MetaPathFinder):
         if name != "torch":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
-        places = spec.submodule_search_locations if spec else None
-        library = Path(places[0]) / "lib" / LIBRARY if places else None
-        if library and library.exists() and not same_file(library, self.ours / "lib" / LIBRARY):
-            raise ImportError(
-                f"braid_engine has loaded the LibTorch in {self.ours}, so torch in {library.parent.parent} cannot be "
-                f"imported: two copies in one process would mix; {REBUILD}"
-            )
-        return None
+        if spec is None or not spec.submodule_search_locations:
+            return None
+        library = Path(spec.submodule_search_locations[0]) / "lib" / LIBRARY
+        if not library.exists() or same_file(library, self.ours / "lib" / LIBRARY):
+            return None
+        spec.loader = Refusing(
+            f"braid_engine has loaded the LibTorch in {self.ours}, so torch in {library.parent.parent} cannot be "
+            f"imported: two copies in one process would mix; {REBUILD}"
+        )
+        return spec
 
 
 def set_environment() -> None:

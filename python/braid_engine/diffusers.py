@@ -6,7 +6,7 @@
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import _core, _options
@@ -15,7 +15,7 @@ from ._diffusers_autoencoders import KINDS as AUTOENCODERS
 from ._diffusers_autoencoders import AcceleratedAutoencoder
 from ._diffusers_sources import source_of
 from ._diffusers_transformers import KINDS, Accelerated
-from ._numbers import whole
+from ._numbers import number, whole
 from ._reports import warn
 
 __all__ = ["Accelerated", "AcceleratedAutoencoder", "accelerate"]
@@ -50,6 +50,14 @@ def placed(model: str | os.PathLike[str]) -> str:
     return os.path.abspath(model) if os.path.exists(model) else os.fspath(model)
 
 
+def adapters_of(loras: Any) -> list[_core.Adapter]:
+    if loras is None:
+        return []
+    if not isinstance(loras, Mapping):
+        raise TypeError(f"loras should be a dictionary of files and their scales, it is {loras!r}")
+    return [_core.Adapter(_options.path_of("a LoRA", file), number(f"the scale of {file}", scale)) for file, scale in loras.items()]
+
+
 def accelerate(
     pipe: Any,
     *,
@@ -63,7 +71,7 @@ def accelerate(
     memory: Any = None,
     offload: Any = None,
     threads: int = 0,
-    loras: dict[str, float] | None = None,
+    loras: Mapping[str | os.PathLike[str], float] | None = None,
     warning: Callable[[str], Any] = warn,
 ) -> Any:
     """Replaces the pipeline's transformer by Braid's, read from the files that it was loaded from; returns the pipeline.
@@ -86,7 +94,7 @@ def accelerate(
     options.dtype = _options.dtype_of(dtype if dtype is not None else original.dtype)
     options.devices = _options.devices_of(devices)
     options.threads = whole("threads", threads)
-    options.adapters = [_core.Adapter(file, scale) for file, scale in (loras or {}).items()]
+    options.adapters = adapters_of(loras)
     options.layout = _options.layout_of(layout, len(options.devices), shares)
     options.memory = _options.memory_of(memory, None, quantization, None, offload)
     engine = _core.Transformer(options, warning)

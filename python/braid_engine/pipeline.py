@@ -7,13 +7,15 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, NoReturn, Self, Unpack, overload
 
 from . import _core, _options
 from ._adapters import Adapters, adapter_path, names_of, text_if_given
+from ._call_arguments import CallArguments
+from ._call_thread import CallThread
 from ._core import InputError, is_launched
 from ._images import outputs_of
-from ._numbers import whole
+from ._numbers import flag_if_given, whole
 from ._output import PipelineOutput
 from ._reports import counted_from, warn
 from ._requests import Call, request_of, scale_of, seeds_of
@@ -26,9 +28,17 @@ HOW_TO_READ = {"use_safetensors", "low_cpu_mem_usage", "local_files_only", "vari
 
 
 def _check_how_to_read(function: str, kwargs: dict[str, Any]) -> None:
+    """Raises for what would be read otherwise than it says."""
     for name in kwargs:
         if name not in HOW_TO_READ:
             raise TypeError(f"{function}() takes no {name!r}")
+    if (variant := kwargs.get("variant")) is not None:
+        raise InputError(
+            f"variant is not taken, it is {variant!r}: files without one come first, then bf16 before fp16, and dtype= says what is "
+            "computed in"
+        )
+    if (only := kwargs.get("use_safetensors")) is not None and flag_if_given("use_safetensors", only) is False:
+        raise InputError("use_safetensors should be True or left out: pickled weights (.bin, .pt) are not read")
 
 
 class Pipeline:
@@ -44,6 +54,7 @@ class Pipeline:
         self._tiling = _core.VaeTiling.auto
         self._engine: _core.Pipeline | None = None  # None also after a change that failed
         self._is_closed = self._is_loading = self._interrupt = False
+        self._thread = CallThread()
         self._lock = threading.RLock()  # while it loads; not while it draws
         self._load(options)
 
@@ -164,11 +175,15 @@ class Pipeline:
         state = ", closed" if self._is_closed else ""
         return f"<braid_engine.Pipeline of {model!r} on {', '.join(map(str, devices))}{state}>"
 
-    @overload
-    def __call__(self, prompt: Any = None, *, return_dict: Literal[True] = True, **kwargs: Any) -> PipelineOutput: ...
+    def __reduce__(self) -> NoReturn:
+        """For pickle and copy."""
+        raise TypeError("a pipeline cannot be pickled or copied: call from_pretrained() again, in the process that is to draw")
 
     @overload
-    def __call__(self, prompt: Any = None, *, return_dict: bool, **kwargs: Any) -> PipelineOutput | tuple[Any]: ...
+    def __call__(self, prompt: Any = None, *, return_dict: Literal[True] = True, **kwargs: Unpack[CallArguments]) -> PipelineOutput: ...
+
+    @overload
+    def __call__(self, prompt: Any = None, *, return_dict: bool, **kwargs: Unpack[CallArguments]) -> PipelineOutput | tuple[Any]: ...
 
     def __call__(self, prompt: Any = None, **kwargs: Any) -> PipelineOutput | tuple[Any]:
         """Draws pictures: one call of diffusers' pipelines, with their arguments' names.
@@ -187,15 +202,15 @@ class Pipeline:
         return self._run(prompt, kwargs)
 
     @overload
-    async def generate(self, prompt: Any = None, *, return_dict: Literal[True] = True, **kwargs: Any) -> PipelineOutput: ...
+    async def generate(self, prompt: Any = None, *, return_dict: Literal[True] = True, **kwargs: Unpack[CallArguments]) -> PipelineOutput: ...
 
     @overload
-    async def generate(self, prompt: Any = None, *, return_dict: bool, **kwargs: Any) -> PipelineOutput | tuple[Any]: ...
+    async def generate(self, prompt: Any = None, *, return_dict: bool, **kwargs: Unpack[CallArguments]) -> PipelineOutput | tuple[Any]: ...
 
     async def generate(self, prompt: Any = None, **kwargs: Any) -> PipelineOutput | tuple[Any]:
         """The same for asyncio: callbacks run on another thread, and cancelling the task ends the call."""
         stop, begun = _core.Stop(), threading.Event()
-        task = asyncio.create_task(asyncio.to_thread(self._run, prompt, kwargs, stop, begun))
+        task = self._thread.run(self._run, prompt, kwargs, stop, begun)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -239,6 +254,8 @@ class Pipeline:
     def _with_seeds(self, request: _core.Request, generator: Any) -> list[_core.Request]:
         """One request where seeds count up, else one for each picture."""
         prompts, per_prompt = request.prompts, request.num_images
+        if not prompts:
+            return [request]  # which is refused as a whole
         count = max(1, len(prompts) * per_prompt)
         seeds = seeds_of(generator, count, is_launched=is_launched())
         request.seed = seeds[0]
@@ -283,7 +300,7 @@ class Pipeline:
         """Adds a LoRA and its kin: a file, or a folder or a repository in Hugging Face's cache, with `weight_name`
         where it has several. It becomes the only active one, and stays unmerged; the weights are loaded again the
         first time unless adapter_mode="unmerged" was asked for. How diffusers reads files changes nothing here:
-        use_safetensors, low_cpu_mem_usage, local_files_only."""
+        use_safetensors=True, low_cpu_mem_usage, local_files_only."""
         _check_how_to_read("load_lora_weights", kwargs)
         file = adapter_path(source, weight_name, subfolder, revision)
         unmerged = _core.AdapterMode.unmerged

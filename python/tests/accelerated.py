@@ -383,6 +383,11 @@ class Accelerated(unittest.TestCase):
             pipe.transformer = transformer
             with self.assertRaisesRegex(braid_engine.InputError, "nowhere"):
                 braid.accelerate(pipe, model="/nowhere")
+            for wrong in (["a.safetensors"], "a.safetensors"):
+                with self.assertRaisesRegex(TypeError, "loras should be a dictionary of files and their scales, it is"):
+                    braid.accelerate(pipe, loras=wrong)
+            with self.assertRaisesRegex(TypeError, "the scale of a.safetensors should be a number, it is 'x'"):
+                braid.accelerate(pipe, loras={"a.safetensors": "x"})
             self.assertIs(pipe.transformer, transformer)
             vae, pipe.vae = pipe.vae, torch.nn.Linear(1, 1)
             with self.assertRaisesRegex(braid_engine.InputError, "Braid has no Linear; it has AutoencoderKL"):

@@ -1,6 +1,7 @@
 """Callbacks, Ctrl-C, threads and asyncio."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from braid_engine import Cancelled, InputError
+from braid_engine import Cancelled, Error, InputError, Pipeline
 from shared import PROMPT, RUN, pipeline
 
 LONG = {"width": 256, "height": 256, "num_inference_steps": 5000}
@@ -341,6 +342,46 @@ class Threads(unittest.TestCase):
             np.asarray(one.images[0]), np.asarray(pipe(PROMPT, generator=1, **RUN).images[0])
         )
         self.assertFalse(np.array_equal(np.asarray(one.images[0]), np.asarray(other.images[0])))
+
+    def test_of_asyncio_stay_free_while_calls_are_awaited(self) -> None:
+        pipe = pipeline()
+
+        async def beside() -> str:
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+            calls = [asyncio.create_task(pipe.generate(PROMPT, **LONG)) for _ in range(4)]
+            await asyncio.sleep(0.5)
+            try:
+                return await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 3)
+            finally:
+                for call in calls:
+                    call.cancel()
+                await asyncio.wait(calls)
+
+        self.assertEqual(asyncio.run(beside()), "free")
+
+    def test_of_pipelines_end_with_them(self) -> None:
+        def num_threads() -> int:
+            return sum(thread.name.startswith("braid") for thread in threading.enumerate())
+
+        before = num_threads()
+        pipe = Pipeline.from_pretrained()
+        asyncio.run(pipe.generate(PROMPT, **RUN))
+        self.assertEqual(num_threads(), before + 1)
+        del pipe
+        gc.collect()
+        until = time.monotonic() + 10
+        while num_threads() > before and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual(num_threads(), before)
+
+    def test_of_asyncio_that_call_their_own_pipeline_are_refused(self) -> None:
+        pipe = pipeline()
+
+        def draw(*_: Any) -> None:
+            asyncio.run(pipe.generate(PROMPT, **RUN))
+
+        with self.assertRaisesRegex(Error, "a callback of this pipeline cannot call it"):
+            asyncio.run(asyncio.wait_for(pipe.generate(PROMPT, callback_on_step_end=draw, **RUN), 30))
 
 
 if __name__ == "__main__":

@@ -97,6 +97,36 @@ class Process(unittest.TestCase):
             return str(error)
         return ""
 
+    def test_plans_the_bytes_of_each_device(self) -> None:
+        model = MODELS["demo"]
+        weights = sum(file.stat().st_size for file in (model / "transformer").glob("*.safetensors"))
+        usual = {"model": str(model), "components": "", "quantization": None, "offload": None, "dtype": None, "threads": 0}
+        for devices, split, copies in ((["cpu"], "auto", 1), (["cpu", "cpu"], "ring=2", 2)):
+            plan, _ = self.worker.ask("plan", {"options": {**usual, "devices": devices, "split": split}})
+            self.assertEqual(plan["bytes"].keys(), {"cpu"})
+            self.assertGreater(plan["bytes"]["cpu"], 0.99 * copies * weights)
+            self.assertLess(plan["bytes"]["cpu"], 2 * copies * weights)
+
+    def test_has_an_environment_of_its_own(self) -> None:
+        theirs = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync", "PYTORCH_ALLOC_CONF": "max_split_size_mb:64,backend:native",
+                  "PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PYTHONPATH": "/theirs", "PYTHONHOME": "/theirs", "PATH": "/bin"}
+        kept = {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PATH": "/bin", "BRAID_LAUNCHER": "none",
+                "PYTHONDONTWRITEBYTECODE": "1"}
+        self.assertEqual(process.environment_for("/another/python", theirs), kept)
+        paths = {"PYTHONPATH": "/theirs", "PYTHONHOME": "/theirs"}
+        self.assertEqual(process.environment_for(sys.executable, theirs), {**kept, **paths})
+        with mock.patch.dict(os.environ, {"PYTORCH_CUDA_ALLOC_CONF": theirs["PYTORCH_CUDA_ALLOC_CONF"], "BRAID_PYTHON": sys.executable}):
+            worker = process.Worker()
+        self.addCleanup(worker.close)
+        self.assertNotIn(b"PYTORCH_CUDA_ALLOC_CONF", Path(f"/proc/{worker.process.pid}/environ").read_bytes())
+
+    def test_runs_on_linux_alone(self) -> None:
+        for system in ("win32", "darwin"):
+            with mock.patch.object(sys, "platform", system):
+                for start in (process.Worker, lambda: nodes_module("nodes").LoadModel.run("a", "", "auto", "as stored", "auto")):
+                    with self.assertRaisesRegex(process.Refused, f"runs on Linux and WSL2, this ComfyUI on {system}: Generate"):
+                        start()
+
     def test_that_does_not_stop_is_ended(self) -> None:
         os.kill(self.worker.process.pid, signal.SIGSTOP)
         ended = threading.Event()
@@ -446,6 +476,14 @@ class Devices(unittest.TestCase):
         self.assertEqual(planned(["cuda:0", "cuda:1"], self.GPUS), ("2xcpu", why_not))
         self.assertEqual(planned(["cpu", "cuda:0"], self.GPUS), ("2xcpu", "its speed on cpu is not known"))
         self.assertEqual(planned(["cpu", "cpu"], self.GPUS), ("2xcpu", None))
+
+    def test_have_the_bytes_of_their_ranks(self) -> None:
+        parts = dict.fromkeys(self.forecast.ALONE, 1)
+        layout = {"bytes": {"first_rank": {**parts, "transformer": 100, "vae": 50}, "largest_other": {**parts, "transformer": 10, "vae": 50}}}
+        rest = len(parts) - 1
+        self.assertEqual(self.forecast.bytes_on(["cuda", "cuda:1", "cuda:0"], layout), {"cuda:0": 110 + 2 * rest, "cuda:1": 10 + rest})
+        alone = {"bytes": {"first_rank": {**parts, "transformer": 7}}}
+        self.assertEqual(self.forecast.bytes_on(["cpu"], alone), {"cpu": 7 + rest})
 
     def test_that_are_not_there_are_named(self) -> None:
         from braid_engine import _options  # noqa: PLC0415

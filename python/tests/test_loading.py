@@ -60,6 +60,14 @@ class Torch(unittest.TestCase):
         self.assertIn("ImportError: braid_engine has loaded the LibTorch in", said)
         self.assertIn("two copies in one process would mix", said)
 
+    def test_of_another_version_is_found_without_an_error(self) -> None:
+        """Packages look whether there is a torch, without importing it."""
+        with tempfile.TemporaryDirectory() as folder:
+            package = fake_torch(folder, "9.9.9")
+            code = "import importlib.util, sys; import braid_engine; sys.path.insert(0, sys.argv[1]); "
+            said = run(code + "print(importlib.util.find_spec('torch').origin)", folder)
+        self.assertEqual(said.stdout.strip(), str(package / "__init__.py"), said.stderr)
+
     def test_of_another_file_is_refused_once_it_is_loaded(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             library = fake_torch(folder, "9.9.9") / "lib" / _loading.LIBRARY

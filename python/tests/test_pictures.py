@@ -1,13 +1,16 @@
 """Pictures have the bytes of `braid generate`, in every form."""
 
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from braid_engine import InputError, Pipeline
 from braid_engine._numbers import flag_if_given
+from braid_engine._options import MODELS
 from braid_engine._program import PROGRAM
 from PIL import Image
 from shared import PROMPT, RUN, pipeline
@@ -124,7 +127,9 @@ class Refusals(unittest.TestCase):
     def test_are_sentences_of_braid_and_value_errors(self) -> None:
         self.assertTrue(issubclass(InputError, ValueError))
         self.assertIn("number of steps should lie between 1", self.refusal(InputError, num_inference_steps=0))
-        self.assertIn("there is no prompt", self.refusal(InputError, prompt=[]))
+        for prompt in (None, []):
+            for seeds in ({}, {"generator": 5}, {"num_images_per_prompt": 2, "generator": [5, 9]}):
+                self.assertIn("there is no prompt", self.refusal(InputError, prompt=prompt, **seeds))
         self.assertIn("base sigmas should fall", self.refusal(InputError, sigmas=[0.5, 0.5]))
 
     def test_name_what_is_not_taken(self) -> None:
@@ -187,6 +192,21 @@ class Refusals(unittest.TestCase):
         for name in ("prompt", "prompt_2", "negative_prompt", "boxes"):
             self.assertIn(f"{name} should be text, it has half of a surrogate", self.refusal(InputError, **{name: half}))
         self.assertIn("prompt should be text", self.refusal(InputError, prompt=[PROMPT, half]))
+
+    def test_of_tensors_without_torch_come_before_the_drawing(self) -> None:
+        steps: list[int] = []
+        with mock.patch.dict(sys.modules, {"torch": None}):  # as if it were not installed
+            said = self.refusal(ImportError, output_type="pt", callback_on_step_end=lambda *given: steps.append(given[1]))
+        self.assertEqual((said, steps), ('output_type="pt" needs torch, which is not installed', []))
+
+    def test_name_ways_to_read_files_that_would_change_them(self) -> None:
+        for load, file in ((Pipeline.from_pretrained, MODELS / "demo"), (pipeline().load_lora_weights, "nowhere")):
+            with self.assertRaisesRegex(InputError, "variant is not taken, it is 'fp16'"):
+                load(file, variant="fp16")
+            with self.assertRaisesRegex(InputError, "use_safetensors should be True or left out"):
+                load(file, use_safetensors=False)
+        same = {"variant": None, "use_safetensors": True, "low_cpu_mem_usage": True, "local_files_only": False}
+        Pipeline.from_pretrained(**same).close()
 
     def test_count_second_prompts_whatever_the_seeds_are(self) -> None:
         for seeds in ([5, 6], [5, 9]):

@@ -1,12 +1,15 @@
 """Processes that end while pipelines draw, and children of fork()."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import unittest
 from unittest import mock
 
 from braid_engine import InputError, _core
+from shared import pipeline
 
 # Two threads that Python does not wait for, of which one waits for the other's call.
 LEFT_DRAWING = """
@@ -25,20 +28,21 @@ print("leaves")
 """
 
 FORKED = """
-import os, signal, sys
+import asyncio, os, signal, sys
 from braid_engine import Pipeline
 run = {"width": 64, "height": 64, "num_inference_steps": 1, "generator": 3}
 pipe = Pipeline.from_pretrained(threads=1)
-pipe("a red circle", **run)
+asyncio.run(pipe.generate("a red circle", **run))
 if os.fork():
     _, status = os.wait()
     print(os.waitstatus_to_exitcode(status), len(pipe("a red circle", **run).images))
 else:
     signal.alarm(50)  # what waits for ever ends, too
-    try:
-        pipe("a red circle", **run)
-    except RuntimeError as error:
-        print(type(error).__name__, error)
+    for draw in (pipe, lambda *a, **k: asyncio.run(pipe.generate(*a, **k))):
+        try:
+            draw("a red circle", **run)
+        except RuntimeError as error:
+            print(type(error).__name__, error)
     pipe.close()
     print(len(Pipeline.from_pretrained(threads=1)("a red circle", **run).images), flush=True)
     sys.exit(7)
@@ -79,7 +83,12 @@ class Processes(unittest.TestCase):
     def test_that_are_forked_cannot_use_what_was_loaded_before(self) -> None:
         done = self.finished(FORKED)
         said = "Error this model was loaded before fork(): load it in the child, or start processes with spawn"
-        self.assertEqual(done.stdout.splitlines(), [said, "1", "7 1"], done.stderr)
+        self.assertEqual(done.stdout.splitlines(), [said, said, "1", "7 1"], done.stderr)
+
+    def test_get_pipelines_by_loading_them(self) -> None:
+        for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+            with self.assertRaisesRegex(TypeError, "a pipeline cannot be pickled or copied: call from_pretrained"):
+                copied(pipeline())
 
 
 if __name__ == "__main__":

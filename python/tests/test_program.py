@@ -1,8 +1,11 @@
 """plan, verify and info return what the program prints; words become options."""
 
 import contextlib
+import dataclasses
 import importlib.metadata
 import os
+import subprocess
+import sys
 import tempfile
 import typing
 import unittest
@@ -11,6 +14,8 @@ from pathlib import Path
 import braid_engine
 import numpy as np
 from braid_engine import InputError, _core, _options
+from braid_engine._call_arguments import CallArguments
+from braid_engine._requests import Call
 from shared import PROMPT, RUN, pipeline
 
 
@@ -64,6 +69,20 @@ class Program(unittest.TestCase):
         for name in ("a\0b", "\ud800"):
             with self.assertRaisesRegex(InputError, "the arguments of plan should be text, they are"):
                 braid_engine.plan(name, "cpu")
+
+    def test_is_read_by_its_own_encoding(self) -> None:
+        code = "import braid_engine, sys\ntry: braid_engine.info(bytes.fromhex(sys.argv[1]))\nexcept ValueError as e: print(ascii(str(e)))"
+        for name, shown in ((b"gr\xc3\xb6\xc3\x9fe", "gr\\xf6\\xdfe"), (b"gr\xf6", "gr?")):
+            for locale in ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {}):
+                done = subprocess.run([sys.executable, "-c", code, name.hex()], capture_output=True, text=True, check=False,
+                                      env={**os.environ, **locale})
+                self.assertIn(f"there is no model at {shown}", done.stdout, done.stderr)
+
+    def test_is_a_command_of_the_environment(self) -> None:
+        (command,) = importlib.metadata.entry_points(group="console_scripts", name="braid")
+        self.assertEqual(command.value, "braid_engine.__main__:main")
+        line = [Path(sys.executable).parent / "braid", "--version"]
+        self.assertIn(braid_engine.version(), subprocess.run(line, capture_output=True, text=True, check=True).stdout)
 
 
 class Words(unittest.TestCase):
@@ -150,6 +169,19 @@ class Aliases(unittest.TestCase):
 
 
 class Readable(unittest.TestCase):
+    def test_calls_have_typed_arguments(self) -> None:
+        known = {field.name for field in dataclasses.fields(Call)} - {"prompt", "extra"}
+        others = {"preview", "callback_on_step_end", "callback_on_step_end_tensor_inputs"}
+        self.assertEqual(set(CallArguments.__annotations__), known | others)
+
+    def test_what_callbacks_get_has_names(self) -> None:
+        reports: list[typing.Any] = []
+        pipe = braid_engine.Pipeline.from_pretrained(progress=reports.append)
+        pipe(PROMPT, preview=reports.append, **RUN)
+        self.assertEqual({type(one) for one in reports}, {braid_engine.Progress, braid_engine.Preview})
+        self.assertIsInstance(reports[0].phase, braid_engine.Phase)
+        self.assertIsInstance(pipe.info, braid_engine.ModelInfo)
+
     def test_calls_have_types(self) -> None:
         for call in (braid_engine.Pipeline.__call__, braid_engine.Pipeline.generate):
             returned = [typing.get_type_hints(one)["return"] for one in typing.get_overloads(call)]

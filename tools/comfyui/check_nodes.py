@@ -3,15 +3,16 @@
 COMFYUI is a checkout, BRAID the program, PYTHON the interpreter that has braid_engine. Run by ./check --comfyui.
 """
 
-import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
+import examples
 import tiny
 import torch
 from checkout import Checkout, Failure
@@ -142,12 +143,35 @@ class Equals(Case):
         job = with_components(FLUX1, "flux1")
         self.assertTrue(torch.equal(drawn(here.comfy, job, "BraidLoadModelFirst"), drawn(here.comfy, job)))
 
+    def declared(self, prompts):
+        classes = {node["class_type"] for prompt in prompts for node in prompt.values()}
+        return {name: here.comfy.ask("GET", f"/object_info/{name}")[name] for name in classes}
+
     def test_the_examples_name_inputs_that_there_are(self):
-        for file in sorted((ROOT / "comfyui" / "example_workflows").glob("*.json")):
-            for node in json.loads(file.read_text(encoding="utf-8")).values():
-                known = here.comfy.ask("GET", f"/object_info/{node['class_type']}")[node["class_type"]]["input"]
+        prompts = {file.name: examples.read(file) for file in examples.files(examples.PROMPTS)}
+        declared = self.declared(prompts.values())
+        self.assertEqual(len(prompts), 2)
+        for file, prompt in prompts.items():
+            for node in prompt.values():
+                known = declared[node["class_type"]]["input"]
                 self.assertLessEqual(set(node["inputs"]), {*known["required"], *known.get("optional", {})}, file)
                 self.assertLessEqual(set(known["required"]), set(node["inputs"]), file)
+
+    def test_the_examples_are_graphs_of_the_same_prompts(self):
+        listed = here.comfy.ask("GET", "/workflow_templates")["braid"]
+        self.assertEqual(sorted(listed), [file.stem for file in examples.files(examples.PROMPTS)])
+        for file in examples.files(examples.GRAPHS):
+            graph, prompt = examples.read(file), examples.read(examples.PROMPTS / file.name)
+            declared = self.declared([prompt])
+            self.assertEqual(graph["version"], 0.4)
+            examples.check_links(graph)
+            made = examples.prompt_of(graph, declared)
+            self.assertEqual(made.keys(), prompt.keys())
+            for name, node in prompt.items():
+                kind = node["class_type"]
+                usual = {given: options.get("default") for given, _, options in examples.inputs_of(declared[kind])}
+                unset = {given: usual[given] for given in made[name]["inputs"].keys() - node["inputs"].keys()}
+                self.assertEqual(made[name], {"class_type": kind, "inputs": {**unset, **node["inputs"]}}, file)
 
     def test_the_plan_is_text(self):
         flow = Workflow()
@@ -189,6 +213,13 @@ class Loras(Case):
         here.comfy.run(Workflow().draw(strong, BRAID, "strong").draw(weak, BRAID, "weak").nodes)
         for name, latent in zip(("strong", "weak"), wanted):
             self.assert_close(latents(here.comfy, name), latent)
+
+
+class Memory(Case):
+    def test_is_managed_by_comfyui(self):
+        script = Path(__file__).with_name("memory.py")
+        done = subprocess.run([sys.executable, "-B", str(script), here.checkout], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr[-4000:])
 
 
 class Life(Case):
@@ -252,11 +283,11 @@ class Life(Case):
 
 
 def main():
-    comfyui, here.braid, here.python = sys.argv[1:4]
+    here.checkout, here.braid, here.python = sys.argv[1:4]
     with tempfile.TemporaryDirectory(prefix="braid-comfyui-") as folder:
         here.base = Path(folder)
         make_base(here.base)
-        with Checkout(comfyui, here.base, {"BRAID_PYTHON": here.python}) as here.comfy:
+        with Checkout(here.checkout, here.base, {"BRAID_PYTHON": here.python}) as here.comfy:
             here.known = {*here.comfy.ask("GET", "/braid_tests/known"), *here.comfy.ask("GET", "/object_info")}
             done = unittest.main(argv=[sys.argv[0], *sys.argv[4:]], exit=False).result
         for test, reason in done.skipped:

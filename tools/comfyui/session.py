@@ -10,7 +10,7 @@ from workflows import Job, drawn
 
 CLOSE = 2e-5  # of the largest latent: float32 rounding, through the steps
 SOON = 10.0   # seconds that a process may take to end
-here = types.SimpleNamespace(comfy=None, base=None, braid=None, python=None, known=set())
+here = types.SimpleNamespace(checkout=None, comfy=None, base=None, braid=None, python=None, known=set())
 
 
 def changed(job, **values):
