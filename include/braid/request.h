@@ -44,7 +44,7 @@ struct Request {
   std::optional<int> steps = {};   // overruled by lists of noise levels
   Sampling sampling = {};
   std::optional<double> guidance = {};          // the model's own scale; ignored if it has none
-  std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; some models: up to 8192
+  std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; some models: up to 16384
   std::uint64_t seed = 0;                       // picture k of the request starts from seed + k
   int num_images = 1;                           // per prompt
   int batch_size = 1;                           // pictures denoised together

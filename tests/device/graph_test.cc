@@ -65,6 +65,10 @@ class GraphOnGpu : public OnGpu {
   }
 };
 
+TEST_F(GraphOnGpu, SaysWhyThereIsNone) {
+  EXPECT_EQ(why_no_device_graph(gpu()).empty(), make_device_graph(gpu()) != nullptr);
+}
+
 TEST_F(GraphOnGpu, RepeatsWhatIsEvaluated) {
   if (!make_device_graph(gpu())) GTEST_SKIP() << "this build records no graphs";
   StepGraph step({.device = gpu()}, one_by_one(predict));

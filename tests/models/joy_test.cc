@@ -142,6 +142,23 @@ TEST_F(WanVae, MayHaveTheNamesOfItsAuthors) {
   expect_equal(moments(load(file, Vae::Parts::kEncoder)), "vae.moments");
 }
 
+// As in QwenImageControlNetPipeline, with torch's numbers; rounded at each step, six of the twelve
+// differ.
+TEST(WanLatents, AreRoundedOnceForNets) {
+  const VaeConfig config{.latents_mean = {-0.7571, -0.7089, -0.9113},
+                         .latents_std = {2.8184, 1.4541, 2.3275}};
+  const auto rounded = [](const std::vector<double>& numbers) {
+    return at::tensor(numbers, at::kFloat).view({1, 3, 1, 4}).to(at::kBFloat16);
+  };
+  const auto latents =
+      rounded({0.30078125, 0.11083984375, -0.5703125, 0.01531982421875, -1.703125, -0.62890625,
+               3.234375, -0.0869140625, 2.203125, 0.8125, -4.1875, 0.1123046875});
+  const auto want = rounded({0.375, 0.30859375, 0.06640625, 0.2734375, -0.68359375, 0.054931640625,
+                             2.71875, 0.427734375, 1.3359375, 0.7421875, -1.40625, 0.439453125});
+  EXPECT_TRUE(at::equal(scaled_for_nets(config, latents), want));
+  EXPECT_EQ((scaled_latents(config, latents) != want).sum().item<int>(), 6);
+}
+
 TEST_F(WanVae, HasEitherHalf) {
   const auto decoder = load(part("vae"), Vae::Parts::kDecoder);
   expect_equal(decoded(decoder, "vae.latents", Tiles::kNever), "vae.decoded");
@@ -315,6 +332,17 @@ TEST_F(JoyParity, EqualsTheReference) {
   expect_equal(run(3, JoyTextRope::kNone, at::kFloat), "transformer.rope3");
   expect_equal(run(1, JoyTextRope::kBehindPictures, at::kFloat), "transformer.mrope1");
   expect_equal(run(3, JoyTextRope::kBehindPictures, at::kFloat), "transformer.mrope3");
+}
+
+// Frequencies and angles are float32 products in JoyImage's get_rotary_pos_embed; its numbers. Of
+// float64 products the first cosine would be 0.387880653.
+TEST(JoyRope, HasAnglesOfFloat32Products) {
+  const auto rope =
+      rope_table(at::tensor({0.F, 119.F, 101.F}).view({1, 3}), JoyConfig{}.rope_axes());
+  EXPECT_NEAR(rope.cos[0][74].item<double>(), 0.387887686, 1e-6);
+  EXPECT_NEAR(rope.sin[0][74].item<double>(), 0.921706676, 1e-6);
+  EXPECT_NEAR(rope.cos[0][78].item<double>(), 0.702317536, 1e-6);
+  EXPECT_NEAR(rope.cos[0][22].item<double>(), -0.961023152, 1e-6);
 }
 
 TEST_F(JoyParity, Bfloat16IsAsExactAsTheReferences) {

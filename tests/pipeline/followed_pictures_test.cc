@@ -2,11 +2,13 @@
 // change nothing; what is refused.
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "picture_requests.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/deployment/deployment.h"
+#include "pipeline/families/family.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/costs/traffic.h"
@@ -296,6 +298,46 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
   EXPECT_THAT(
       refusal({.controls = {weak}}, {.extra_channels = PicturesTaken::ExtraChannels::kControl}),
       HasSubstr("only with a ControlNet"));
+}
+
+// A transformer like FLUX.1-schnell's takes no guidance, but a net beside it may.
+TEST(ControlNets, TakeTheGuidanceThatTheirTransformerLacks) {
+  const TemporaryFolder folder;
+  const auto model = folder.path() / "model";
+  std::filesystem::copy(kFixtures / "controlnets/model", model,
+                        std::filesystem::copy_options::recursive);
+  const auto set = [&](const std::string& file, const std::string& key, const Json& value) {
+    auto json = read_json(model / file);
+    json[key] = value;
+    write_file(model / file, json.dump());
+  };
+  set("transformer/config.json", "guidance_embeds", false);
+  set("scheduler/scheduler_config.json", "use_dynamic_shifting", false);
+  const auto with = [&](std::vector<std::filesystem::path> nets) {
+    const PipelineOptions options{.model = model, .controlnets = std::move(nets)};
+    return open_family(find_model(options).files)->description();
+  };
+  const auto guidance_with = [&](std::vector<std::filesystem::path> nets) {
+    return info_of(with(std::move(nets))).guidance;
+  };
+  const auto said = [&](const RequestLimits& limits, const PicturesIn& pictures) {
+    std::string all;
+    auto request = request_with(pictures);
+    request.guidance = 2;
+    (void)settle(request, limits, [&](const std::string& sentence) { all += sentence; });
+    return all;
+  };
+  EXPECT_EQ(guidance_with({}), 0);
+  EXPECT_EQ(guidance_with({model / "controlnet_1"}), 3.5);
+  EXPECT_THAT(said(with({}).limits, {}), HasSubstr("the guidance scale is not used"));
+  const auto followed = with({model / "controlnet_1"}).limits;
+  EXPECT_EQ(followed.defaults.steps, 4);
+  EXPECT_EQ(said(followed, {.controls = {{.picture = waves(64, 48), .mode = 1}}}), "");
+  set("controlnet_1/config.json", "guidance_embeds", false);
+  EXPECT_EQ(guidance_with({model / "controlnet_1"}), 0);
+  set("scheduler/scheduler_config.json", "use_dynamic_shifting", true);
+  EXPECT_EQ(guidance_with({}), 0) << "dev's schedule is not its guidance";
+  EXPECT_EQ(with({}).limits.defaults.steps, 28);
 }
 
 // A server's nets stay while some requests bring nothing to follow.

@@ -116,6 +116,25 @@ TEST(Pictures, GiveTheSizeWhereNoneWasAsked) {
   EXPECT_EQ(std::pair(shrunk.width, shrunk.height), std::pair(1230, 852));
 }
 
+// As FluxKontextInpaintPipeline chooses among the sizes that it was trained for.
+TEST(Pictures, ThatKontextFillsInHaveASizeThatItWasTrainedFor) {
+  const RequestLimits limits{.pictures = flux_pictures(FluxKind::kKontext, {})};
+  const auto size = [&](int width, int height) {
+    const auto s =
+        size_without_request({.init = waves(width, height), .mask = half(width, height)}, limits);
+    return std::pair(s.width, s.height);
+  };
+  EXPECT_EQ(size(64, 48), std::pair(1184, 880));
+  EXPECT_EQ(size(90, 60), std::pair(1328, 800));
+  EXPECT_EQ(size(10, 200), std::pair(672, 1568));
+  const auto drawn = settle({.prompts = {"a"},
+                             .width = 64,
+                             .height = 48,
+                             .pictures = {.init = waves(90, 60), .mask = half(90, 60)}},
+                            limits, {});
+  EXPECT_EQ(std::pair(drawn.width, drawn.height), std::pair(64, 48)) << "a size asked for is kept";
+}
+
 // Sizes as diffusers' Flux2ImageProcessor and FluxKontextPipeline choose them.
 TEST(Pictures, OfReferencesHaveTheFamilysSizes) {
   const auto flux2 = flux2_pictures(Flux2Kind::kDev, 16);

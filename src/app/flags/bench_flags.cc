@@ -114,7 +114,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   add_memory_flags(read, denoiser.pipeline.memory, denoiser.stated, Bits::kGiven);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             picture_size_into(probe.width, probe.height));
-  read.text("--max-sequence-length", "N", "Bench", kPlannedTextTokens,
+  read.text("--max-sequence-length", "N", "Bench", planned_text_tokens_help(),
             into(probe.max_sequence_length, whole_from(1, kLongestTextTokens)));
   add_layers_flag(read, probe.layers, "Bench",
                   "Layers that a picture is taken apart into, by Qwen-Image-Layered.\n"

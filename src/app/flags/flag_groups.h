@@ -41,9 +41,10 @@ void check_auto_layout(const Layout& layout);
 void add_cache_flags(FlagReader& read, CacheOptions& cache);
 std::string words_of(const CacheOptions& cache);  // "first-block:0.1"
 
-// Help of --max-sequence-length where nothing is drawn: FLUX.3 reads far more than prompts have.
-inline constexpr const char* kPlannedTextTokens =
-    "Text tokens, 1 to 8192. Default: the model's; of FLUX.3, 560";
+// Help of --max-sequence-length, and of it where nothing is drawn: FLUX.3 reads far more than
+// prompts have.
+std::string text_tokens_help();
+std::string planned_text_tokens_help();
 
 // True classifier-free guidance.
 void add_guidance_flags(FlagReader& read, Request& request);

@@ -14,6 +14,13 @@
 #include "pipeline/devices/specs.h"
 
 namespace braid {
+
+std::string text_tokens_help() {
+  return text_of("Text tokens, 1 to ", kLongestTextTokens, ", or fewer: as many as the model\n",
+                 "reads. Default: the model's");
+}
+std::string planned_text_tokens_help() { return text_tokens_help() + "; of FLUX.3, 560"; }
+
 namespace {
 
 const char* const kProgramExamples = R"(Examples:
@@ -51,7 +58,7 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
             "\"desc\": ...}, ...], coordinates from 0 to 1000 or 0 to 1",
             f.boxes);
   add_guidance_flags(read, f.request);
-  read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 8192. Default: the model's",
+  read.text("--max-sequence-length", "N", "Prompt", text_tokens_help(),
             into(f.request.max_sequence_length, whole_from(1, kLongestTextTokens)));
 }
 

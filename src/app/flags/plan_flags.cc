@@ -58,7 +58,7 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
   add_count(read, "--steps", "Denoising steps. Default: the model's", kMostSteps,
             [&](int n) { f.steps = n; });
   add_sampling_flags(read, f.sampling);
-  add_count(read, "--max-sequence-length", kPlannedTextTokens, kLongestTextTokens,
+  add_count(read, "--max-sequence-length", planned_text_tokens_help(), kLongestTextTokens,
             [&](int n) { f.text_tokens = n; });
   add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMostPictures,
             [&](int n) { f.num_pictures = n; });

@@ -24,7 +24,7 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
               f.options.probe.width = size.width;
               f.options.probe.height = size.height;
             });
-  read.text("--max-sequence-length", "N", "Comparison", kPlannedTextTokens,
+  read.text("--max-sequence-length", "N", "Comparison", planned_text_tokens_help(),
             [&](const std::string& flag, const std::string& text) {
               f.options.probe.max_sequence_length =
                   int(whole_number(flag, text, 1, kLongestTextTokens));

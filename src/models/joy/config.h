@@ -25,7 +25,9 @@ struct JoyConfig {
   JoyTextRope text_rope = JoyTextRope::kNone;
 
   std::int64_t head_width() const { return hidden / num_heads; }
-  RopeAxes rope_axes() const { return {.widths = axes, .theta = theta, .angles = at::kFloat}; }
+  RopeAxes rope_axes() const {
+    return {.widths = axes, .theta = theta, .angles = at::kFloat, .products = at::kFloat};
+  }
 };
 
 // Reads transformer/config.json of Edit or Edit-Plus. Throws InputError naming the field.

@@ -224,6 +224,14 @@ Tensor Vae::from_encoder(const Tensor& latents) const {
   return scaled_latents(config_, latents);
 }
 
+Tensor scaled_for_nets(const VaeConfig& config, const Tensor& latents) {
+  if (!config.is_wan()) return scaled_latents(config, latents);
+  const auto in_float = latents.to(at::kFloat);
+  const auto scaled = (in_float - over_channels(config.latents_mean, in_float)) *
+                      (1 / over_channels(config.latents_std, in_float));
+  return scaled.to(latents.scalar_type());
+}
+
 Tensor scaled_latents(const VaeConfig& config, const Tensor& latents) {
   if (config.is_wan())
     return (latents - over_channels(config.latents_mean, latents)) /

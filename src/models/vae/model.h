@@ -96,4 +96,8 @@ class Vae {
 // Scales latents of an AutoencoderKL or AutoencoderKLWan encoder for the denoiser.
 Tensor scaled_latents(const VaeConfig& config, const Tensor& latents);
 
+// The same for pictures that ControlNets follow. As in QwenImageControlNetPipeline, the means and
+// deviations of an AutoencoderKLWan stay float32, and only the result is rounded.
+Tensor scaled_for_nets(const VaeConfig& config, const Tensor& latents);
+
 }  // namespace braid

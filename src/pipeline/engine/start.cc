@@ -37,8 +37,11 @@ Tensor expanded_to(const Tensor& x_1LC, std::int64_t batch) {
   return x_1LC.expand({batch, x_1LC.size(1), x_1LC.size(2)});
 }
 
-Tensor noise_like(const VaeMoments& moments, const DenoiseJob& job) {
-  return draw_noise(job.generators, moments.mean.sizes().slice(1), moments.mean.scalar_type());
+// Samples the encoder's distribution, once per picture.
+Tensor unscaled_sample(const VaeMoments& moments, const DenoiseJob& job) {
+  const auto noise =
+      draw_noise(job.generators, moments.mean.sizes().slice(1), moments.mean.scalar_type());
+  return moments.mean + at::exp(0.5 * moments.logvar) * noise.to(moments.mean.device());
 }
 
 }  // namespace
@@ -123,12 +126,8 @@ void Start::encode_pictures(const PreparedPictures& pictures, Tiles tiles) {
 
 const PicturesTaken& Start::taken() const { return family_.description().limits.pictures; }
 
-// Samples the encoder's distribution, once per picture.
 Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
-  const auto noise = noise_like(moments, job);
-  const auto deviation = at::exp(0.5 * moments.logvar);
-  const auto latents = moments.mean + deviation * noise.to(model_.device());
-  return scaled_latents(family_.description().vae, latents);
+  return scaled_latents(family_.description().vae, unscaled_sample(moments, job));
 }
 
 // The mask at the size of latents, for each channel.
@@ -181,7 +180,8 @@ Tensor Start::noise_of(const DenoiseJob& job, int first) const {
 Tensor Start::followed_BNC(std::size_t number, const DenoiseJob& job) const {
   if (taken().nets_follow == NetsFollow::kPixels)
     return expanded_to(encoded_for_nets_[number], std::int64_t(job.generators.size()));
-  auto latents = sampled(followed_[number], job);
+  auto latents =
+      scaled_for_nets(family_.description().vae, unscaled_sample(followed_[number], job));
   if (taken().nets_follow == NetsFollow::kMasked) {
     const auto kept = 1 - at::upsample_nearest2d(mask_11HW_, latents.sizes().slice(2));
     const auto batch = latents.size(0);

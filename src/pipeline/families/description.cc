@@ -43,7 +43,7 @@ ModelInfo info_of(const Description& description) {
           .width = d.width,
           .height = d.height,
           .steps = d.steps,
-          .guidance = d.guidance,
+          .guidance = limits.embeds_guidance ? d.guidance : 0,
           .max_sequence_length = d.max_sequence_length,
           .sampler = d.sampling.sampler.value_or(limits.sampling.usual),
           .size_multiple = limits.size_multiple,

@@ -117,6 +117,7 @@ struct RequestLimits {
   std::function<std::string(const std::string& prompt, const std::string& boxes, int references)>
       laid_out = {};
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
+  bool embeds_guidance = true;  // a transformer or ControlNet has the input of embedded guidance
   GuidedFrom guided_from = GuidedFrom::kNegative;
   GuidedScales guided_scales = GuidedScales::kAboveNeutral;
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels, where lengths are kept

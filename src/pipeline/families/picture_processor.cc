@@ -33,6 +33,16 @@ std::vector<double> three_numbers(const JsonObject& json, const char* key,
   return list.get<std::vector<double>>();
 }
 
+// As the class reads it: the field beside `size` overrules the edge in it, and without either an
+// absent `size` is the class's own.
+std::int64_t area(const JsonObject& json, const char* field, const char* edge,
+                  std::int64_t otherwise) {
+  if (json.has(field)) return json.integer(field, 1, kLargestArea);
+  if (!json.has("size")) return otherwise;
+  const JsonObject size(json.at("size"), json.source() + ": 'size'");
+  return size.integer(edge, 1, kLargestArea);
+}
+
 void check_is_on(const JsonObject& json, const char* key) {
   require(json.flag_or(key, true), json.source(), ": '", key, "' should be true");
 }
@@ -55,13 +65,23 @@ Tensor pillow_resized(const Tensor& bytes_13HW, PictureSize size, Resampling fil
 PictureProcessor::PictureProcessor(const std::filesystem::path& folder, const PatchForm& form,
                                    PictureFilters filters)
     : filters_(filters) {
-  const auto own = folder / "preprocessor_config.json";
-  if (is_there(own)) {
-    read(read_json_object(own), form);
-    return;
+  const auto found = read_image_processor(folder);
+  require(found.has_value(), folder.string(), " has neither a processor_config.json with an ",
+          "'image_processor' nor a preprocessor_config.json");
+  read(found->fields, form);
+}
+
+std::optional<ImageProcessorFile> read_image_processor(const std::filesystem::path& folder) {
+  constexpr const char* kNested = "image_processor";
+  if (const auto all = folder / "processor_config.json"; is_there(all)) {
+    const auto file = read_json_object(all);
+    if (file.has(kNested))
+      return ImageProcessorFile{file, {file.at(kNested), file.source() + ": 'image_processor'"}};
   }
-  const auto all = read_json_object(folder / "processor_config.json");
-  read({all.at("image_processor"), all.source() + ": 'image_processor'"}, form);
+  const auto own = folder / "preprocessor_config.json";
+  if (!is_there(own)) return {};
+  const auto file = read_json_object(own);
+  return ImageProcessorFile{file, file};
 }
 
 void check_rescale_factor(const JsonObject& processor) {
@@ -81,15 +101,8 @@ void PictureProcessor::read(const JsonObject& json, const PatchForm& form) {
   check_is_on(json, "do_normalize");
   check_rescale_factor(json);
   side_ = form.pixels_per_token();
-  least_area_ = kLeastArea;
-  most_area_ = kMostArea;
-  if (json.has("size")) {
-    const JsonObject size(json.at("size"), json.source() + ": 'size'");
-    least_area_ = size.integer("shortest_edge", 1, kLargestArea);
-    most_area_ = size.integer("longest_edge", 1, kLargestArea);
-  }
-  least_area_ = json.integer_or("min_pixels", least_area_, 1, kLargestArea);
-  most_area_ = json.integer_or("max_pixels", most_area_, 1, kLargestArea);
+  least_area_ = area(json, "min_pixels", "shortest_edge", kLeastArea);
+  most_area_ = area(json, "max_pixels", "longest_edge", kMostArea);
   resizes_ = json.flag_or("do_resize", true);
   filter_ = int(json.integer_or("resample", kBicubic, kBilinear, kBicubic));
   mean_ = three_numbers(json, "image_mean", kMean);

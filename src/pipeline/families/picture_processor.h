@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "base/json.h"
 #include "models/qwen3_vl/patches.h"
@@ -14,6 +15,15 @@ namespace braid {
 // Qwen2.5-VL was trained.
 enum class PictureFilters { kTorch, kPillow };
 
+// The fields of an image processor, which are all or a part of what `file` keeps alive.
+struct ImageProcessorFile {
+  JsonObject file, fields;
+};
+
+// As transformers' ImageProcessingMixin reads a folder: the 'image_processor' of
+// processor_config.json if that has one, or else preprocessor_config.json. Empty: there is neither.
+std::optional<ImageProcessorFile> read_image_processor(const std::filesystem::path& folder);
+
 // Throws InputError unless an image processor's `rescale_factor` takes bytes to 0 .. 1.
 void check_rescale_factor(const JsonObject& processor);
 
@@ -22,8 +32,8 @@ inline constexpr int kLongestShapeSeen = 200;
 
 class PictureProcessor {
  public:
-  // Reads preprocessor_config.json or processor_config.json in `folder`. Throws InputError naming
-  // the field, also if its patches differ from the vision tower's.
+  // Reads the image processor in `folder`. Throws InputError naming the field, also if its patches
+  // differ from the vision tower's.
   PictureProcessor(const std::filesystem::path& folder, const PatchForm& form,
                    PictureFilters filters = PictureFilters::kTorch);
 

@@ -65,6 +65,13 @@ class CudaGraph : public DeviceGraph {
 
 }  // namespace
 
+// Other allocators, which PYTORCH_CUDA_ALLOC_CONF may name, cannot say who holds a graph's memory.
+std::string why_no_device_graph(at::Device device) {
+  if (!device.is_cuda()) return "this build records no graphs";
+  const auto name = allocator::get()->name();
+  return name == "native" ? "" : "LibTorch's allocator is " + name + ", not the native one";
+}
+
 std::unique_ptr<DeviceGraph> make_device_graph(at::Device device) {
   return device.is_cuda() ? std::make_unique<CudaGraph>(device) : nullptr;
 }

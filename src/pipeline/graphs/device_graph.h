@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <memory>
+#include <string>
 
 namespace braid {
 
@@ -19,6 +20,9 @@ class DeviceGraph {
   // Puts all recorded work on the current stream.
   virtual void replay() = 0;
 };
+
+// Why the device records no graphs, as a sentence's end; empty if it does.
+std::string why_no_device_graph(at::Device device);
 
 // nullptr where graphs cannot be recorded: on CPUs, and in builds for AMD.
 std::unique_ptr<DeviceGraph> make_device_graph(at::Device device);

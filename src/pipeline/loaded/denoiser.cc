@@ -9,7 +9,8 @@ std::string why_no_graph(const Loading& loading) {
   const auto& options = loading.asked();
   auto reason = why_not_recorded(options.graphs, options.memory, loading.device().is_cpu());
   if (!reason.empty()) return reason;
-  if (!make_device_graph(loading.device())) return "this build records no graphs";
+  reason = why_no_device_graph(loading.device());
+  if (!reason.empty()) return reason;
   return loading.mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
 }
 

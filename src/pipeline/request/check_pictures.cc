@@ -287,6 +287,8 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
   const auto& taken = limits.pictures;
   const auto sides = [](const Pixels& picture) { return Sides{picture.width, picture.height}; };
   const auto most = taken.most_init_pixels;
+  const bool is_fitted = taken.init_as == PicturesTaken::InitAs::kReferenceAlone;
+  if (in.init && is_fitted && taken.fit_reference) return of(fitted_sides(*in.init, 1, taken, {}));
   if (in.init) return of(most > 0 ? sides_with_at_most(sides(*in.init), most) : sides(*in.init));
   if (!in.controls.empty()) return of(sides(in.controls.front().picture));
   const bool are_tokens = taken.references == PicturesTaken::References::kBesideNoise;

@@ -9,13 +9,12 @@ namespace braid {
 namespace {
 
 double guidance_of(const Request& r, const RequestLimits& limits) {
-  return r.guidance.value_or(limits.defaults.guidance);
+  return r.guidance.value_or(limits.embeds_guidance ? limits.defaults.guidance : 0);
 }
 
 // Schnell's transformer has no input for the guidance that dev's was distilled for.
 GuidanceKind guidance_kind_of(const RequestLimits& limits) {
-  const bool is_own = limits.guidance == GuidanceKind::kTrue;
-  return is_own || limits.defaults.guidance > 0 ? limits.guidance : GuidanceKind::kNone;
+  return limits.embeds_guidance ? limits.guidance : GuidanceKind::kNone;
 }
 
 std::string below_one(const Request& r, const std::string& so) {
@@ -28,6 +27,8 @@ void check_guidance(const Request& r, const RequestLimits& limits, const Warn& w
   const bool is_above = limits.guided_scales == GuidedScales::kAboveNeutral;
   require_field("negative_prompt_2", r.negative_prompt || !r.negative_prompt_2,
                 "a second negative prompt needs a negative prompt");
+  if (!limits.embeds_guidance && r.guidance.value_or(0) > 1)
+    warn("the guidance scale is not used: this model takes no guidance as a number");
   switch (limits.guidance) {
     case GuidanceKind::kNone:
       require_field("negative_prompt", !r.negative_prompt,

@@ -3,6 +3,7 @@
 #include "pipeline/families/picture_processor.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -44,6 +45,52 @@ TEST_F(JoyProcessor, ShowsPicturesInTransformersSizes) {
   }
   const auto usual = with(Json::object()).size_seen({1024, 1024});  // the class's own range
   EXPECT_EQ(usual.width, 992);
+}
+
+// As Qwen2VLImageProcessor 5.23.0 reads them.
+TEST_F(JoyProcessor, TakesTheLimitsInTheirOlderFieldsFirst) {
+  struct Case {
+    Json config;
+    PictureSize size, seen;
+  };
+  constexpr PictureSize kLong{.width = 2048, .height = 512}, kTall{.width = 960, .height = 1024};
+  const Case cases[] = {
+      {{{"size", {{"min_pixels", 1}, {"max_pixels", 4000}}},
+        {"min_pixels", 1},
+        {"max_pixels", 4000}},
+       kLong,
+       {96, 32}},
+      {{{"size", {{"longest_edge", 4000}}}, {"min_pixels", 1}}, kLong, {96, 32}},
+      {{{"size", {{"shortest_edge", 3000000}}}, {"max_pixels", 9000000}}, kTall, {1696, 1792}},
+      {{{"size", {{"shortest_edge", 1}, {"longest_edge", 16777216}}}, {"max_pixels", 4000}},
+       kLong,
+       {96, 32}},
+      {{{"min_pixels", 3000000}, {"max_pixels", 9000000}}, kTall, {1696, 1792}}};
+  for (const auto& [config, size, seen] : cases) {
+    const auto got = with(config).size_seen(size);
+    EXPECT_EQ(got.width, seen.width) << config;
+    EXPECT_EQ(got.height, seen.height) << config;
+  }
+  const auto refused = [&](const Json& config) { return message_of([&] { (void)with(config); }); };
+  EXPECT_THAT(refused({{"size", {{"longest_edge", 4000}}}}), testing::HasSubstr("shortest_edge"));
+  EXPECT_THAT(refused({{"size", {{"min_pixels", 1}}}, {"max_pixels", 4000}}),
+              testing::HasSubstr("shortest_edge"));
+}
+
+// As ImageProcessingMixin of transformers chooses between two files.
+TEST_F(JoyProcessor, IsReadFromTheProcessorsFileWhereThatHasIt) {
+  const auto range = [](int least, int most) -> Json {
+    return {{"size", {{"shortest_edge", least}, {"longest_edge", most}}}};
+  };
+  const PictureSize tall{.width = 960, .height = 1024}, wide{.width = 2048, .height = 512};
+  const auto all = folder_ / "processor_config.json";
+  write_file(all, Json{{"image_processor", range(3000000, 9000000)}}.dump());
+  EXPECT_EQ(with(range(1, 4000)).size_seen(tall).width, 1696);
+  write_file(all, R"({"processor_class": "Qwen2_5_VLProcessor"})");
+  EXPECT_EQ(with(range(1, 4000)).size_seen(wide).width, 96);
+  std::filesystem::remove(folder_ / "preprocessor_config.json");
+  EXPECT_THAT(message_of([&] { (void)PictureProcessor(folder_.path(), {.patch = 16}); }),
+              testing::HasSubstr("has neither a processor_config.json with an 'image_processor'"));
 }
 
 // As smart_resize of transformers does.

@@ -50,6 +50,35 @@ TEST_F(ReduxFiles, AreTakenAsPublished) {
   EXPECT_EQ(refusal_as_it_is(), "") << "the encoder's own size is known";
 }
 
+// FluxPriorReduxPipeline embeds 512 tokens for FLUX.1-schnell, too, whose own prompts have 256.
+TEST_F(ReduxFiles, HaveTheLengthOfTheReferencesPrompts) {
+  const auto model = folder_.path() / "model";
+  fs::copy(kModel, model, fs::copy_options::recursive);
+  for (const auto& [file, key] :
+       {std::pair{"transformer/config.json", "guidance_embeds"},
+        std::pair{"scheduler/scheduler_config.json", "use_dynamic_shifting"}}) {
+    auto json = read_json(model / file);
+    json[key] = false;
+    write_file(model / file, json.dump());
+  }
+  const auto defaults = [&](const fs::path& redux) {
+    const auto family = open_family(find_model({.model = model, .redux = redux}).files);
+    return family->description().limits.defaults;
+  };
+  EXPECT_EQ(defaults({}).max_sequence_length, 256);
+  EXPECT_EQ(defaults(redux()).max_sequence_length, 512);
+  EXPECT_EQ(defaults(redux()).steps, 4);
+}
+
+// transformers looks into processor_config.json first.
+TEST_F(ReduxFiles, AreReadFromTheProcessorsFileWhereThatHasThem) {
+  const auto path = redux() / "feature_extractor/processor_config.json";
+  write_file(path, R"({"processor_class": "any"})");
+  EXPECT_EQ(refusal_as_it_is(), "");
+  write_file(path, R"({"image_processor": {"resample": 2}})");
+  EXPECT_THAT(refusal_as_it_is(), HasSubstr("'resample'"));
+}
+
 TEST_F(ReduxFiles, OfOtherWidthsAreRefused) {
   EXPECT_THAT(refusal("image_embedder/config.json", "/redux_dim", 32),
               AllOf(HasSubstr(redux().string()), HasSubstr("pictures of width 32"),

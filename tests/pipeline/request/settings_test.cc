@@ -155,6 +155,25 @@ TEST(Settle, GuidanceMayRunAtEveryScaleButOne) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("takes a guidance scale other than 1")));
 }
 
+// FLUX.1-schnell's transformer has no guidance embedder.
+TEST(Settle, WarnsOfGuidanceThatNothingTakes) {
+  for (const auto kind : {GuidanceKind::kEmbedded, GuidanceKind::kEmbeddedOrTrue}) {
+    const auto said = [&](std::optional<double> guidance, bool is_taken) {
+      std::vector<std::string> warnings;
+      const RequestLimits limits{.guidance = kind, .embeds_guidance = is_taken};
+      const auto s = settled({.prompts = {"a"}, .guidance = guidance}, &warnings, limits);
+      EXPECT_EQ(s.guidance_kind, is_taken ? kind : GuidanceKind::kNone);
+      EXPECT_EQ(s.guidance, guidance.value_or(is_taken ? 3.5 : 0));
+      return warnings;
+    };
+    EXPECT_THAT(said(3.5, false), ElementsAre("the guidance scale is not used: this model takes no "
+                                              "guidance as a number"));
+    EXPECT_THAT(said(3.5, true), ElementsAre());
+    EXPECT_THAT(said(0, false), ElementsAre());
+    EXPECT_THAT(said({}, false), ElementsAre());
+  }
+}
+
 TEST(Settle, RefusesANegativePromptWhereThereIsNone) {
   const auto none = limits_of(GuidanceKind::kNone), embedded = limits_of(GuidanceKind::kEmbedded);
   EXPECT_THAT(refusal({.negative_prompt = "b"}, none),

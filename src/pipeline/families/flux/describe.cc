@@ -1,5 +1,7 @@
 #include "pipeline/families/flux/describe.h"
 
+#include <algorithm>
+
 #include "models/flux/model.h"
 #include "models/flux/names.h"
 #include "models/flux/sharding.h"
@@ -78,6 +80,22 @@ GuidanceKind guidance_of(FluxKind kind) {
   return has_true ? GuidanceKind::kEmbeddedOrTrue : GuidanceKind::kEmbedded;
 }
 
+// A net may have an input for guidance where the transformer has none.
+bool embeds_guidance(const FluxConfigs& c) {
+  return c.flux.guidance_embeds || std::ranges::any_of(c.controlnets, [](const auto& net) {
+           return net.flux.guidance_embeds;
+         });
+}
+
+// The Redux prior of the reference always reads so many tokens, whatever model draws.
+constexpr int kReduxTextTokens = 512;
+
+RequestDefaults of_schnell(const FluxConfigs& c) {
+  RequestDefaults defaults{.steps = 4, .max_sequence_length = 256};
+  if (c.redux) defaults.max_sequence_length = kReduxTextTokens;
+  return defaults;
+}
+
 }  // namespace
 
 Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
@@ -93,6 +111,7 @@ Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
                      .size_multiple = int(2 * c.vae.downscale()),
                      .num_texts = 2,
                      .guidance = guidance_of(c.kind),
+                     .embeds_guidance = embeds_guidance(c),
                      .pictures = std::move(pictures)},
           .schedule = schedule,
           .honours_flow_sigmas = true,
@@ -100,10 +119,10 @@ Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
           .pipeline_class = c.stored_channels > 0 ? flux_pipeline(c.kind) : ""};
 }
 
-RequestDefaults flux_defaults(const FluxConfig& c, FluxKind kind, const ScheduleConfig& schedule) {
-  if (kind == FluxKind::kFill) return {.steps = 50, .guidance = 30};
-  if (c.guidance_embeds || schedule.use_dynamic_shifting) return {};
-  return {.steps = 4, .guidance = 0, .max_sequence_length = 256};
+RequestDefaults flux_defaults(const FluxConfigs& c, const ScheduleConfig& schedule) {
+  if (c.kind == FluxKind::kFill) return {.steps = 50, .guidance = 30};
+  if (c.flux.guidance_embeds || schedule.use_dynamic_shifting) return {};
+  return of_schnell(c);
 }
 
 }  // namespace braid

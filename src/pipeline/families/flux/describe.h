@@ -12,8 +12,8 @@ Description describe_flux(const FluxConfigs& configs, const ScheduleConfig& sche
                           const RequestDefaults& defaults);
 
 // Defaults as published for FLUX.1-dev (guidance embedder), its kinds, and FLUX.1-schnell (none).
-// A fine-tune of dev may have lost its guidance, but not dev's schedule.
-RequestDefaults flux_defaults(const FluxConfig& config, FluxKind kind,
-                              const ScheduleConfig& schedule);
+// A fine-tune of dev may have lost its guidance, but not dev's schedule. The guidance counts where
+// the transformer or a ControlNet has an input for it.
+RequestDefaults flux_defaults(const FluxConfigs& configs, const ScheduleConfig& schedule);
 
 }  // namespace braid

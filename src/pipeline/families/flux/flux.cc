@@ -182,8 +182,8 @@ std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
   configs.controlnets = read_controlnets(files, configs.flux);
   configs.redux = read_flux_redux(files, configs.flux);
   const auto schedule = read_scheduler(files);
-  return std::make_shared<const FluxFamily>(
-      configs, schedule, read_defaults(files, flux_defaults(configs.flux, kind, schedule)));
+  return std::make_shared<const FluxFamily>(configs, schedule,
+                                            read_defaults(files, flux_defaults(configs, schedule)));
 }
 
 std::vector<std::string> published_models(FluxKind kind) {
@@ -207,8 +207,7 @@ std::shared_ptr<const Family> named(const std::string& name, FluxKind kind) {
   configs.flux.guidance_embeds = name != "flux1-schnell";
   const bool is_dev = configs.flux.guidance_embeds;
   const ScheduleConfig schedule{.shift = is_dev ? 3.0 : 1.0, .use_dynamic_shifting = is_dev};
-  return std::make_shared<const FluxFamily>(configs, schedule,
-                                            flux_defaults(configs.flux, configs.kind, schedule));
+  return std::make_shared<const FluxFamily>(configs, schedule, flux_defaults(configs, schedule));
 }
 
 }  // namespace

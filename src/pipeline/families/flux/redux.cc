@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "image/resize.h"
 #include "pipeline/families/picture_processor.h"
 
@@ -23,9 +22,9 @@ void check_halves(const JsonObject& json, const char* key) {
 
 // What the image processor states has to be what is done: the encoder's size, colours from -1 to 1.
 void check_processor(const ModelFiles& files, const SiglipConfig& siglip) {
-  const auto path = files.redux / "feature_extractor" / "preprocessor_config.json";
-  if (!is_there(path)) return;
-  const auto json = read_json_object(path);
+  const auto found = read_image_processor(files.redux / "feature_extractor");
+  if (!found) return;
+  const auto& json = found->fields;
   check_halves(json, "image_mean");
   check_halves(json, "image_std");
   for (const auto* step : {"do_resize", "do_rescale", "do_normalize"})
