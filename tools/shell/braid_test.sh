@@ -49,8 +49,8 @@ says "$work/one" second
 touch -d 2020-01-01 "$work/one/src/says.cc"
 expect_build "second" "$work/one"
 
-# A container's image brings all files anew, with their times.
-find "$work/one/src" -type f -exec chmod u+w {} +
+# A container's image cuts times to seconds.
+find "$work/one" -type f -exec sh -c 'for f; do touch -d "@$(stat -c %Y "$f")" "$f"; done' sh {} +
 expect_no_build "second" "$work/one"
 
 # A program whose other half is gone, a copied checkout, a moved one.

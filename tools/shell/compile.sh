@@ -43,6 +43,11 @@ forget_others() {
   rm -rf "$1"/{CMakeCache.txt,CMakeFiles,build.ninja,.ninja_log,.ninja_deps,braid-configured,braid-made-by,braid-compiled}
 }
 
+# Folders of earlier releases do not say it.
+say_made_by() {
+  [[ -e $1/braid-made-by ]] || printf '%s\n%s\n' "$(system_name)" "$compiler" >"$1/braid-made-by"
+}
+
 # configure FOLDER CMAKE-ARGUMENT...: does nothing if the folder is configured for this LibTorch with
 # (at least) these arguments, so that ./braid, which passes none, shares a folder with ./check.
 configure() {
@@ -53,6 +58,7 @@ configure() {
   if [[ ! -e $folder/build.ninja ]]; then
     set -- -DBRAID_DEVELOP=OFF "$@" # a later argument wins
   elif [[ "$(cat "$folder/braid-configured" 2>/dev/null) " == "$wanted "* ]]; then
+    say_made_by "$folder"
     return 0
   fi
   gpu=$(torch_gpu)
@@ -60,31 +66,29 @@ configure() {
   CXX=$compiler CUDAHOSTCXX=${compiler##* } cmake -S "$root" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     "-DLibTorch_ROOT_DIR=$torch" "-DBRAID_GPU=$gpu" "$@" >"$log" 2>&1 || show_failure "$log"
   printf '%s\n' "$wanted" >"$folder/braid-configured"
-  [[ -e $folder/braid-made-by ]] ||
-    printf '%s\n%s\n' "$(system_name)" "$compiler" >"$folder/braid-made-by"
+  say_made_by "$folder"
 }
 
-# renew_changed FOLDER: ninja compares times by order. Sources that differ from those of the last build get the present
-# time if they are older than it. Releases that left no list may have been built from any.
+# renew_changed FOLDER: ninja compares times by order. Sources that differ from those that the last build began with get
+# the present time, unless they are newer than all that it made.
 renew_changed() {
-  local list=$1/braid-compiled path
-  [[ -e $list || -e $1/braid-built ]] || return 0
-  [[ -e $list ]] || touch -d 1970-01-02 "$list"
-  source_list tests bench fuzz | LC_ALL=C comm -13 "$list" - | sed 's/ [0-9]* [0-9.]*$//' |
+  local path
+  [[ -e $1/.ninja_log ]] || return 0
+  source_list tests bench fuzz | LC_ALL=C comm -13 <(cat "$1/braid-compiled" 2>/dev/null) - | sed 's/^[^ ]*  //' |
     while IFS= read -r path; do
-      [[ $root/$path -nt $list && -s $list ]] || touch -c "$root/$path" || return 1
+      [[ $root/$path -nt $1/.ninja_log ]] || touch -c "$root/$path" || return 1
     done
 }
 
-# compile FOLDER TARGET... leaves a file braid-compiled, the list of the sources as they were at its start.
+# compile FOLDER TARGET... leaves a file braid-compiled, the list of the sources that it began with.
 compile() {
   local folder=$1 log=$1/braid-build.log
   shift
   [[ -t 2 ]] || say "building in $folder"
-  renew_changed "$folder" || say "the times of the sources in $root cannot be set"
+  renew_changed "$folder" ||
+    stop 2 "the times of the sources in $root cannot be set: ninja would not see which of them changed"
   : >"$log"
-  source_list tests bench fuzz >"$folder/braid-compiled.next"
+  source_list tests bench fuzz >"$folder/braid-compiled"
   NINJA_STATUS='[%f/%t] ' cmake --build "$folder" -j "$(jobs)" --target "$@" 2>&1 |
     show_progress "$log" || show_failure "$log"
-  mv "$folder/braid-compiled.next" "$folder/braid-compiled"
 }

@@ -77,6 +77,20 @@ says "$work/one" second
 touch -d 2020-01-01 "$work/one/src/says.cc"
 expect "second" build_in "$work/one"
 
+# What a build that failed made of other sources is made anew when they are back.
+made_checkout "$work/failed" right
+printf 'add_library(other OBJECT src/other.cc)\nadd_dependencies(says other)\n' >>"$work/failed/CMakeLists.txt"
+: >"$work/failed/src/other.cc"
+expect "right" build_in "$work/failed"
+cp -a "$work/failed/src" "$work/before"
+says "$work/failed" wrong
+expect "wrong" build_in "$work/failed"
+echo 'broken' >"$work/failed/src/other.cc"
+says "$work/failed" "wrong, too"
+(build_in "$work/failed") >/dev/null 2>&1 && stop 1 "the build should fail"
+cp -a "$work/before/." "$work/failed/src/"
+expect "right" build_in "$work/failed"
+
 # A copy compiles its own sources, and so does a folder that was moved.
 cp -a "$work/one" "$work/two"
 says "$work/two" copied

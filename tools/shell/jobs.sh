@@ -56,11 +56,11 @@ jobs() {
   local root=${1:-} line=${2:-MemAvailable} cores memory controllers name
   cores=$(nproc)
   memory=$(awk -v name="$line:" '$1 == name {printf "%.0f", $2 * 1024}' "$root/proc/meminfo")
-  while IFS=: read -r _ controllers name; do
+  [[ ! -r $root/proc/self/cgroup ]] || while IFS=: read -r _ controllers name; do
     [[ -n $controllers ]] || add_group "$root/sys/fs/cgroup" "$name" both
     [[ ,$controllers, != *,memory,* ]] || add_group "$root/sys/fs/cgroup/memory" "$name" memory
     [[ ,$controllers, != *,cpu,* ]] || add_group "$root/sys/fs/cgroup/cpu" "$name" cpu
-  done < <(cat "$root/proc/self/cgroup" 2>/dev/null)
+  done <"$root/proc/self/cgroup"
   lower cores $((memory / 1610612736))
   echo $((cores > 1 ? cores : 1))
 }

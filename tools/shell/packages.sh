@@ -1,5 +1,7 @@
 # What a build needs from the system: reports what is missing, installs it if permitted. Sourced.
 
+export PIP_REQUIRE_VIRTUALENV=0 # a user's setting for other projects
+
 # Sets `compiler` to a g++ of version 12 or later, or whatever $CXX names.
 find_compiler() {
   local candidate
@@ -24,7 +26,7 @@ have_cmake() {
 # Sets `python` to one that has pip: the active virtual environment may lack it.
 find_pip() {
   for python in python3 /usr/bin/python3; do
-    PIP_REQUIRE_VIRTUALENV=0 "$python" -m pip --version >/dev/null 2>&1 && return 0
+    "$python" -m pip --version >/dev/null 2>&1 && return 0
   done
   return 1
 }

@@ -2,9 +2,9 @@
 
 # Words as a shell takes them back.
 quoted() {
-  local -a words
-  printf -v 'words[0]' ' %q' "$@"
-  echo "${words[0]# }"
+  local words
+  printf -v words ' %q' "$@"
+  echo "${words# }"
 }
 
 # beside PROGRAM: of CMake's programs the one in the same folder as the cmake that is used, as the name alone may be of an older CMake.
@@ -13,22 +13,22 @@ beside() { echo "$(dirname -- "$(command -v cmake)")/$1"; }
 # configure_line OPTION...: the preset with the compiler and the LibTorch that were found here.
 configure_line() {
   local -a line=()
-  local gpu
+  local gpu at=
   gpu=$(torch_gpu)
   [[ $compiler == g++ ]] || line+=("CXX=$compiler" "CUDAHOSTCXX=${compiler##* }")
   [[ $gpu != cuda ]] || line+=("CUDACXX=$nvcc")
   ((${#line[@]} == 0)) || line=(env "${line[@]}")
   line+=("$(command -v cmake)" --preset release "-DLibTorch_ROOT_DIR=$torch")
   [[ -z $gpu ]] || line+=("-DBRAID_GPU=$gpu")
-  [[ $root -ef . ]] || line=(cd "$root" '&&' "${line[@]}")
-  quoted "${line[@]}" "$@" | sed 's/ \\&\\& / \&\& /'
+  [[ $root -ef . ]] || at="cd $(quoted "$root") && "
+  echo "$at$(quoted "${line[@]}" "$@")"
 }
 
 build_line() { quoted "$(command -v cmake)" --build --preset release -j "$(jobs)"; }
 
 print_lines_to_use() { echo "$(configure_line -DBRAID_DEVELOP=OFF) && $(build_line)"; }
 print_lines_to_develop() {
-  echo "$(configure_line -DBRAID_DEVELOP=ON) && $(build_line) && $(quoted "$(beside ctest)" --preset release)"
+  echo "$(configure_line) && $(build_line) && $(quoted "$(beside ctest)" --preset release)"
 }
 
 # The package requires it (python/pyproject.toml).

@@ -25,7 +25,7 @@ torch="$work/torch 2"
 compiler="ccache g++-14"
 jobs() { echo 3; }
 said=$(eval "$(print_lines_to_develop)")
-wanted="of cmake: --preset release -DLibTorch_ROOT_DIR=$torch -DBRAID_DEVELOP=ON, ccache g++-14
+wanted="of cmake: --preset release -DLibTorch_ROOT_DIR=$torch, ccache g++-14
 of cmake: --build --preset release -j 3, 
 of ctest: --preset release"
 [[ $said == "$wanted" ]] || stop 1 "the lines of ./setup should run '$wanted', they ran '$said'"

@@ -1,11 +1,11 @@
 # What a build is made from. Sourced.
 
-# source_list [FOLDER...]: path, size and time of each source of the program, and of those in more folders. A build is of
-# a list, not of a time: an archive brings files that are older than the build they are to change, and a copy or a
-# container's image may bring them all anew.
-source_list() {
-  (cd "$root" && find CMakeLists.txt src include cmake "$@" -type f -printf '%p %s %T@\n' | LC_ALL=C sort)
-}
+# hashed FIND-ARGUMENT...: the files with their contents' hashes.
+hashed() { find "$@" -type f -print0 | xargs -0 sha1sum | LC_ALL=C sort; }
+
+# source_list [FOLDER...]: the program's sources, and those in more folders. A build is of contents, not of times: an
+# archive brings files that are older than the build they are to change, a container's image cuts times to seconds.
+source_list() { (cd "$root" && hashed CMakeLists.txt src include cmake "$@"); }
 
 # The same of LibTorch's own description, which changes with its version.
-torch_list() { (cd "$torch/share/cmake/Torch" && find . -type f -printf '%p %s %T@\n' | LC_ALL=C sort); }
+torch_list() { (cd "$torch/share/cmake/Torch" && hashed .); }

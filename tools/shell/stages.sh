@@ -64,7 +64,9 @@ empty_run_paths() {
 }
 
 check_run_paths() {
-  local found
+  local found file
+  command -v readelf >/dev/null || stop 2 "readelf is missing"
+  for file in "$@"; do [[ -e $file ]] || stop 1 "there is no $file"; done
   found=$(empty_run_paths "$@")
   [[ -z $found ]] || stop 1 "these would load libraries from the current folder:"$'\n'"$found"
 }

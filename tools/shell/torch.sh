@@ -32,7 +32,8 @@ print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) ||
 require_torch_version() {
   local version=
   local -a wanted
-  [[ $(<"$root/CMakeLists.txt") =~ find_package\(LibTorch\ ([0-9]+)\.([0-9]+) ]]
+  [[ $(<"$root/CMakeLists.txt") =~ find_package\(LibTorch\ ([0-9]+)\.([0-9]+) ]] ||
+    stop 2 "$root/CMakeLists.txt names no LibTorch"
   wanted=("${BASH_REMATCH[@]:1}")
   [[ $(<"$torch/share/cmake/Torch/TorchConfigVersion.cmake") =~ PACKAGE_VERSION\ \"([0-9]+)\.([0-9]+)[^\"]* ]] || return 0
   version=${BASH_REMATCH[0]#*\"}

@@ -2,8 +2,7 @@
 
 # lock FILE: waits until no other process holds it. One lock at a time.
 lock() {
-  { true >>"$1"; } 2>/dev/null || stop 2 "$1 cannot be written: does it belong to another user?"
-  exec {locked}>"$1"
+  { exec {locked}>>"$1"; } 2>/dev/null || stop 2 "$1 cannot be written: does it belong to another user?"
   command -v flock >/dev/null || return 0
   flock -n "$locked" || {
     say "waiting for another run to finish (it holds $1)"
@@ -34,9 +33,11 @@ fetch_wheels() (
   say "fetching $name into $folder (once)"
   [[ -t 2 ]] && quiet=--progress-bar=on
   find_pip || stop 2 "pip is missing. As root, run: apt-get install python3-pip"
-  TMPDIR=$partial/tmp PIP_REQUIRE_VIRTUALENV=0 "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
-    --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
-    --dest "$partial/wheels" "$@" 2>&1 >&2 </dev/null | tee "$partial/errors" >&2 ||
+  { # only errors go through the pipe: pip draws its progress on a terminal
+    TMPDIR=$partial/tmp "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
+      --require-hashes --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
+      --dest "$partial/wheels" "$@" 2>&1 >&3 3>&- </dev/null | tee "$partial/errors" >&2
+  } 3>&2 ||
     stop 1 "$name could not be fetched.$(without_network "$partial/errors" "$hint")"
   "$python" "$root/tools/shell/unpack_wheels.py" "$partial/wheels" "$partial" ||
     stop 1 "$name could not be unpacked into $folder"
