@@ -59,7 +59,7 @@ class LoadModel:
 
     @staticmethod
     def run(file, devices, split, weight_form, offload, dtype="auto", components="", threads=0):
-        check_system()
+        check_system()  # before a file is looked for, which may lie elsewhere
         check_age()
         check_choices(weight_form=weight_form, offload=offload, dtype=dtype)
         from .load_model import load_model  # noqa: PLC0415

@@ -4,6 +4,7 @@ import itertools
 import logging
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from .worker.channel import Closed, receive, send
 FOLDER = Path(__file__).resolve().parent
 SETTING = FOLDER / "python.txt"
 ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+OTHER_ALLOCATOR = "cudaMallocAsync"
 OF_ONE_PYTHON = ("PYTHONHOME", "PYTHONPATH")  # where its own packages are
 GLANCE = 0.05  # seconds between two looks at whether the user has interrupted
 END = 5.0      # seconds that a process may take to end
@@ -48,8 +50,8 @@ def python():
 
 def environment_for(program, environment):
     """Braid's, of ComfyUI's `environment`: without what was set for ComfyUI's torch and Python alone."""
-    kept = {name: value for name, value in environment.items() if name not in ALLOCATORS or "backend" not in value}
-    if os.path.abspath(program) != os.path.abspath(sys.executable):
+    kept = {name: value for name, value in environment.items() if name not in ALLOCATORS or OTHER_ALLOCATOR not in value}
+    if os.path.abspath(shutil.which(program) or program) != os.path.abspath(sys.executable):
         kept = {name: value for name, value in kept.items() if name not in OF_ONE_PYTHON}
     return {**kept, "BRAID_LAUNCHER": "none", "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -25,7 +25,7 @@ def planned_devices(devices, gpus):
         return f"{len(devices)}xcpu", None
     sheets = []
     for device in devices:
-        gpu = gpus.get(device.partition(":")[2] or "0", {}) if device.startswith("cuda") else {}
+        gpu = gpus.get(whole_name(device).partition(":")[2], {}) if device.startswith("cuda") else {}
         sheets.append(gpu.get("data_sheet"))
         if sheets[-1] is None:
             return f"{len(devices)}xcpu", f"its speed on {gpu.get('name', device)} is not known"

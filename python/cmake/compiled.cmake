@@ -7,22 +7,18 @@ if(NOT BRAID_TORCH)
       "from importlib.util import find_spec; s = find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
     OUTPUT_VARIABLE BRAID_TORCH OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   # One that is too old, or has no development files, is no obstacle to building.
-  set(file "${BRAID_TORCH}/share/cmake/Torch/TorchConfigVersion.cmake")
   file(STRINGS ${root}/CMakeLists.txt oldest REGEX "^find_package\\(LibTorch ")
   string(REGEX MATCH "[0-9][0-9.]*" oldest "${oldest}")
-  set(version "")
-  if(BRAID_TORCH AND EXISTS "${file}")
-    file(STRINGS "${file}" version REGEX "set\\(PACKAGE_VERSION")
-    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" version "${version}")
-  endif()
-  if(BRAID_TORCH AND (NOT version OR version VERSION_LESS oldest))
-    if(NOT version)
-      set(version "without its development files")
+  include("${BRAID_TORCH}/share/cmake/Torch/TorchConfigVersion.cmake" OPTIONAL)
+  if(BRAID_TORCH AND PACKAGE_VERSION VERSION_LESS oldest) # without a version, too
+    if(NOT PACKAGE_VERSION)
+      set(PACKAGE_VERSION "without its development files")
     endif()
-    message(WARNING "The torch in ${BRAID_TORCH} is ${version}, but Braid needs ${oldest} or later. braid_engine is "
+    message(WARNING "The torch in ${BRAID_TORCH} is ${PACKAGE_VERSION}, but Braid needs ${oldest} or later. braid_engine is "
       "built with the LibTorch that ./setup fetches, and refuses to be imported beside another torch.")
     set(BRAID_TORCH "")
   endif()
+  unset(PACKAGE_VERSION) # FindLibTorch.cmake asks again
 endif()
 if(BRAID_TORCH)
   set(LibTorch_ROOT_DIR ${BRAID_TORCH} CACHE PATH "LibTorch")

@@ -110,8 +110,8 @@ class Process(unittest.TestCase):
     def test_has_an_environment_of_its_own(self) -> None:
         theirs = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync", "PYTORCH_ALLOC_CONF": "max_split_size_mb:64,backend:native",
                   "PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PYTHONPATH": "/theirs", "PYTHONHOME": "/theirs", "PATH": "/bin"}
-        kept = {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PATH": "/bin", "BRAID_LAUNCHER": "none",
-                "PYTHONDONTWRITEBYTECODE": "1"}
+        kept = {name: theirs[name] for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PATH")}
+        kept |= {"BRAID_LAUNCHER": "none", "PYTHONDONTWRITEBYTECODE": "1"}
         self.assertEqual(process.environment_for("/another/python", theirs), kept)
         paths = {"PYTHONPATH": "/theirs", "PYTHONHOME": "/theirs"}
         self.assertEqual(process.environment_for(sys.executable, theirs), {**kept, **paths})

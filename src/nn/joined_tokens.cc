@@ -17,7 +17,7 @@ Tensor image_tokens(const DenoiserInput& in) {
   std::vector<Tensor> runs = {in.extra_BLC.defined() ? at::cat({noise_BNC, in.extra_BLC}, -1)
                                                      : noise_BNC};
   for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
-  return at::cat(runs, 1);
+  return runs.size() == 1 ? runs.front() : at::cat(runs, 1);
 }
 
 Tensor joined_tokens(Tensor& text_BTC, Tensor& image_BIC) {

@@ -104,10 +104,7 @@ TEST(AgentsStore, ThatEndsIsNotARankThatIsLate) {
   auto agent = std::make_unique<AgentStore>();
   const auto launch = agent->launch_of(1, 2);
   Meeting meeting(launch, 20s);
-  const std::jthread ending([&] {
-    std::this_thread::sleep_for(100ms);
-    agent.reset();
-  });
+  agent.reset();
   const auto sentence = message_of<Error>([&] { (void)meeting.ask("nothing", 0); });
   EXPECT_THAT(sentence, HasSubstr("the store where they meet has failed: "));
   EXPECT_THAT(sentence, testing::Not(HasSubstr("\n")));

@@ -134,8 +134,8 @@ TEST_F(NcclFails, ARefusalIsASentence) {
   });
 }
 
-// Its thread has no caller that could hear of this.
-TEST_F(NcclFails, ADeviceThatCannotBeUsedIsASentence) {
+// The thread that starts a communicator has no caller.
+TEST_F(NcclFails, ADeviceThatCannotBeUsedIsTheCallersFailure) {
   run_ranks({.size = 1}, [](const Group&) {
     const at::Device no_device(at::kXLA, 0);
     const auto connect = [&] { NcclCommunicator(fake_nccl().functions, no_device).connect({}); };

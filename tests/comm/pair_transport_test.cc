@@ -8,8 +8,8 @@
 
 namespace braid::pair_transport_test {
 
-// Rank 0 of three; keeps what it should send, and sends nothing. Tensors of CPUs are copied to
-// where none has memory.
+// Rank 0 of three; keeps what it should send, and sends nothing. Its staging device is meta, on
+// which copies have no memory.
 class Unsent : public PairTransport {
  public:
   int rank() const override { return 0; }

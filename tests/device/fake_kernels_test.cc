@@ -1,5 +1,6 @@
 // Which of LibTorch's kernels are asked for, told by what the GPUs of fake_gpu.cc were asked.
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fake_gpu.h"
@@ -20,11 +21,11 @@ const at::Device kGpu(at::kCUDA, 0);
 TEST(FakeKernels, AreMissedBeforeAModelIsLoaded) {
   EXPECT_EQ(find_device("cuda:0"), kGpu);
   const fake_gpu::IsOlder old(75);
-  EXPECT_NE(message_of([] { find_device("cuda:0"); }).find("sm_75"), std::string::npos);
-  EXPECT_NE(message_of([] {
-              deploy({.pipeline = {.model = BRAID_SOURCE_DIR "/models/demo", .device = "cuda"}});
-            }).find("sm_75"),
-            std::string::npos);
+  EXPECT_THAT(message_of([] { find_device("cuda:0"); }), testing::HasSubstr("sm_75"));
+  EXPECT_THAT(message_of([] {
+                deploy({.pipeline = {.model = BRAID_SOURCE_DIR "/models/demo", .device = "cuda"}});
+              }),
+              testing::HasSubstr("sm_75"));
 }
 
 TEST(FakeKernels, AttentionOverPartsOfTheKeysTakesCudnnWhereAttentionDoes) {

@@ -65,8 +65,10 @@ class GraphOnGpu : public OnGpu {
   }
 };
 
-TEST_F(GraphOnGpu, SaysWhyThereIsNone) {
-  EXPECT_EQ(why_no_device_graph(gpu()).empty(), make_device_graph(gpu()) != nullptr);
+TEST_F(GraphOnGpu, IsMissingWithAReasonOnly) {
+  EXPECT_EQ(why_no_device_graph(gpu()),
+            make_device_graph(gpu()) ? "" : "this build records no graphs");
+  EXPECT_EQ(why_no_device_graph(at::kCPU), "this build records no graphs");
 }
 
 TEST_F(GraphOnGpu, RepeatsWhatIsEvaluated) {

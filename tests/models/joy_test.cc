@@ -341,8 +341,6 @@ TEST(JoyRope, HasAnglesOfFloat32Products) {
       rope_table(at::tensor({0.F, 119.F, 101.F}).view({1, 3}), JoyConfig{}.rope_axes());
   EXPECT_NEAR(rope.cos[0][74].item<double>(), 0.387887686, 1e-6);
   EXPECT_NEAR(rope.sin[0][74].item<double>(), 0.921706676, 1e-6);
-  EXPECT_NEAR(rope.cos[0][78].item<double>(), 0.702317536, 1e-6);
-  EXPECT_NEAR(rope.cos[0][22].item<double>(), -0.961023152, 1e-6);
 }
 
 TEST_F(JoyParity, Bfloat16IsAsExactAsTheReferences) {

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "message_of.h"
 #include "serve/api/access.h"
 #include "serve/api_error.h"
 
@@ -88,11 +89,7 @@ TEST(Base64OfClients, IsReadAsBrowsersDo) {
 
 TEST(Base64OfClients, IsRefusedWithTheCharacterAtFault) {
   const auto refusal = [](const std::string& text) {
-    try {
-      return bytes_of_base64(text, "image");
-    } catch (const ApiError& error) {
-      return std::string(error.what());
-    }
+    return message_of<ApiError>([&] { (void)bytes_of_base64(text, "image"); });
   };
   const std::string begin = "'image' should be base64: ";
   EXPECT_EQ(refusal("Zm#v"), begin + "character 3 is '#'");

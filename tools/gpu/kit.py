@@ -189,10 +189,9 @@ def settle(root):
     if not known.exists():
         return
     note = json.loads(known.read_text())
-    torch, link = torch_folder(), root / "torch"
-    if link.exists():
-        check_torch(note.get("torch"), link.resolve())
-    elif torch:
+    link = root / "torch"
+    torch = link.resolve() if link.exists() else torch_folder()
+    if torch:
         check_torch(note.get("torch"), Path(torch))
         make_link(link, torch)
     link_data(root, Path(note["built_in"]))

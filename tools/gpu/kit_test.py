@@ -165,6 +165,11 @@ class KitTest(unittest.TestCase):
         self.assertEqual((self.kit / "torch").resolve(), (self.folder / "same").resolve())
         (self.kit / "torch").unlink()
         self.settled(self.folder)  # one that does not say
+        self.assertEqual((self.kit / "torch").resolve(), self.folder.resolve())
+        (self.kit / "torch").unlink()
+        (self.kit / "torch").symlink_to(self.folder / "other")
+        with self.assertRaisesRegex(kit.CannotRun, "remove the kit's link `torch`"):
+            self.settled(self.folder / "same")
 
     def test_has_the_model_where_programs_look_for_it(self):
         """PROGRAM/../share/braid/models/demo, as app/machine/bundled_model.cc has it."""

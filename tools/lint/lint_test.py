@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import gpus
 from lint import complaints
 
 LINKS = "target_link_libraries(braid_{0} PUBLIC {1})\n"
@@ -43,6 +44,12 @@ class LintTest(unittest.TestCase):
                 ("attic/a.cc", "", ["src/pipeline/attic has no place in the order of rooms"])):
             self.assertEqual(self.complaints_about("src/pipeline/" + path, line), found, path)
             (self.root / "src/pipeline" / path).unlink()
+
+    def test_the_files_of_rules_are_there(self):
+        """A rule about a file that has moved would check nothing."""
+        root = Path(__file__).resolve().parents[2]
+        for path in (gpus.BUILD, gpus.PRESETS, gpus.CLAIMS):
+            self.assertTrue((root / path).exists(), path)
 
     def test_a_build_has_kernels_for_the_gpus_that_presets_and_claims_name(self):
         self.write("CMakeLists.txt", "set(CMAKE_CUDA_ARCHITECTURES 80-real 100-real 120 CACHE STRING \"\")\n"

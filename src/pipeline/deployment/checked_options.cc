@@ -44,8 +44,7 @@ void check_numbers(const PipelineOptions& o) {
   require(o.condition_cache >= 0, "condition_cache should be at least 0 bytes, it is ",
           o.condition_cache);
   require(o.threads >= 0 && o.threads <= kMostThreads,
-          "the number of threads should lie between 0 ", "and ", kMostThreads, ", it is ",
-          o.threads);
+          "the number of threads should lie between 0 and ", kMostThreads, ", it is ", o.threads);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ std::string why_no_device_graph(at::Device device) {
 }
 
 std::unique_ptr<DeviceGraph> make_device_graph(at::Device device) {
-  return device.is_cuda() ? std::make_unique<CudaGraph>(device) : nullptr;
+  return why_no_device_graph(device).empty() ? std::make_unique<CudaGraph>(device) : nullptr;
 }
 
 }  // namespace braid

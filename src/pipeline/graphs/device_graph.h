@@ -24,7 +24,7 @@ class DeviceGraph {
 // Why the device records no graphs, as a sentence's end; empty if it does.
 std::string why_no_device_graph(at::Device device);
 
-// nullptr where graphs cannot be recorded: on CPUs, and in builds for AMD.
+// nullptr where there is a reason for none.
 std::unique_ptr<DeviceGraph> make_device_graph(at::Device device);
 
 }  // namespace braid

@@ -64,27 +64,28 @@ class PartGraphs::Recordings {
   }
   const GraphUse& use() const { return use_; }
   void forget() { users_.clear(); }
+  void end_pictures() {
+    for (auto& [who, user] : users_) user.has_ended = true;
+  }
 
  private:
   struct User {
     std::shared_ptr<Recorded> recorded;
-    std::uint64_t last_call;
+    bool has_ended = false;
   };
-  static constexpr std::uint64_t kMostIdle = 64;  // calls, after which a picture has ended
 
   // Null where all graphs are in use.
   std::shared_ptr<Recorded> recorded_for(const DenoiserInput& in, const Tensor& state) {
-    ++calls_;
     const std::pair who(in.step.branch, in.step.picture);
     auto mine = found(in, state);
     if (!mine) {
       users_.erase(who);
-      std::erase_if(users_, [](const auto& user) { return user.second.recorded->is_stale(); });
+      std::erase_if(users_, [](const auto& user) {
+        return user.second.has_ended || user.second.recorded->is_stale();
+      });
+      if (num_graphs() < kMostGraphs) mine = std::make_shared<Recorded>(options_, part_);
     }
-    std::erase_if(users_,
-                  [&](const auto& user) { return calls_ - user.second.last_call > kMostIdle; });
-    if (!mine && num_graphs() < kMostGraphs) mine = std::make_shared<Recorded>(options_, part_);
-    if (mine) users_[who] = {.recorded = mine, .last_call = calls_};
+    if (mine) users_[who] = {.recorded = mine};
     return mine;
   }
   std::shared_ptr<Recorded> found(const DenoiserInput& in, const Tensor& state) const {
@@ -101,7 +102,6 @@ class PartGraphs::Recordings {
   StepGraphOptions options_;
   PredictPart part_;
   std::map<std::pair<int, int>, User> users_;  // by branch and picture
-  std::uint64_t calls_ = 0;
   GraphUse use_;
 };
 
@@ -122,6 +122,10 @@ CachedParts PartGraphs::over(CachedParts parts) {
     };
   }
   return parts;
+}
+
+void PartGraphs::end_pictures() const {
+  for (const auto& part : parts_) part->end_pictures();
 }
 
 void PartGraphs::forget() const {

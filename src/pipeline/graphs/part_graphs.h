@@ -25,6 +25,8 @@ class PartGraphs {
   // Adds up the use of all parts; `replays` counts parts.
   GraphUse use() const;
   void forget() const;  // as StepGraph's
+  // The pictures so far are drawn: their graphs stay for those that fit, or make room for others.
+  void end_pictures() const;
 
  private:
   class Recorded;

@@ -105,6 +105,11 @@ CachedParts Denoiser::load_in_parts(const Loading& loading, const Part& part,
   return parts;
 }
 
+void Denoiser::end_pictures() const {
+  if (cache_) cache_->forget_pictures();
+  if (part_graphs_) part_graphs_->end_pictures();
+}
+
 void Denoiser::forget_graphs() const {
   steps_->forget();
   if (part_graphs_) part_graphs_->forget();

@@ -27,6 +27,7 @@ class Denoiser {
   const RopeAxes& rope_axes() const { return rope_axes_; }  // DenoiserPart::rope_axes
   KeptReferences& references() const { return *references_; }
   StepCache* cache() const { return cache_.get(); }  // null without options.cache
+  void end_pictures() const;                         // of what is kept of them by the cache
   void forget_graphs() const;
   GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
 

@@ -74,9 +74,8 @@ bool Denoisers::has_cache() const {
   return std::ranges::any_of(list_, [](const Entry& e) { return e.denoiser->cache() != nullptr; });
 }
 
-void Denoisers::forget_pictures() const {
-  for (const auto& entry : list_)
-    if (auto* const cache = entry.denoiser->cache()) cache->forget_pictures();
+void Denoisers::end_pictures() const {
+  for (const auto& entry : list_) entry.denoiser->end_pictures();
 }
 
 std::vector<int> Denoisers::full_steps(int picture) const {

@@ -27,11 +27,10 @@ class Denoisers {
   void keep_references(const DenoiserInput& references) const;
   void forget_references() const;  // and prefixes, see OncePerPicture
 
-  // Caches of steps keep something of each picture until they forget them all. full_steps() lists
-  // the steps in which one of this rank's pictures was evaluated in full, by whichever denoiser,
-  // counted from 0.
+  // Caches of steps keep something of each picture until all end. full_steps() lists the steps in
+  // which one of this rank's pictures was evaluated in full, by whichever denoiser, counted from 0.
   bool has_cache() const;
-  void forget_pictures() const;
+  void end_pictures() const;
   std::vector<int> full_steps(int picture) const;
 
   GraphUse graph_use() const;  // of all
@@ -65,7 +64,7 @@ class CachedPictures {
   explicit CachedPictures(const Denoisers& denoisers) : denoisers_(denoisers) {}
   CachedPictures(const CachedPictures&) = delete;
   CachedPictures& operator=(const CachedPictures&) = delete;
-  ~CachedPictures() { denoisers_.forget_pictures(); }
+  ~CachedPictures() { denoisers_.end_pictures(); }
 
  private:
   const Denoisers& denoisers_;

@@ -158,7 +158,8 @@ TEST_F(Output, ByAnotherNameOfStandardOutputIsThePictureAlone) {
 // Messages would stand between its bytes.
 TEST_F(Output, IsNotWhereMessagesGo) {
   if (!fs::exists("/proc/self/fd")) GTEST_SKIP() << "the system has no /proc";
-  const auto sentence = " is no file of its own: standard error, which is for messages, goes there";
+  const std::string sentence =
+      " is no file of its own: standard error, which is for messages, goes there";
   for (const std::string name : {"/dev/stderr", "/proc/self/fd/2", "log.png"}) {
     const auto finished =
         run_in_shell("exec \"$0\" \"$@\" 2> log.png", with({"-o", name}), folder_);
@@ -168,8 +169,7 @@ TEST_F(Output, IsNotWhereMessagesGo) {
   const auto both =
       run_in_shell("exec \"$0\" \"$@\" > log.png 2>&1", with({"-o", "log.png"}), folder_);
   EXPECT_EQ(both.exit_code, 2);
-  EXPECT_THAT(read_file(folder_ / "log.png"),
-              HasSubstr("--output log.png" + std::string(sentence)));
+  EXPECT_THAT(read_file(folder_ / "log.png"), HasSubstr("--output log.png" + sentence));
   const auto dump =
       run_in_shell("exec \"$0\" \"$@\" 2> log", with({"--dump", "/dev/stderr"}), folder_);
   EXPECT_EQ(dump.exit_code, 2);

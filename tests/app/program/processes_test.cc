@@ -222,7 +222,7 @@ TEST_F(Processes, ShareNoStandardInputAndNoPipe) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   for (const std::string file : {"-", "pipe"}) {
     const auto ranks = finish(start(2, {"generate", "--prompt-file", file, "--tp", "2"}));
-    EXPECT_EQ(ranks[0].exit_code, 2);
+    for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 2) << file;
     EXPECT_THAT(ranks[0].err, HasSubstr("--prompt-file " + file +
                                         ": only one of the ranks that torchrun started can read "
                                         "it: give a file that all can read"));

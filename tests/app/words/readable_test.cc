@@ -1,10 +1,7 @@
 // Numbers and texts as people read them.
 #include "app/words/readable.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "has_match.h"
 
 namespace braid::readable_test {
 

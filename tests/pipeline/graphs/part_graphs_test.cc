@@ -219,7 +219,7 @@ TEST(PartGraphs, ReplayBranchesOfUnequalLengths) {
   EXPECT_EQ(graphs.use().replays, 2 * 4) << "what was done stays counted";
 }
 
-// Pictures of a batch that has ended hold no graph for ever.
+// Pictures that have ended leave their graphs to those that fit, and hold none of others.
 TEST(PartGraphs, GiveUpTheGraphsOfPicturesThatAreGone) {
   Host host;
   PartGraphs graphs(on(host));
@@ -229,8 +229,13 @@ TEST(PartGraphs, GiveUpTheGraphsOfPicturesThatAreGone) {
     for (int picture = 0; picture < 2; ++picture)
       (void)first(input_of(0, picture, 1 + picture), state);
   EXPECT_EQ(host.graphs, 2);
-  for (int step = 0; step < 80; ++step) (void)first(input_of(0, 0, 7), state);
-  EXPECT_EQ(host.graphs, 1);
+  graphs.end_pictures();
+  (void)first(input_of(0, 0, 1), state);
+  EXPECT_EQ(host.begins, 2) << "the same again";
+  EXPECT_EQ(host.graphs, 2);
+  for (int step = 0; step < 3; ++step) (void)first(input_of(0, 1, 7), state);
+  EXPECT_EQ(host.begins, 3);
+  EXPECT_EQ(host.graphs, 2) << "that of the picture that goes on, and the new one";
 }
 
 // The inputs keep their shapes, and the state does not: the graph of the old state is stale.

@@ -1,7 +1,9 @@
 // Which field of a request each refusal is about, as the server tells its clients.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/request_error.h"
@@ -34,8 +36,8 @@ Pixels white(int width = 32, int height = 32) {
           .rgb = std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, 255)};
 }
 
-// Each refusal in the order of the sources; those about what no field of the server can have are
-// left out.
+// Refusals of all requests and of sampling, in the order of the sources, not those of families;
+// those about what no field of the server can have are left out.
 const Case kCases[] = {
     {"prompt", [](auto& r, auto&) { r.prompts = {"\xff"}; }},
     {"prompt_2", [](auto& r, auto&) { r.prompts_2 = {"b"}; }},
@@ -227,10 +229,40 @@ const Case kCases[] = {
        l.pictures.init = Taken::Init::kMaybe;
        r.pictures.init = white();
        r.pictures.strength = 0;
+     }},
+    {"true_cfg", [](auto& r, auto&) { r.true_cfg = -1; }},
+    {"control",
+     [](auto&, auto& l) { l.pictures.extra_channels = Taken::ExtraChannels::kControl; }},
+    {"init", [](auto&, auto& l) { l.pictures.extra_channels = Taken::ExtraChannels::kMasked; }},
+    {"reference",
+     [](auto&, auto& l) { l.pictures.most_references = l.pictures.least_references = 1; }},
+    {"resolution",
+     [](auto& r, auto& l) {
+       l.pictures.resolutions = {{.side = 640, .multiple = 32}};
+       r.pictures.resolution = 123;
+     }},
+    {"reference_scale",
+     [](auto& r, auto& l) {
+       l.pictures.most_references = 1;
+       l.pictures.references = Taken::References::kBehindPrompt;
+       r.pictures.references = {white()};
+       r.pictures.reference_scales = {1, 1};
+     }},
+    {"control",
+     [](auto& r, auto& l) {
+       l.pictures.controlnet_modes = {0, 0, 0};
+       r.pictures.controls = {{.picture = white()}};
+     }},
+    {"mask", [](auto& r, auto& l) {
+       l.pictures.init = Taken::Init::kMaybe;
+       r.pictures.init = white();
+       r.pictures.mask = white(16, 16);
      }}};
 
 TEST(NamedFields, AreThoseOfTheEnginesSentences) {
+  int number = 0;
   for (const auto& [field, make_wrong] : kCases) {
+    SCOPED_TRACE(number++);
     Request request{.prompts = {"a"}};
     RequestLimits limits;
     make_wrong(request, limits);
