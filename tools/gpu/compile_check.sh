@@ -37,7 +37,7 @@ find_own_headers() {
   own_headers=()
   while read -r folder; do
     [[ $folder == /usr/local/include ]] || own_headers+=(-isystem "$folder")
-  done < <("$compiler" -E -x c++ -v /dev/null 2>&1 | sed -n '/^#include </,/^End/s/^ //p')
+  done < <(compile_with -E -x c++ -v /dev/null 2>&1 | sed -n '/^#include </,/^End/s/^ //p')
 }
 
 # What a compiler noted as read, but that a machine with a GPU need not have.
@@ -53,7 +53,7 @@ compile_host_sources() {
   [[ -e $toolkit/cuda_runtime.h ]] || toolkit=$(dirname "$nvcc")/../include
   for line in "${host_sources[@]}"; do
     for file in $(eval "echo $line"); do echo "#include \"$root/$file\""; done >"$one"
-    "$compiler" -std=c++20 -fopenmp -fPIC -fsyntax-only -Wall -Wextra -Wno-restrict -Wno-stringop-overflow \
+    compile_with -std=c++20 -fopenmp -fPIC -fsyntax-only -Wall -Wextra -Wno-restrict -Wno-stringop-overflow \
       -Wno-array-bounds -Werror -nostdinc -nostdinc++ -Isrc -Iinclude -isystem "$torch/include" \
       -isystem "$toolkit" "${own_headers[@]}" -MD -MF "$noted" "$one" >"$gpu_folder/compile.log" 2>&1 || {
       cat "$gpu_folder/compile.log" >&2
@@ -78,7 +78,7 @@ make_archive() {
 }
 
 configure_with() {
-  CXX=$compiler CUDAHOSTCXX=$compiler CUDACXX=$nvcc cmake -S "$root" -B "$1/build" -G Ninja \
+  CXX=$compiler CUDAHOSTCXX=$(host_compiler) CUDACXX=$nvcc cmake -S "$root" -B "$1/build" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DBRAID_GPU=cuda "-DLibTorch_ROOT_DIR=$1" -DBRAID_DEVELOP=OFF \
     >"$1/configure.log" 2>&1
 }
@@ -107,7 +107,7 @@ compile_for_nvidia() {
   for device in "${nvidia_devices[@]}"; do
     codes+=(-gencode "arch=compute_$device,code=sm_$device")
   done
-  compile_for "NVIDIA ${nvidia_devices[*]/#/sm_}" "$nvcc" -ccbin "$compiler" -std=c++17 -O3 -fmad=false \
+  compile_for "NVIDIA ${nvidia_devices[*]/#/sm_}" "$nvcc" -ccbin "$(host_compiler)" -std=c++17 -O3 -fmad=false \
     --threads "$(jobs)" -Werror all-warnings -Isrc -Xcompiler -nostdinc,-nostdinc++ "${own_headers[@]}" \
     "${codes[@]}"
 }

@@ -30,7 +30,7 @@ build_for_nvidia() {
   local own="\$ORIGIN/../torch/lib"
   shift 3
   make_folder "$folder"
-  CXX=$compiler CUDAHOSTCXX=$compiler CUDACXX=$nvcc cmake -S "$root" -B "$folder" -G Ninja \
+  CXX=$compiler CUDAHOSTCXX=$(host_compiler) CUDACXX=$nvcc cmake -S "$root" -B "$folder" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DBRAID_GPU=cuda "-DLibTorch_ROOT_DIR=$libtorch" \
     "-DCMAKE_CUDA_ARCHITECTURES=$devices" -DBRAID_WERROR=ON -DBRAID_DEVELOP=ON \
     "-DCMAKE_BUILD_RPATH=\$ORIGIN/../lib;$own;$own/../../nvidia/cu13/lib;$own/../../nvidia/nccl/lib" \

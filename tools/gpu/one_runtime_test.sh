@@ -6,13 +6,13 @@ set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 folder=$1 libtorch=$2 compiler=$3
-. "$root/tools/shell/messages.sh"
+for part in messages packages; do . "$root/tools/shell/$part.sh"; done
 rm -rf "$folder"
 
 # make_library FILE SONAME TEXT
 make_library() {
   mkdir -p "$(dirname "$1")"
-  printf '%s\n' "$3" | "$compiler" -shared -fPIC -x c++ - -o "$1" "-Wl,-soname,$2"
+  printf '%s\n' "$3" | compile_with -shared -fPIC -x c++ - -o "$1" "-Wl,-soname,$2"
 }
 
 # make_libtorch PLACE GPU: `PLACE`, with a runtime of that GPU's to be put beside it.
@@ -61,7 +61,7 @@ make_libtorch "$folder/wheels/torch" hip
 core=$folder/wheels/_rocm_sdk_core/lib
 make_library "$core/rocm_sysdeps/lib/librocm_sysdeps_numa.so.1" librocm_sysdeps_numa.so.1 'int numa() { return 0; }'
 printf 'int numa(); int hipInit(int) { return numa(); }\n' |
-  "$compiler" -shared -fPIC -x c++ - -o "$core/libamdhip64.so.7" -Wl,-soname,libamdhip64.so.7 \
+  compile_with -shared -fPIC -x c++ - -o "$core/libamdhip64.so.7" -Wl,-soname,libamdhip64.so.7 \
     -x none "$core/rocm_sysdeps/lib/librocm_sysdeps_numa.so.1"
 expect_runtime "$folder/wheels/torch" libamdhip64.so.7 "$core/libamdhip64.so.7"
 "$folder/build/one_runtime" || stop 1 "a program with ROCm's wheels does not start"
@@ -74,7 +74,7 @@ for major in 12 13; do
 done
 for major in 12 13; do
   runtime=$folder/cuda/torch/../nvidia/cu$major/lib/libcudart.so.$major
-  echo | "$compiler" -shared -x c++ - -x none -o "$folder/cuda/torch/lib/libtorch_cuda.so" \
+  echo | compile_with -shared -x c++ - -x none -o "$folder/cuda/torch/lib/libtorch_cuda.so" \
     -Wl,-soname,libtorch_cuda.so -Wl,--no-as-needed "$runtime"
   expect_runtime "$folder/cuda/torch" "libcudart.so.$major" "$runtime"
 done

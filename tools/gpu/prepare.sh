@@ -7,7 +7,7 @@
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)
-for part in messages torch wheels packages compile; do . "$root/tools/shell/$part.sh"; done
+for part in messages torch running wheels packages compile; do . "$root/tools/shell/$part.sh"; done
 . "$root/tools/gpu/link.sh"
 
 [[ $# == 1 ]] || stop 2 "usage: prepare.sh BUILD"

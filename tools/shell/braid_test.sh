@@ -67,6 +67,20 @@ expect_build "copied" "$work/three"
 sed -i 's/^system_name() {/&\n  echo "another system"\n  return/' "$work/three/tools/shell/messages.sh"
 expect_build "copied" "$work/three"
 
+# Ctrl-C ends a build at once, also where only the script hears of it, and the next run goes on.
+cat >>"$work/three/CMakeLists.txt" <<END
+add_custom_target(slow COMMAND touch "$work/begun" && test -e "$work/go" || sleep 60)
+add_dependencies(braid_engine slow)
+END
+env --default-signal=INT "$work/three/braid" >"$work/said" 2>&1 &
+until [[ -e $work/begun ]]; do sleep 0.1; done
+kill -s INT $!
+status=0
+{ wait $! || status=$?; } 2>/dev/null
+((status == 130)) && [[ $(<"$work/said") == *"braid: ended by SIGINT" ]] || stop 1 "$status after Ctrl-C, and '$(<"$work/said")'"
+touch "$work/go"
+expect_build "copied" "$work/three"
+
 # What cannot be written is said before anything is fetched.
 rm -r "$work/three/build"
 touch "$work/three/build"

@@ -63,7 +63,7 @@ configure() {
   fi
   gpu=$(torch_gpu)
   [[ $gpu != cuda ]] || export CUDACXX=$nvcc
-  CXX=$compiler CUDAHOSTCXX=${compiler##* } cmake -S "$root" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  CXX=$compiler CUDAHOSTCXX=$(host_compiler) run cmake -S "$root" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     "-DLibTorch_ROOT_DIR=$torch" "-DBRAID_GPU=$gpu" "$@" >"$log" 2>&1 || show_failure "$log"
   printf '%s\n' "$wanted" >"$folder/braid-configured"
   say_made_by "$folder"
@@ -82,13 +82,17 @@ renew_changed() {
 
 # compile FOLDER TARGET... leaves a file braid-compiled, the list of the sources that it began with.
 compile() {
-  local folder=$1 log=$1/braid-build.log
+  local folder=$1 log=$1/braid-build.log failed=
   shift
   [[ -t 2 ]] || say "building in $folder"
   renew_changed "$folder" ||
     stop 2 "the times of the sources in $root cannot be set: ninja would not see which of them changed"
   : >"$log"
   source_list tests bench fuzz >"$folder/braid-compiled"
-  NINJA_STATUS='[%f/%t] ' cmake --build "$folder" -j "$(jobs)" --target "$@" 2>&1 |
-    show_progress "$log" || show_failure "$log"
+  start_filter show_progress "$log"
+  # The program that CMake found, without CMake before it, which would end at a signal before it does.
+  NINJA_STATUS='[%f/%t] ' run "$(cached "$folder" CMAKE_MAKE_PROGRAM)" -C "$folder" -j "$(jobs)" "$@" \
+    >&"$output" 2>&1 || failed=yes
+  end_filter
+  [[ -z $failed ]] || show_failure "$log"
 }

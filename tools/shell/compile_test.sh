@@ -5,7 +5,7 @@ set -euo pipefail
 
 real_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 root=$real_root
-for part in messages torch packages compile stages expect; do . "$root/tools/shell/$part.sh"; done
+for part in messages torch running packages compile stages expect; do . "$root/tools/shell/$part.sh"; done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

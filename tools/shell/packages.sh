@@ -1,5 +1,7 @@
 # What a build needs from the system: reports what is missing, installs it if permitted. Sourced.
 
+. "$root/tools/shell/conda.sh"
+
 export PIP_REQUIRE_VIRTUALENV=0 # a user's setting for other projects
 
 # Sets `compiler` to a g++ of version 12 or later, or whatever $CXX names.
@@ -16,6 +18,22 @@ find_compiler() {
   return 1
 }
 
+# Prints the compiler alone: CXX may be "ccache g++ -m64".
+host_compiler() {
+  local word last=
+  local -a words
+  read -ra words <<<"$compiler"
+  for word in "${words[@]}"; do [[ $word == -* ]] || last=$word; done
+  echo "$last"
+}
+
+# compile_with ARGUMENT...: calls it with all of its words.
+compile_with() {
+  local -a words
+  read -ra words <<<"$compiler"
+  "${words[@]}" "$@"
+}
+
 # at_least WANTED VERSION: dotted numbers.
 at_least() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
 
@@ -25,7 +43,7 @@ have_cmake() {
 
 # Sets `python` to one that has pip: the active virtual environment may lack it.
 find_pip() {
-  for python in python3 /usr/bin/python3; do
+  for python in python3 /usr/bin/python3 ${python_before:+"$python_before"}; do
     "$python" -m pip --version >/dev/null 2>&1 && return 0
   done
   return 1
@@ -133,12 +151,24 @@ stop_with_line() {
   stop 2 "$1. $run ${sudo}apt-get update && ${sudo}apt-get install --no-install-recommends ${missing[*]}"
 }
 
+# apt_get ARGUMENT...: waits for other programs' locks, and gives daemons that packages start none of the script's. Between sudo and
+# apt-get the terminal may be one of its own, whose Ctrl-C only their status tells.
+apt_get() {
+  local status=0
+  (
+    [[ -z ${locked:-} ]] || exec {locked}>&-
+    exec "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null
+  ) || status=$?
+  ((status != 130)) || end_by INT
+  return "$status"
+}
+
 # update_lists LOG: tells apt what there is. In its first minutes a machine in the cloud does so itself, and
 # DPkg::Lock::Timeout is not for that lock. A dead third-party source must not block the packages: only the
 # installation counts.
 update_lists() {
   local end=$((SECONDS + 300)) waits=
-  while ! "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update >"$1" 2>&1 </dev/null &&
+  while ! apt_get update >"$1" 2>&1 &&
     grep -q 'lists/lock' "$1" && ((SECONDS < end)); do
     [[ -n $waits ]] || say "waiting for another program to finish: it holds the lock of apt's lists"
     waits=yes
@@ -150,15 +180,15 @@ update_lists() {
 install_packages() {
   local log=$cache/packages.log
   local -a missing as_root
-  command -v apt-get >/dev/null || return 0 # CMake will say what is missing
+  command -v apt-get >/dev/null || return 0 # CMake will say what is missing, and conda may have it
+  leave_conda
   find_missing "$@"
   ((${#missing[@]})) || return 0
   find_root || stop_with_line "some packages are missing"
   say "installing packages: ${missing[*]}"
   update_lists "$log"
   find_missing "$@" # the names depend on what apt now knows
-  if ! "${as_root[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
-    install --no-install-recommends --no-remove "${missing[@]}" >>"$log" 2>&1 </dev/null; then
+  if ! apt_get -y -o Dpkg::Use-Pty=0 install --no-install-recommends --no-remove "${missing[@]}" >>"$log" 2>&1; then
     tail -n 5 "$log" >&2
     stop_with_line "these packages could not be installed (log: $log)"
   fi

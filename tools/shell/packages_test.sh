@@ -3,7 +3,7 @@
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
-for part in messages packages expect; do . "$root/tools/shell/$part.sh"; done
+for part in messages running packages expect; do . "$root/tools/shell/$part.sh"; done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache=$work
@@ -65,4 +65,24 @@ expect "waiting for another program to finish: it holds the lock of apt's lists"
 grep -q -e "install.*--no-remove.* libpng-dev" "$work/calls" || stop 1 "apt-get should remove nothing: $(cat "$work/calls")"
 echo 100 >"$work/result"
 expect "Run: sudo apt-get update && sudo apt-get install --no-install-recommends libpng-dev" install_packages use
+
+# Ctrl-C that reaches apt-get alone, under sudo, does not go on to the next step.
+rm "$work/calls"
+made apt-get "echo \"\$*\" >>'$work/calls'; kill -INT \$\$"
+status=0
+(exec {spoken}>"$work/said" && install_packages use) 2>/dev/null &
+wait $! || status=$?
+((status == 130)) && [[ $(<"$work/said") == *"ended by SIGINT" ]] || stop 1 "after SIGINT: $status, '$(<"$work/said")'"
+[[ $(wc -l <"$work/calls") == 1 ]] || stop 1 "apt-get should not be called again: $(cat "$work/calls")"
+
+# A compiler of conda's is none, but its Python may be the only one with pip.
+mkdir -p "$work/conda"/{bin,conda-meta}
+printf '#!/bin/sh\n[ "$1 $2" = "-m pip" ]\n' >"$work/conda/bin/python3"
+cp "$work/bin/g++" "$work/conda/bin/c++"
+chmod +x "$work/conda/bin/python3"
+made python3 'exit 1'
+with_pip() { leave_conda && find_pip && echo "pip of $python, compiler ${CXX:-none};"; }
+[[ -e /usr/bin/python3 ]] && /usr/bin/python3 -m pip --version >/dev/null 2>&1 ||
+  PATH=$work/conda/bin:$PATH CXX=c++ expect "pip of $work/conda/bin/python3, compiler none;" with_pip
+PATH=$work/conda/bin:$PATH CXX=c++ expect "compiler none;" with_pip
 printf 'packages_test: right\n'

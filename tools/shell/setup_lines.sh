@@ -15,8 +15,9 @@ configure_line() {
   local -a line=()
   local gpu at=
   gpu=$(torch_gpu)
-  [[ $compiler == g++ ]] || line+=("CXX=$compiler" "CUDAHOSTCXX=${compiler##* }")
+  [[ $compiler == g++ ]] || line+=("CXX=$compiler" "CUDAHOSTCXX=$(host_compiler)")
   [[ $gpu != cuda ]] || line+=("CUDACXX=$nvcc")
+  line=("${left_behind[@]}" "${line[@]}")
   ((${#line[@]} == 0)) || line=(env "${line[@]}")
   line+=("$(command -v cmake)" --preset release "-DLibTorch_ROOT_DIR=$torch")
   [[ -z $gpu ]] || line+=("-DBRAID_GPU=$gpu")
@@ -24,7 +25,11 @@ configure_line() {
   echo "$at$(quoted "${line[@]}" "$@")"
 }
 
-build_line() { quoted "$(command -v cmake)" --build --preset release -j "$(jobs)"; }
+build_line() {
+  local -a line=()
+  ((${#left_behind[@]} == 0)) || line=(env "${left_behind[@]}")
+  quoted "${line[@]}" "$(command -v cmake)" --build --preset release -j "$(jobs)"
+}
 
 print_lines_to_use() { echo "$(configure_line -DBRAID_DEVELOP=OFF) && $(build_line)"; }
 print_lines_to_develop() {

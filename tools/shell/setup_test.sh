@@ -35,6 +35,12 @@ touch "$torch/lib/libtorch_cuda.so"
 nvcc=/opt/cuda/bin/nvcc
 expect "CUDACXX=/opt/cuda/bin/nvcc" print_lines_to_use
 expect "-DBRAID_GPU=cuda" print_lines_to_use
+compiler="ccache g++-14 -m64"
+expect "CUDAHOSTCXX=g++-14 " print_lines_to_use
+left_behind=(-u CPATH "PATH=$work/a folder/bin")
+expect "env -u CPATH PATH=$work/a\\ folder/bin CXX=ccache" print_lines_to_use
+expect "&& env -u CPATH" print_lines_to_use
+left_behind=()
 compiler=g++
 VIRTUAL_ENV= CONDA_PREFIX= expect "python3 -m venv ~/braid-python &&" print_lines_to_python
 VIRTUAL_ENV=/somewhere expect "python3 -m pip install $root/python" print_lines_to_python
@@ -51,4 +57,10 @@ echo 'set(PACKAGE_VERSION "2.9.1")' >"$torch/share/cmake/Torch/TorchConfigVersio
 expect "is LibTorch 2.9.1, but 2.11 or later is needed" choose
 echo 'set(PACKAGE_VERSION "2.11.0")' >"$torch/share/cmake/Torch/TorchConfigVersion.cmake"
 expect "takes $torch" choose
+
+# The build folder's name does not depend on the locale.
+mkdir -p "$work/földer"
+cp -r "$torch/." "$work/földer/"
+folder_in() { LC_ALL=$1 BRAID_TORCH=$work/földer choose_torch && echo "in $build;"; }
+expect "$(folder_in C)" folder_in C.UTF-8
 printf 'setup_test: right\n'

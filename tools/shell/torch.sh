@@ -9,6 +9,7 @@ cache=~/.cache/braid
 #   BRAID_TORCH=python    the torch of the active Python
 #   BRAID_TORCH=DIR       an unpacked libtorch, or a folder that contains torch/
 choose_torch() {
+  local LC_ALL=C # or a build folder would have another name in another locale
   if [[ -z ${BRAID_TORCH:-} ]]; then
     [[ $(<"$root/cmake/libtorch.txt") =~ torch==([0-9.]+) ]]
     torch=$cache/libtorch/${BASH_REMATCH[1]}/torch

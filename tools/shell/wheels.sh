@@ -1,23 +1,11 @@
 # Fetches from PyPI into the cache, completely or not at all. Sourced.
 
-# lock FILE: waits until no other process holds it. One lock at a time.
-lock() {
-  { exec {locked}>>"$1"; } 2>/dev/null || stop 2 "$1 cannot be written: does it belong to another user?"
-  command -v flock >/dev/null || return 0
-  flock -n "$locked" || {
-    say "waiting for another run to finish (it holds $1)"
-    flock "$locked"
-  }
-}
-
-unlock() { exec {locked}>&-; }
-
 # fetch_wheels FOLDER NAME HINT PIP-ARGUMENT...: unpacks the wheels into FOLDER, which appears once it is
 # complete. Wheels are only unpacked, never installed, so any Python will do, including one protected by
 # PEP 668. HINT: what to do without a network.
-fetch_wheels() (
-  local folder=$1 name=$2 hint=$3 arch tag quiet=-q
-  partial=$1.partial # not local: the trap may run when the function has ended
+fetch_wheels() {
+  local folder=$1 name=$2 hint=$3 arch tag quiet=-q failed=
+  partial=$1.partial # not local: the trap runs when the function has ended
   shift 3
   arch=$(uname -m)
   local -a platforms=()
@@ -26,24 +14,23 @@ fetch_wheels() (
     platforms+=(--platform "${tag}_$arch")
   done
   trap 'rm -rf "$partial"' EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
   rm -rf "$partial"
   mkdir -p "$partial/tmp" # pip unpacks there: /tmp may be small
   say "fetching $name into $folder (once)"
   [[ -t 2 ]] && quiet=--progress-bar=on
   find_pip || stop 2 "pip is missing. As root, run: apt-get install python3-pip"
-  { # only errors go through the pipe: pip draws its progress on a terminal
-    TMPDIR=$partial/tmp "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
-      --require-hashes --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
-      --dest "$partial/wheels" "$@" 2>&1 >&3 3>&- </dev/null | tee "$partial/errors" >&2
-  } 3>&2 ||
-    stop 1 "$name could not be fetched.$(without_network "$partial/errors" "$hint")"
+  start_filter tee "$partial/errors" # only errors go through it: pip draws its progress on a terminal
+  TMPDIR=$partial/tmp run "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
+    --require-hashes --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
+    --dest "$partial/wheels" "$@" 2>&"$output" >&2 </dev/null || failed=yes
+  end_filter
+  [[ -z $failed ]] || stop 1 "$name could not be fetched.$(without_network "$partial/errors" "$hint")"
   "$python" "$root/tools/shell/unpack_wheels.py" "$partial/wheels" "$partial" ||
     stop 1 "$name could not be unpacked into $folder"
   rm -rf "$partial/"{wheels,tmp,errors} "$folder"
   mv "$partial" "$folder"
-)
+  trap - EXIT
+}
 
 # without_network ERRORS HINT: the hint, if pip's errors are of a connection.
 without_network() {

@@ -3,7 +3,7 @@
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
-for part in messages wheels packages expect; do . "$root/tools/shell/$part.sh"; done
+for part in messages running wheels packages expect; do . "$root/tools/shell/$part.sh"; done
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 
@@ -36,13 +36,12 @@ expect "is of CUDA 12.9, but the LibTorch in $torch has the runtime of CUDA 13" 
   take_nvcc "$cache/newest_of_12"
 # Wheels of another CUDA, which something else brought.
 find_compiler || stop 2 "no C++ compiler was found: install g++ 12 or later"
-read -ra command <<<"$compiler" # CXX may be "ccache g++"
 mkdir -p "$cache/nvidia/cu12/lib"
-echo | "${command[@]}" -shared -x c++ - -o "$cache/nvidia/cu12/lib/libcudart.so.12" -Wl,-soname,libcudart.so.12
+echo | compile_with -shared -x c++ - -o "$cache/nvidia/cu12/lib/libcudart.so.12" -Wl,-soname,libcudart.so.12
 rm "$cache/nvidia/cu13/lib/libcudart.so.13"
-echo | "${command[@]}" -shared -x c++ - -o "$cache/nvidia/cu13/lib/libcudart.so.13" -Wl,-soname,libcudart.so.13
+echo | compile_with -shared -x c++ - -o "$cache/nvidia/cu13/lib/libcudart.so.13" -Wl,-soname,libcudart.so.13
 for major in 12 13; do
-  echo | "${command[@]}" -shared -x c++ - -x none -o "$torch/lib/libtorch_cuda.so" -Wl,--no-as-needed \
+  echo | compile_with -shared -x c++ - -x none -o "$torch/lib/libtorch_cuda.so" -Wl,--no-as-needed \
     "$cache/nvidia/cu$major/lib/libcudart.so.$major"
   expect "of $major" echo "of $(runtime_major "$torch")"
 done
