@@ -35,9 +35,12 @@ void FakeEngine::draw_round(const Request& request, const Hooks& hooks, int firs
           {.picture = k, .step = int(at.done), .width = 1, .height = 1, .rgb = {1, 2, 3}});
     hooks.progress(at);
   }
-  hooks.progress(
-      {.phase = Phase::kDecode, .total = 1, .first_picture = first, .num_pictures = count});
+  Progress decoding{
+      .phase = Phase::kDecode, .total = count, .first_picture = first, .num_pictures = count};
+  hooks.progress(decoding);
   for (int k = first; k < first + count; ++k) hand_over(request, hooks, k);
+  decoding.done = count;
+  if (tells_of_decoded) hooks.progress(decoding);
 }
 
 void FakeEngine::hand_over(const Request& request, const Hooks& hooks, int number) {

@@ -27,6 +27,7 @@ class FakeEngine {
   int skipped_steps = 0;           // of those that a request asks for
   int num_together = 1;            // pictures of a round
   bool takes_a_step_each = false;  // of a picture's files
+  bool tells_of_decoded = false;   // behind a round's pictures, as the engine does
   int num_releases() {
     const std::scoped_lock lock(mutex_);
     return releases_;

@@ -69,6 +69,22 @@ TEST(Service, TellsOfTheStepsThatTheEngineTakes) {
     }
 }
 
+// Else a job of two pictures would seem to be over behind the first.
+TEST(Service, CountsNoStepsOfThePictureBefore) {
+  FakeEngine engine;
+  engine.tells_of_decoded = true;
+  Service service(engine.load(), {});
+  start(service);
+  const auto job = service.submit(order_of("a", 2));
+  engine.finish();
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  for (const auto& event : job->events_after(0))
+    if (event.name == "progress") {
+      EXPECT_THAT(event.data, testing::HasSubstr(R"("picture":2,"pictures":2,"step":0)"));
+      EXPECT_THAT(event.data, testing::HasSubstr(R"("eta":0.0,)"));
+    }
+}
+
 // Before the engine says anything: what waits is known by its strength.
 TEST(Service, ForeseesTheStepsThatAStrengthLeaves) {
   auto order = order_of("a");

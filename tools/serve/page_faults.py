@@ -2,66 +2,15 @@
 """The page where little is well: by keyboard alone, on a small phone, with many jobs, a lost connection and
 a full browser: page_faults.py BRAID [FOLDER-FOR-SCREENSHOTS]"""
 
-import contextlib
 import pathlib
-import socket
 import sys
 import tempfile
-import threading
-import time
 
 from browser import KEYS, Browser
 from page import gallery, idle, set_value
+from page_connections import (comes_back, finds_an_order_without_an_answer, goes_on_after_silence, in_sight, opened,
+                              resumes_a_waiting_job, says_that_another_answers, tells_of_lost_jobs)
 from running import Server
-
-
-class Relay:
-    """A way to the server that can be cut and restored."""
-
-    def __init__(self, port):
-        self._to, self._open, self._pairs = port, True, []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            client, _ = self._listener.accept()
-            if not self._open:
-                client.close()
-                continue
-            server = socket.create_connection(("127.0.0.1", self._to))
-            self._pairs.append((client, server))
-            for one, other in ((client, server), (server, client)):
-                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def _pump(one, other):
-        with contextlib.suppress(OSError):
-            while data := one.recv(65536):
-                other.sendall(data)
-        for end in (one, other):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def lead_to(self, port):
-        self._to = port
-
-    def cut(self):
-        self._open = False
-        for pair in self._pairs:
-            for end in pair:
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-        self._pairs.clear()
-
-    def restore(self):
-        self._open = True
-
-
-def opened(browser, address):
-    browser.open(address)
-    browser.wait_until("!document.getElementById('make').disabled")
 
 
 def tab_to(browser, wanted, most=40, back=False):
@@ -186,46 +135,6 @@ def cancels_many_jobs(browser, server):
     assert server.json("GET", "/v1/status")["waiting"] == 0
 
 
-def comes_back(browser, server):
-    """The connection is lost during a job that ends meanwhile."""
-    relay = Relay(server.port)
-    opened(browser, relay.address)
-    set_value(browser, "prompt", "meanwhile")
-    set_value(browser, "steps", "100")
-    set_value(browser, "n", "2")
-    browser.click("#make")
-    browser.wait_until("document.getElementById('progress').value > 0.02")
-    relay.cut()
-    browser.wait_until("document.getElementById('server').textContent === 'the server cannot be reached'")
-    browser.click("#make")
-    browser.wait_until("document.getElementById('error').textContent === 'the server cannot be reached'")
-    server.wait_until_idle(120)
-    relay.restore()
-    browser.wait_until("document.querySelectorAll('#gallery img').length === 2", 60)
-    browser.wait_until("document.getElementById('error').textContent === ''")
-    idle(browser)
-
-
-def resumes_a_waiting_job(browser, server):
-    """The connection is lost after the first event of a job, while it waits for another's."""
-    first = server.json("POST", "/v1/jobs", {"prompt": "another's", "user": "another", "steps": 200, "size": "512x512"})
-    relay = Relay(server.port)
-    opened(browser, relay.address)
-    for name, text in (("prompt", "waits"), ("steps", "2"), ("n", "1"), ("width", "64"), ("height", "64")):
-        set_value(browser, name, text)
-    browser.click("#make")
-    browser.wait_until("document.querySelector('#jobs small')?.textContent.startsWith('waiting')")
-    time.sleep(1)  # its first event comes at once, and changes nothing that is shown
-    before = gallery(browser)
-    relay.cut()
-    browser.wait_until("document.getElementById('server').textContent === 'the server cannot be reached'")
-    relay.restore()
-    browser.wait_until("document.getElementById('server').textContent !== 'the server cannot be reached'")
-    server.json("DELETE", f"/v1/jobs/{first['id']}")
-    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before + 1}", 20)
-    idle(browser)
-
-
 def survives_a_full_browser(browser, server):
     """The pictures are shown and the job goes on, but they are gone after a reload."""
     opened(browser, server.address)
@@ -278,11 +187,6 @@ def fits(browser):
     return browser.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
-def in_sight(browser, name):
-    return browser.run("""const box = document.getElementById(arguments[0]).getBoundingClientRect();
-        return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight;""", name)
-
-
 def shows_what_happens(browser, folder):
     """A long prompt does not widen the page; progress, its end and complaints are in sight."""
     set_value(browser, "prompt", "a long prompt, " * 20)
@@ -302,36 +206,15 @@ def shows_what_happens(browser, folder):
     browser.screenshot(folder / "small-phone-error.png")
 
 
-def tells_of_lost_jobs(browser, braid):
-    """The server is restarted while it draws: its job is lost, and what was drawn of it is no picture."""
-    relay = Relay(0)
-    with Server(braid, "-q").wait_until_ready() as server:
-        relay.lead_to(server.port)
-        opened(browser, relay.address)
-        set_value(browser, "prompt", "lost")
-        set_value(browser, "steps", "200")
-        browser.click("#make")
-        browser.wait_until("document.getElementById('picture').className === 'rough'")
-        relay.cut()
-    with Server(braid, "-q").wait_until_ready() as server:
-        relay.lead_to(server.port)
-        relay.restore()
-        browser.wait_until("document.getElementById('error').textContent.includes('restarted')", 60)
-        idle(browser)
-        assert in_sight(browser, "error")
-        assert browser.run("return document.getElementById('picture').hidden"), "half a picture is left"
-        set_value(browser, "steps", "2")
-        browser.click("#make")
-        browser.wait_until("!document.getElementById('picture').hidden", 60)
-        idle(browser)
-
-
 def fits_a_small_phone(browser, server, folder):
     browser.devtools("Emulation.setDeviceMetricsOverride", width=320, height=640, deviceScaleFactor=2, mobile=True)
     browser.devtools("Emulation.setEmulatedMedia", features=[
         {"name": "prefers-color-scheme", "value": "dark"}, {"name": "prefers-reduced-motion", "value": "reduce"}])
     opened(browser, server.address)
     assert fits(browser), "the page is too wide"
+    small = "return [...document.querySelectorAll('input:not([type=file]), select, textarea')].filter((one) => " \
+            "parseFloat(getComputedStyle(one).fontSize) < 16).map(({id}) => id)"
+    assert browser.run(small) == [], "iOS enlarges the page for small fields"
     assert browser.run("return getComputedStyle(document.getElementById('make')).transitionDuration") == "0s"
     browser.screenshot(folder / "small-phone.png")
     browser.wait_until("document.querySelectorAll('#gallery button').length > 0")
@@ -371,7 +254,10 @@ def main(braid, folder):
         lives_without_storage(browser, server)
         comes_back(browser, server)
         resumes_a_waiting_job(browser, server)
-    print("page: by keyboard alone, a double click, Back, at 320 pixels, many jobs, lost connections, a restart, "
+        goes_on_after_silence(browser, server)
+        finds_an_order_without_an_answer(browser, server)
+        says_that_another_answers(browser, server)
+    print("page: by keyboard alone, a double click, Back, at 320 pixels, many jobs, lost and silent connections, a restart, "
           "damaged settings, a full browser, no storage")
 
 

@@ -24,6 +24,21 @@ window.fetch = async (path, options) => {
   return reach(path, options);
 };
 """
+# After a break the server offers something else.
+OTHERWISE = """
+const reach = window.fetch;
+let isCut = true;
+window.fetch = async (path, options) => {
+  if (isCut && path.endsWith("/readyz")) {
+    isCut = false;
+    throw new TypeError("cut");
+  }
+  if (isCut && path.endsWith("v1/tokens")) return new Response("{}", {status: 404});
+  const answer = await reach(path, options);
+  if (!path.includes("v1/capabilities")) return answer;
+  return new Response(JSON.stringify({...await answer.json(), family: "another"}));
+};
+"""
 CHOOSE = """
 const models = document.getElementById("models");
 models.value = arguments[0];
@@ -226,6 +241,28 @@ def counts_no_old_prompt(browser):
     browser.wait_until("document.getElementById('tokens').textContent.includes('of 77 tokens')")
 
 
+def keeps_its_own_settings(browser, server):
+    """Where a server comes back and offers something else, a tab has its settings and model, not those of another tab,
+    and counts tokens also if it met the server without its model."""
+    opened(browser, server.address)
+    browser.run(CHOOSE, "alpha")
+    browser.wait_until("document.getElementById('model').textContent.startsWith('alpha')")
+    set_value(browser, "steps", "7")
+    first, = browser.command("tabs")
+    back = browser.new_tab()
+    opened(browser, server.address)
+    browser.run(CHOOSE, "beta")
+    browser.wait_until("document.getElementById('model').textContent.startsWith('beta')")
+    set_value(browser, "steps", "9")
+    back(first)
+    browser.run(OTHERWISE)
+    browser.run(SET, "#prompt", "counted again")
+    browser.wait_until("document.getElementById('model').textContent.includes('another')", 20)
+    assert text(browser, "model").startswith("alpha"), text(browser, "model")
+    assert value(browser, "steps") == "7", value(browser, "steps")
+    browser.wait_until("document.getElementById('tokens').textContent.includes('of 77 tokens')", 10)
+
+
 def names_boxes_once(browser):
     browser.wait_until("document.getElementById('boxes-row').offsetParent !== null")
     for number in (1, 2):
@@ -279,7 +316,8 @@ def main(braid, folder):
                     counts_no_old_prompt(browser)
                     leaves_the_servers_loras_to_it(browser)
                     makes_again_only_the_same(browser, server, without)
-                print(f"page: refusals in sight, weights, names of LoRAs, the model that is shown, the same again in {engine}")
+                    keeps_its_own_settings(browser, server)
+                print(f"page: refusals in sight, weights, names of LoRAs, the model that is shown, the same again, tabs in {engine}")
     parity = ROOT / "tests" / "data" / "parity"
     with Server(braid, "-m", parity / "flux3" / "model").wait_until_ready() as server, Browser(height=1300) as browser:
         opened(browser, server.address)

@@ -115,6 +115,20 @@ def plans(browser):
     assert planned[4] == [[100, 100, True]], "too many bytes"
 
 
+def scales_once(browser):
+    """The page keeps what it has sent, so that it can be made again: of one picture one file, and no more with each order."""
+    kept, is_other = browser.run_async("""
+        const {fitAll} = await import("./scaling.js");
+        const canvas = Object.assign(document.createElement("canvas"), {width: 64, height: 48});
+        const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+        const picture = {blob, name: "a.png", width: 64, height: 48, isLossy: false};
+        const sent = async (pixels) => (await fitAll([picture], {input_pixels: pixels}))[0].blob;
+        const first = await sent(768);
+        return [await sent(768) === first, await sent(192) !== first];""")
+    assert kept, "it was scaled again"
+    assert is_other
+
+
 def takes_photos(browser, server, folder):
     browser.run_async(PHOTO, 4032, 3024, "jpeg", "init-file")
     browser.wait_until("!document.getElementById('init-picture').hidden")
@@ -270,6 +284,30 @@ def says_what_the_engine_warned_of(browser):
     assert max(lines) < 100, f"long prompts are clamped: {lines}"
 
 
+def takes_what_is_dropped_on_a_row(browser):
+    """There, and nowhere else; a strength that was chosen stays with the picture."""
+    drop = DROP.replace("dispatchEvent(new DragEvent(\"drop\", {", "document.querySelector(window.row).dispatchEvent("
+                        "new DragEvent(\"drop\", {bubbles: true, ")
+    shown = "!document.getElementById('{}-picture').hidden"
+    browser.run("document.getElementById('init-remove').click()")
+    browser.run("window.row = '#mask-row'")
+    browser.run(drop, "mask.png", png_with({}))
+    browser.wait_until("document.getElementById('error').textContent.includes('a picture to start from')")
+    browser.run("window.row = '#init-file'")
+    browser.run(drop, "start.png", png_with({}))
+    browser.wait_until(shown.format("init"))
+    browser.run("document.getElementById('strength').value = 0.35;"
+                "document.getElementById('strength').dispatchEvent(new Event('input', {bubbles: true}))")
+    browser.run("window.row = '#mask-hint'")
+    browser.run(drop, "mask.png", png_with({}), None, "more.png", png_with({}))
+    browser.wait_until(shown.format("mask"))
+    browser.wait_until("document.getElementById('error').textContent.includes('more.png')")
+    assert value(browser, "strength") == "0.35" == text(browser, "strength-shown"), value(browser, "strength")
+    assert not browser.run("return document.getElementById('init-picture').hidden"), "the mask took its place"
+    browser.run("document.getElementById('init-remove').click()")
+    assert value(browser, "strength") == "0.6", "the next picture has the model's own"
+
+
 def folds_what_is_rare(browser):
     assert not browser.run("return document.getElementById('more').open")
     assert browser.run("return document.getElementById('more').contains(document.getElementById('true_cfg'))")
@@ -288,15 +326,17 @@ def main(braid, folder):
                 browser.wait_until("!document.getElementById('make').disabled")
                 offers_shapes(browser)
                 plans(browser)
+                scales_once(browser)
                 takes_other_formats(browser, here)
                 takes_pasted_pictures(browser)
                 leaves_other_programs_settings(browser, server)
                 takes_files_in_turn(browser)
                 takes_photos(browser, server, folder)
+                takes_what_is_dropped_on_a_row(browser)
                 folds_what_is_rare(browser)
                 counts_tokens(browser)
                 says_what_the_engine_warned_of(browser)
-            print(f"page: shapes, photos of 12 and 48 megapixels, AVIF, GIF, BMP, pasted pictures, "
+            print(f"page: shapes, photos of 12 and 48 megapixels, AVIF, GIF, BMP, pasted pictures, rows, "
                   f"those of other programs, tokens, warnings in {engine}")
 
 

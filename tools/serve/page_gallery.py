@@ -7,13 +7,14 @@ import io
 import pathlib
 import sys
 import tempfile
+import time
 import zipfile
 
 from browser import KEYS, Browser
 from page import gallery, idle, set_value, value
 from page_pictures import is_hidden, text
 from running import Server
-from webdriver import ENGINES
+from webdriver import ELEMENT, ENGINES
 
 # Files that the page saves are kept aside instead.
 CATCH = """
@@ -288,6 +289,36 @@ def resident(server):
     return total
 
 
+def takes_no_thumbnail(browser):
+    """A thumbnail that is dragged over the form would be a picture of 320 pixels."""
+    set_value(browser, "prompt", "dragged")
+    middle = {"type": "pointerMove", "duration": 50, "x": 3, "y": 3}
+    steps = [{**middle, "origin": {ELEMENT: browser.find(css)}, "x": x} for css, x in
+             (("#gallery img", 0), ("#gallery img", 20), ("#prompt", 0), ("#prompt", 3))]
+    browser.command("actions", actions=[{"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [
+        steps[0], {"type": "pointerDown", "button": 0}, *steps[1:], {"type": "pointerUp", "button": 0}]}])
+    time.sleep(1)
+    assert browser.run("return document.getElementById('init-picture').hidden")
+
+
+def survives_cleared_data(server):
+    """Who clears the browser's data, or has a browser that closes its database, needs no reload."""
+    with Browser(height=1300) as browser:
+        browser.open(server.address)
+        browser.wait_until("!document.getElementById('make').disabled")
+        makes(browser, ["first", "second"])
+        takes_no_thumbnail(browser)
+        browser.devtools("Storage.clearDataForOrigin", origin=server.address, storageTypes="indexeddb")
+        set_value(browser, "prompt", "third")
+        browser.click("#make")
+        browser.wait_until("document.getElementById('caption').textContent.startsWith('third')")
+        idle(browser)
+        browser.wait_until("[...document.querySelectorAll('#gallery img')].map((one) => one.alt).join() === 'third'")
+        assert text(browser, "error") == "", text(browser, "error")
+        browser.refresh()
+        browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
+
+
 def holds_many(server):
     """Only thumbnails of 250 pictures are read, and none of the pictures."""
     with Browser() as browser:
@@ -321,6 +352,7 @@ def main(braid, folder):
                 cuts_long_names(browser)
                 brings_back_only_its_own(browser, server)
             print(f"page: enlarged, used, made again, searched, packed, deleted, shared by tabs in {engine}")
+        survives_cleared_data(server)
         holds_many(server)
 
 

@@ -87,6 +87,48 @@ def paints_a_mask(browser, folder):
     browser.click("#clear")
 
 
+def paints_only_what_is_new(browser):
+    """However many strokes there are, a move of the brush draws one."""
+    browser.click("#brush")
+    for _ in range(4):
+        browser.drag("#mask", [(-40, 0), (0, 0), (40, 0)])
+    browser.run("""window.strokes = 0;
+        const stroke = CanvasRenderingContext2D.prototype.stroke;
+        CanvasRenderingContext2D.prototype.stroke = function() { ++window.strokes; stroke.call(this); };""")
+    browser.drag("#mask", [(-40, 20), (0, 20), (40, 20)])
+    drawn = browser.run("return window.strokes")
+    assert 0 < drawn < 10, drawn
+    for _ in range(5):
+        browser.click("#undo")
+    assert browser.run(MASK) == 0
+    browser.click("#clear")
+
+
+def paints_on_a_mask_file(browser):
+    """A mask that was given as a file is what painting begins with."""
+    half = """const sheet = Object.assign(document.createElement("canvas"), {width: 192, height: 128});
+        const context = sheet.getContext("2d");
+        context.fillRect(0, 0, 192, 128);
+        context.fillStyle = "white";
+        context.fillRect(0, 0, 96, 128);
+        const blob = await new Promise((resolve) => sheet.toBlob(resolve, "image/png"));
+        const files = new DataTransfer();
+        files.items.add(new File([blob], "half.png", {type: "image/png"}));
+        document.getElementById("mask-file").files = files.files;
+        document.getElementById("mask-file").dispatchEvent(new Event("change"));"""
+    browser.run_async(half)
+    browser.wait_until("!document.getElementById('mask-picture').hidden")
+    browser.run("document.getElementById('paint-mask').click()")
+    browser.wait_until("document.getElementById('paint').open")
+    assert browser.run(MASK) == 0.5, browser.run(MASK)
+    browser.run("document.getElementById('invert').click()")
+    assert browser.run(MASK) == 0.5
+    browser.run("document.getElementById('use-mask').click()")
+    browser.wait_until("!document.getElementById('paint').open")
+    browser.wait_until("document.getElementById('mask-picture').alt.includes('50 %')")
+    browser.run("document.getElementById('mask-remove').click()")
+
+
 def leaves_the_picture_beneath(browser):
     """What is dropped while a mask is painted is not for what lies behind."""
     seen = "return [document.getElementById('width').value, document.getElementById('init-picture').src]"
@@ -286,7 +328,9 @@ def main(braid, folder):
             offers_what_the_model_can(browser)
             uses_one_of_several(browser)
             starts_from_a_picture(browser, here)
+            paints_on_a_mask_file(browser)
             paints_a_mask(browser, folder)
+            paints_only_what_is_new(browser)
             leaves_the_picture_beneath(browser)
             takes_capital_letters(browser)
             paints_by_keyboard(browser)

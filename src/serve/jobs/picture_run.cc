@@ -113,13 +113,15 @@ void PictureRun::advance(const Progress& at) {
   if (at.phase == Phase::kDenoise) stepped_ = now;
   if (at.phase == Phase::kDenoise && at.done == 0) ++rounds_;
   if (at.phase == Phase::kDenoise) steps_ = int(at.total);
-  const int done = at.phase == Phase::kDecode    ? steps_
-                   : at.phase == Phase::kDenoise ? int(at.done)
-                                                 : 0;
+  // Behind a round's last picture, no step of the next one has been taken.
+  const bool is_over = at.phase == Phase::kDecode && at.done == at.total;
+  const bool is_decoding = at.phase == Phase::kDecode && !is_over;
+  const int done = is_decoding ? steps_ : at.phase == Phase::kDenoise ? int(at.done) : 0;
   const bool is_round = at.phase == Phase::kDenoise || at.phase == Phase::kDecode;
   round_ = first_ + (is_round ? at.first_picture : 0);
   in_round_ = is_round ? std::max(at.num_pictures, 1) : 1;
-  job_.advance(phase_name(at.phase), done, steps_, seconds_left_(round_, done));
+  const int next = is_over ? round_ + in_round_ : round_;
+  job_.advance(phase_name(at.phase), done, steps_, seconds_left_(next, done));
 }
 
 double PictureRun::finish() {

@@ -22,8 +22,7 @@ export const offered = () => capabilities;
 // A damaged text counts as none: it would stop the page at each visit.
 function rememberedSettings() {
   try {
-    const settings = JSON.parse(local.read("settings"));
-    return settings instanceof Object ? settings : {};
+    return Object(JSON.parse(local.read("settings")));
   } catch (error) {
     console.debug(error);
     return {};
@@ -37,8 +36,9 @@ export const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encode
 
 // Prompts stay: they may be typed while the model is loaded.
 export async function beginForm() {
-  if (!await offerModel(local.read("model") ?? "")) return;
-  const { model, loras, boxes, prompt, negative_prompt, ...settings } = rememberedSettings();
+  const before = heldSettings();
+  if (!await offerModel(capabilities?.model ?? local.read("model") ?? "")) return;
+  const { model, loras, boxes, prompt, negative_prompt, ...settings } = before;
   if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
   fill({ ...capabilities.defaults, empty_negative: false, ...settings });
   chooseLoras(loras ?? []);
@@ -201,14 +201,15 @@ export async function fillFrom(text) {
   $("prompt").focus();
 }
 
-export function rememberForm() {
+// Those of this tab: others may have remembered their own.
+function heldSettings() {
   const prompts = { prompt: $("prompt").value, negative_prompt: $("negative_prompt").value, empty_negative: isEmptyNegativeUsed };
-  if (!capabilities) return local.write("settings", JSON.stringify({ ...rememberedSettings(), ...prompts }));
-  const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
-  local.write("settings", JSON.stringify(
-    { ...settings, seed: anySeed ? "" : $("seed").value, enhance: $("enhance").checked, loras: chosenLoras(),
-      boxes: chosenBoxes(), model: capabilities.model, empty_negative: isEmptyNegativeUsed }));
+  if (!capabilities) return { ...rememberedSettings(), ...prompts };
+  return { ...Object.fromEntries(remembered.map((name) => [name, $(name).value])), seed: anySeed ? "" : $("seed").value,
+    enhance: $("enhance").checked, loras: chosenLoras(), boxes: chosenBoxes(), model: capabilities.model,
+    empty_negative: isEmptyNegativeUsed };
 }
+export const rememberForm = () => local.write("settings", JSON.stringify(heldSettings()));
 for (const kind of ["input", "change"]) $("form").addEventListener(kind, rememberForm);
 whenBoxesChange(rememberForm);
 // The board shows the picture that was made last.

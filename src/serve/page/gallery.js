@@ -2,7 +2,7 @@
 import { fileName, saveFile } from "./actions.js";
 import { $, bytesText, complain, make, shortened } from "./dom.js";
 import { addCard, cardOf, isSeen, keepPicture, keysWithoutCard, readCard, readCards, readPicture, removePictures,
-  restorePictures } from "./kept.js";
+  restorePictures, whenReopened } from "./kept.js";
 import { readSettings } from "./settings.js";
 import { hear, share } from "./tabs.js";
 import { openViewer } from "./viewer.js";
@@ -79,7 +79,8 @@ const thumbnailBlob = ({ thumbnail }) => new Blob([thumbnail], { type: "image/jp
 
 function itemOf(card) {
   const name = shortened(card.settings.prompt) || "a picture without a prompt";
-  const image = make("img", { alt: name, loading: "lazy", src: URL.createObjectURL(thumbnailBlob(card)) });
+  // A thumbnail that is dropped on the form would pass for the picture.
+  const image = make("img", { alt: name, loading: "lazy", draggable: false, src: URL.createObjectURL(thumbnailBlob(card)) });
   const button = make("button", { type: "button", title: name }, image);
   button.addEventListener("click", (event) => isSelecting ? press(card, event.shiftKey) : view(card));
   const item = make("li", {}, button);
@@ -99,6 +100,14 @@ export async function openGallery() {
   showState();
   await addMissingCards();
 }
+
+// What was cleared meanwhile is not shown any longer; keys begin anew then.
+async function readAgain() {
+  const kept = new Map((await readCards()).map((card) => [card.key, card]));
+  for (const card of cards.filter(({ key }) => key !== null)) if (kept.get(card.key)?.id !== card.id) drop(card);
+  for (const card of kept.values()) add(card);
+}
+whenReopened(() => readAgain().catch(console.debug));
 
 // One after the other: each picture is decoded for its thumbnail.
 async function addMissingCards() {

@@ -3,7 +3,7 @@ import { $, button, complain, duration, make, say, shortened } from "./dom.js";
 import { user } from "./form.js";
 import { isKept, keep } from "./gallery.js";
 import { isRough, showFinished, showMade, showNotices, showPreview } from "./result.js";
-import { ask, askJson, eventsOf, isOver } from "./server.js";
+import { askFile, askJson, eventsOf, isOver } from "./server.js";
 import { alone, hear, share } from "./tabs.js";
 import { showTitle } from "./title.js";
 
@@ -99,7 +99,7 @@ function leave(id) {
 
 function rowOf(job) {
   const prompt = job.request.prompt || "(no prompt)";
-  return make("li", {}, make("span", { className: "clamped", textContent: prompt, title: prompt }),
+  return make("li", {}, make("span", { className: "clamped", dir: "auto", textContent: prompt, title: prompt }),
     make("small"), button("Cancel", `Cancel ${shortened(prompt)}`, () => cancelJob(job.id)));
 }
 
@@ -163,7 +163,7 @@ const byName = {
   },
   picture: async (one, event) => {
     const id = `${one.job.id}/${event.picture}`;
-    const blob = await (await ask(`v1/jobs/${one.job.id}/pictures/${event.picture}`)).blob();
+    const blob = await askFile(`v1/jobs/${one.job.id}/pictures/${event.picture}`);
     const kept = keep(id, blob, one.job.model);
     await showMade({ id, blob, model: one.job.model }, one.job.request.prompt, event.seed);
     await kept;
@@ -195,7 +195,7 @@ let spokenTenth = 0;
 function showProgress(one, event) {
   one.part = Math.min(1, (event.picture + event.step / Math.max(1, event.steps)) / event.pictures);
   one.left = event.eta === null ? "" : `${duration(event.eta)} left`;
-  const picture = event.pictures > 1 ? `picture ${event.picture + 1} of ${event.pictures}, ` : "";
+  const picture = event.pictures > 1 ? `picture ${Math.min(event.picture + 1, event.pictures)} of ${event.pictures}, ` : "";
   one.job.state = "running";
   const isCancelling = one.state === "cancelling";
   const text = event.phase === "load" ? "loading the model"

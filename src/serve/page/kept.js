@@ -12,9 +12,20 @@
 const kThumbnailSide = 320;            // pixels
 const kForgetSeenAfter = 24 * 3600e3;  // milliseconds; servers keep jobs for minutes
 
-let database = null;
+let database = null, onReopened = () => {};
+export const whenReopened = (act) => (onReopened = act);
+
+// A browser closes the database when its data is cleared, or as it likes: WebKit does so in the background.
+let wasOpen = false;
 function opened() {
-  database ??= new Promise((resolve, reject) => {
+  return database ??= open();
+}
+
+// The next use opens it again.
+const forget = (lost) => database === lost && (database = null);
+
+function open() {
+  const mine = new Promise((resolve, reject) => {
     const opening = indexedDB.open("braid", 2);
     opening.onupgradeneeded = () => {
       const { result } = opening, has = (name) => result.objectStoreNames.contains(name);
@@ -25,11 +36,19 @@ function opened() {
     opening.onblocked = () => reject(new Error("another tab shows an older version of this page: close it"));
     opening.onerror = () => reject(opening.error);
     opening.onsuccess = () => {
-      opening.result.onversionchange = () => opening.result.close();
-      resolve(opening.result);
+      const { result } = opening;
+      result.onclose = () => forget(mine);
+      result.onversionchange = () => {
+        result.close();
+        forget(mine);
+      };
+      resolve(result);
+      if (wasOpen) onReopened();
+      wasOpen = true;
     };
   });
-  return database;
+  mine.catch(() => forget(mine));
+  return mine;
 }
 
 const resultOf = (request) => new Promise((resolve, reject) => {

@@ -2,8 +2,10 @@
 import { closeOnBack, showDialog } from "./back.js";
 import { $ } from "./dom.js";
 import { touch } from "./gestures.js";
+import { fileOfPaint, paintOfFile } from "./mask_file.js";
 
 const keyStep = 8;  // picture pixels by which an arrow key moves the brush
+const kColor = [0xe0, 0x40, 0x2a];
 
 let strokes = [], undone = [];
 let tool = "brush", zoom = 1;
@@ -12,17 +14,20 @@ let at = [0, 0];        // of the brush, in picture pixels
 let isDown = false;     // the brush, by keyboard
 let finish = null;      // resolves openMask()'s promise
 
-const draw = () => $("mask").getContext("2d");
+// The strokes that are finished: to draw all of them at each move takes longer the more there are.
+const finished = document.createElement("canvas");
 
-// Resolves to { blob, strokes, share }, to null if nothing was painted, or to undefined if the dialog was
-// cancelled.
-export async function openMask(picture, earlier) {
+const draw = (canvas) => canvas.getContext("2d");
+
+// Begins with the mask that there is, or with none. Resolves to { blob, strokes, share }, to null if nothing was
+// painted, or to undefined if the dialog was cancelled.
+export async function openMask(picture, mask) {
   const image = $("under");
   image.src = URL.createObjectURL(picture);
   await image.decode();
-  $("mask").width = image.naturalWidth;
-  $("mask").height = image.naturalHeight;
-  strokes = [...(earlier ?? [])];
+  for (const canvas of [$("mask"), finished])
+    Object.assign(canvas, { width: image.naturalWidth, height: image.naturalHeight });
+  strokes = !mask ? [] : mask.strokes ? [...mask.strokes] : [{ kind: "file", canvas: await paintOfFile(mask.blob, kColor) }];
   undone = [];
   at = [image.naturalWidth / 2, image.naturalHeight / 2];
   isDown = false;
@@ -31,41 +36,22 @@ export async function openMask(picture, earlier) {
   choose("brush");
   showDialog($("paint"));
   fit();
-  repaint();
+  paintAll();
   $("mask").focus();
   const result = await new Promise((resolve) => (finish = resolve));
   URL.revokeObjectURL(image.src);
   return result;
 }
 
-async function maskFile() {
-  const { width, height } = $("mask");
-  const sheet = document.createElement("canvas");
-  Object.assign(sheet, { width, height });
-  const context = sheet.getContext("2d", { willReadFrequently: true });
-  context.drawImage($("mask"), 0, 0);
-  context.globalCompositeOperation = "source-in";
-  context.fillStyle = "white";
-  context.fillRect(0, 0, width, height);
-  context.globalCompositeOperation = "destination-over";
-  context.fillStyle = "black";
-  context.fillRect(0, 0, width, height);
-  const { data } = context.getImageData(0, 0, width, height);
-  let painted = 0;
-  for (let i = 0; i < data.length; i += 4) painted += data[i] >= 128;
-  if (painted === 0) return null;
-  const blob = await new Promise((resolve) => sheet.toBlob(resolve, "image/png"));
-  return { blob, strokes, share: painted / (width * height) };
-}
-
 // ---- strokes
 
-function paint({ kind, size, points, from, to }) {
-  const context = draw(), { width, height } = $("mask");
+function paint(canvas, { kind, size, points, from, to, canvas: file }) {
+  const context = draw(canvas), { width, height } = canvas;
   context.globalCompositeOperation = kind === "eraser" ? "destination-out" : kind === "invert" ? "xor" : "source-over";
-  context.fillStyle = context.strokeStyle = "#e0402a";
+  context.fillStyle = context.strokeStyle = `rgb(${kColor})`;
   context.lineWidth = size;
   context.lineCap = context.lineJoin = "round";
+  if (kind === "file") return context.drawImage(file, 0, 0, width, height);
   if (kind === "clear") return context.clearRect(0, 0, width, height);
   if (kind === "invert") return context.fillRect(0, 0, width, height);
   if (kind === "rectangle") return context.fillRect(...from, to[0] - from[0], to[1] - from[1]);
@@ -75,9 +61,16 @@ function paint({ kind, size, points, from, to }) {
   context.stroke();
 }
 
+function paintAll() {
+  draw(finished).clearRect(0, 0, finished.width, finished.height);
+  for (const one of strokes) paint(finished, one);
+  repaint();
+}
+
 function repaint() {
-  draw().clearRect(0, 0, $("mask").width, $("mask").height);
-  for (const one of stroke ? [...strokes, stroke] : strokes) paint(one);
+  draw($("mask")).globalCompositeOperation = "copy";
+  draw($("mask")).drawImage(finished, 0, 0);
+  if (stroke) paint($("mask"), stroke);
   disable("undo", strokes.length === 0);
   disable("redo", undone.length === 0);
 }
@@ -88,20 +81,24 @@ function disable(id, isDisabled) {
   $(id).disabled = isDisabled;
 }
 
-function add(one) {
+function append(one) {
   strokes.push(one);
-  undone = [];
+  paint(finished, one);
   repaint();
+}
+
+function add(one) {
+  undone = [];
+  append(one);
 }
 
 function undo() {
   if (strokes.length) undone.push(strokes.pop());
-  repaint();
+  paintAll();
 }
 
 function redo() {
-  if (undone.length) strokes.push(undone.pop());
-  repaint();
+  if (undone.length) append(undone.pop());
 }
 
 const begun = () => tool === "rectangle" ? { kind: tool, from: at, to: at }
@@ -114,9 +111,9 @@ function goOn() {
 }
 
 function end() {
-  if (stroke) strokes.push(stroke), (undone = []);
+  const one = stroke;
   stroke = null;
-  repaint();
+  if (one) add(one);
 }
 
 function choose(name) {
@@ -230,14 +227,15 @@ $("invert").addEventListener("click", () => add({ kind: "invert" }));
 $("clear").addEventListener("click", () => add({ kind: "clear" }));
 $("use-mask").addEventListener("click", async () => {
   end();
-  const file = await maskFile();
+  const file = await fileOfPaint($("mask"));
   $("paint").close("used");
-  finish(file);
+  finish(file && { ...file, strokes });
 });
 $("cancel-mask").addEventListener("click", () => $("paint").close("cancelled"));
 closeOnBack($("paint"));
 $("paint").addEventListener("close", () => {
   stroke = null;
+  finished.width = finished.height = 0;  // frees its memory
   if ($("paint").returnValue !== "used") finish(undefined);
   $("paint").returnValue = "";
 });

@@ -6,8 +6,8 @@ import { beginForm, fillFrom, fillRemembered, isModelSettled, isSameOffer, offer
 import { openGallery } from "./gallery.js";
 import { begin, followMine, refreshPlaces, whenLost } from "./jobs.js";
 import { order } from "./orders.js";
-import { leftOut, missing, pictureFields, takePictures, takesSeveral, uses } from "./pictures.js";
-import { keyNeeded, reach, unreachable } from "./server.js";
+import { leftOut, missing, pictureFields, takeIn, takePictures, takesSeveral, uses } from "./pictures.js";
+import { keyNeeded, readStatus, unreachable } from "./server.js";
 import { settingsOf } from "./settings.js";
 
 // ---- the server
@@ -17,7 +17,7 @@ let isCurrent = false;  // knows what the server offers, and the user's jobs
 async function watchServer() {
   for (;;) {
     try {
-      const status = await (await reach("readyz")).json();
+      const status = await readStatus();
       $("server").textContent = wordsOf(status);
       sayStatus(status.status);
       showLoading(status);
@@ -83,6 +83,7 @@ $("form").addEventListener("submit", async (event) => {
     await begin(await order(settings, await pictureFields()));
     if (isNarrow()) $("result").scrollIntoView();
   } catch (error) {
+    if (error.message === unreachable) isCurrent = false;  // the job may have been taken
     complain(error.message);
     focusField(error.param);
   } finally {
@@ -149,6 +150,13 @@ async function takeFiles(files) {
 }
 
 const takeInTurn = (files) => inTurn(() => takeFiles(files));
+// What is dropped on a row of the form is meant for it.
+function takeDropped(files, input) {
+  if (!input) return takeInTurn(files);
+  clearMessages();
+  if (input.disabled) return complain("A mask belongs to a picture to start from: give that one first.");
+  return takeIn(input.id, files);
+}
 const hasFiles = (event) => event.dataTransfer.types.includes("Files");  // text goes where it is dropped
 const isBehindDialog = () => document.querySelector("dialog[open]") !== null;
 addEventListener("dragover", (event) => {
@@ -164,7 +172,9 @@ addEventListener("drop", (event) => {
   if (!hasFiles(event)) return;
   event.preventDefault();
   document.body.classList.remove("dropping");
-  if (event.dataTransfer.files.length && !isBehindDialog()) takeInTurn([...event.dataTransfer.files]);
+  const files = [...event.dataTransfer.files], { target } = event;
+  const element = target.closest ? target : target.parentElement;  // Firefox also names texts
+  if (files.length && !isBehindDialog()) takeDropped(files, element?.closest(".picture-in")?.querySelector("[type=file]"));
 });
 // Office programs put a picture of the text beside it: in a field the text is meant.
 addEventListener("paste", (event) => {

@@ -6,6 +6,7 @@ import { fitAll, noteOf, plan, readPictureFile } from "./scaling.js";
 let taken = null, limits = null;     // from the capabilities
 let init = null, mask = null;        // as readPictureFile() gives them; a painted mask also has strokes
 let references = [], controls = [];  // with scales; controls may also have a mode
+let isStrengthChosen = false;
 let onInit = () => {};               // takes over a size
 
 export function offerPictures(capabilities, sizeFrom) {
@@ -42,10 +43,9 @@ const mostControls = () => taken.control === "none" ? 0 : taken.control === "nee
   : taken.controlnets.length === 1 ? 4 : taken.controlnets.length;
 const netOf = (i) => taken.controlnets[taken.controlnets.length === 1 ? 0 : i];
 
-const read = (blob, name) => readPictureFile(blob, name);
-export const startFrom = async (blob, name) => setInit(await read(blob, name));
-export const lookAt = async (blob, name) => sayLeftOut(addReferences([await read(blob, name)]));
-export const follow = async (blob, name) => sayLeftOut(addControls([await read(blob, name)]));
+export const startFrom = async (blob, name) => setInit(await readPictureFile(blob, name));
+export const lookAt = async (blob, name) => sayLeftOut(addReferences([await readPictureFile(blob, name)]));
+export const follow = async (blob, name) => sayLeftOut(addControls([await readPictureFile(blob, name)]));
 export async function paintOn(blob, name) {
   await inTurn(() => startFrom(blob, name));
   await paintMask();
@@ -147,8 +147,10 @@ function addReferences(pictures) {
   return out;
 }
 
+// What the user has chosen stays as long as there is a picture to start from.
 function useDefaultStrength() {
-  $("strength").value = mask ? taken.strength_with_mask : taken.strength;
+  isStrengthChosen &&= init !== null;
+  if (!isStrengthChosen) $("strength").value = mask ? taken.strength_with_mask : taken.strength;
   $("strength-shown").textContent = $("strength").value;
 }
 
@@ -214,23 +216,28 @@ const attempt = (work) => work.catch((error) => complain(error.message));
 
 async function readAll(files) {
   const pictures = [];
-  for (const file of files) pictures.push(await read(file, file.name));
+  for (const file of files) pictures.push(await readPictureFile(file, file.name));
   return pictures;
 }
-function inTurnOf(input, act) {
-  const files = [...input.files];
-  input.value = "";  // allows choosing the same file again
-  return inTurn(async () => files.length && act(await readAll(files)));
-}
-const onFiles = (id, act) => $(id).addEventListener("change", (event) =>
-  attempt(inTurnOf(event.target, act)));
-onFiles("init-file", ([one]) => setInit(one));
-onFiles("mask-file", ([one]) => setMask(one));
-onFiles("controls-file", (pictures) => sayLeftOut(addControls(pictures)));
-onFiles("references-file", (pictures) => sayLeftOut(addReferences(pictures)));
+const acts = { "init-file": ([one]) => setInit(one), "mask-file": ([one]) => setMask(one),
+  "controls-file": (all) => sayLeftOut(addControls(all)), "references-file": (all) => sayLeftOut(addReferences(all)) };
+// Files that are chosen in a row, or dropped on it.
+export const takeIn = (id, files) => attempt(inTurn(async () => {
+  const most = $(id).multiple ? files.length : 1;
+  if (files.length) acts[id](await readAll(files.slice(0, most)));
+  sayLeftOut(files.slice(most).map(({ name }) => name));
+}));
+for (const id of Object.keys(acts)) $(id).addEventListener("change", ({ target }) => {
+  takeIn(id, [...target.files]);
+  target.value = "";  // allows choosing the same file again
+});
+
 $("init-remove").addEventListener("click", () => setInit(null));
 $("mask-remove").addEventListener("click", () => setMask(null));
-$("strength").addEventListener("input", () => ($("strength-shown").textContent = $("strength").value));
+$("strength").addEventListener("input", () => {
+  isStrengthChosen = true;
+  $("strength-shown").textContent = $("strength").value;
+});
 
 // A mask of a picture that is scaled is painted in the size that is sent: canvases have limits as well.
 async function paintMask() {
@@ -238,12 +245,12 @@ async function paintMask() {
   if (size.isScaled) {
     const [small] = await fitAll([{ ...init, blob: init.blob }], { ...limits, input_pixels: size.width * size.height });
     const note = noteOf(init, size);
-    init = { ...init, ...await read(small.blob, small.name), note: note.replace(/ The result.*/, "") };
+    init = { ...init, ...await readPictureFile(small.blob, small.name), note: note.replace(/ The result.*/, "") };
     mask = null;
     showAll();
   }
   const base = init, { width, height } = base;
-  const painted = await openMask(base.blob, mask?.strokes).catch(() => {
+  const painted = await openMask(base.blob, mask).catch(() => {
     throw new Error("the browser cannot show the picture to start from");
   });
   if (painted === undefined) return;

@@ -13,6 +13,7 @@ function showPicture(blob, prompt, isRough) {
   showBlob($("picture"), blob);
   $("picture").alt = isRough ? `Preview of: ${shortened(prompt)}` : shortened(prompt) || "a picture without a prompt";
   $("picture").className = isRough ? "rough" : "";
+  $("picture").draggable = !isRough;
   $("picture").hidden = false;
   $("enlarge").disabled = isRough;
   $("empty").hidden = true;

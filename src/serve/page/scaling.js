@@ -112,8 +112,18 @@ export function noteOf({ width, height, note }, planned) {
 }
 const different = "The result has other bytes than generate gives for the file.";
 
-async function fitted(picture, { width, height, isChanged, byteCap }) {
-  if (!isChanged) return picture;
+const fits = new WeakMap();  // by picture: { plan, file } of the last request, as each takes time and memory
+
+async function fitted(picture, planned) {
+  if (!planned.isChanged) return picture;
+  const plan = JSON.stringify(planned), last = fits.get(picture);
+  if (last?.plan === plan) return last.file;
+  const file = await fitNow(picture, planned);
+  fits.set(picture, { plan, file });
+  return file;
+}
+
+async function fitNow(picture, { width, height, byteCap }) {
   const sized = `${stem(picture.name)}-${width}x${height}`;
   if (!picture.isLossy) {
     const blob = await redrawn(picture.blob, width, height, "image/png");

@@ -12,10 +12,39 @@ function addressOf(path) {
   return address.href;
 }
 
-export const reach = (path, options) => fetch(addressOf(path), options).catch((error) => {
+const reach = (path, options) => fetch(addressOf(path), options).catch((error) => {
   console.debug(error);
   throw new Error(unreachable);
 });
+
+// A connection may be lost without a word: then nothing comes, and no error either. In milliseconds.
+const kStatusTime = 20e3;
+const kSilence = 45e3;  // a stream of events says something every 15 s
+
+class Patience {
+  #controller = new AbortController();
+  #timer = 0;
+
+  get signal() {
+    return this.#controller.signal;
+  }
+  renew() {
+    this.end();
+    this.#timer = setTimeout(() => this.#controller.abort(), kSilence);
+  }
+  end() {
+    clearTimeout(this.#timer);
+  }
+}
+
+// A proxy that does not reach the server answers with a page of its own.
+export async function readStatus() {
+  const response = await reach("readyz", { signal: AbortSignal.timeout(kStatusTime) });
+  return response.json().catch((error) => {
+    console.debug(error);
+    throw new Error(unreachable);
+  });
+}
 
 export async function ask(path, options = {}) {
   const headers = { ...options.headers };
@@ -82,13 +111,42 @@ function eventOf(block) {
   return event.event ? { ...JSON.parse(event.data), name: event.event, id: event.id } : null;
 }
 
+// The connection is closed where the reading ends.
+async function* piecesOf(stream, patience) {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      patience.renew();
+      const { value, done } = await reader.read();
+      patience.end();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(console.debug);
+  }
+}
+
+// A file, however slowly it comes.
+export async function askFile(path) {
+  const patience = new Patience();
+  patience.renew();
+  try {
+    const response = await ask(path, { signal: patience.signal }), pieces = [];
+    for await (const piece of piecesOf(response.body, patience)) pieces.push(piece);
+    return new Blob(pieces, { type: response.headers.get("content-type") });
+  } catch (error) {
+    throw error.status ? error : new Error(unreachable);
+  } finally {
+    patience.end();
+  }
+}
+
 // The events of one connection.
-async function* eventsOfStream(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let text = ""; ;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    text += value;
+async function* eventsOfStream(body, patience) {
+  let text = "";
+  for await (const piece of piecesOf(body.pipeThrough(new TextDecoderStream()), patience)) {
+    text += piece;
     const blocks = text.split("\n\n");
     text = blocks.pop();
     for (const event of blocks.map(eventOf)) if (event) yield event;
@@ -102,9 +160,11 @@ const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 40
 export async function* eventsOf(id) {
   let last = 0;
   for (let failures = 0; failures < 20;) {
+    const patience = new Patience();
+    patience.renew();
     try {
-      const response = await ask(`v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` } });
-      for await (const event of eventsOfStream(response.body)) {
+      const response = await ask(`v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` }, signal: patience.signal });
+      for await (const event of eventsOfStream(response.body, patience)) {
         failures = 0;
         last = event.id;
         yield event;
@@ -112,6 +172,8 @@ export async function* eventsOf(id) {
       }
     } catch (error) {
       if (isRefusal(error)) throw error;
+    } finally {
+      patience.end();
     }
     ++failures;
     await new Promise((resolve) => setTimeout(resolve, 500 * failures));

@@ -8,6 +8,7 @@ let model = null, timer = 0, newest = 0, isOffered = true;
 
 export function countFor(capabilities) {
   model = capabilities.model;
+  isOffered = true;  // the one before may have been taken away
   countSoon();
 }
 
@@ -44,7 +45,7 @@ function show(id, readers) {
     `${several ? `${encoder} ` : ""}${tokens} of ${limit} tokens`).join(", ");
   const cuts = readers.filter(({ cut }) => cut).map(({ encoder, limit, cut }) =>
     make("span", { className: "cut" }, `${several ? encoder : "The model"} reads the first ${limit} tokens, and not: `,
-      make("q", { className: "clamped", textContent: cut.trim() })));
+      make("q", { className: "clamped", dir: "auto", textContent: cut.trim() })));
   $(id).replaceChildren(...(counts ? [counts] : []), ...cuts);
 }
 

@@ -117,7 +117,7 @@ function showText({ settings }) {
   $("shown-more").textContent = "Whole prompt";
   $("shown-settings").replaceChildren(...Object.entries(settings).filter(([name]) => name !== "prompt")
     .flatMap(([name, value]) => [make("dt", { textContent: name.replaceAll("_", " ") }),
-                                 make("dd", { textContent: value, className: "clamped" })]));
+                                 make("dd", { textContent: value, className: "clamped", dir: "auto" })]));
 }
 
 function leaf(step) {
