@@ -230,6 +230,9 @@ TEST(VaeConfig, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(read_vae_config, R"({"act_fn":"relu"})"), HasSubstr("it is relu"));
   EXPECT_THAT(refusal(read_vae_config, R"({"down_block_types":["AttnDownEncoderBlock2D"]})"),
               HasSubstr("AttnDownEncoderBlock2D"));
+  EXPECT_THAT(refusal(read_vae_config, R"({"block_out_channels":[32,64],
+                          "up_block_types":["UpDecoderBlock2D"]})"),
+              HasSubstr("as many entries as 'block_out_channels', 2, it has 1"));
   EXPECT_THAT(refusal(read_vae_config, R"({"block_out_channels":[48]})"),
               HasSubstr("'norm_num_groups', 32"));
   EXPECT_THAT(refusal(read_vae_config, R"({"block_out_channels":[]})"), HasSubstr("1 to 8 levels"));
@@ -294,6 +297,9 @@ TEST(VaeConfig, OfWanRefusesWhatItCannotRun) {
   EXPECT_THAT(refused(R"("latents_mean":"none")"), HasSubstr("should be a list of numbers"));
   EXPECT_EQ(refused(R"("dim_mult":[2,4])"), "accepted");
   EXPECT_THAT(refused(R"("dim_mult":[])"), HasSubstr("1 to 8 levels, it has 0"));
+  EXPECT_EQ(refused(R"("dim_mult":[2,4],"temperal_downsample":[true])"), "accepted");
+  EXPECT_THAT(refused(R"("dim_mult":[2,4],"temperal_downsample":[true,true])"),
+              HasSubstr("each of the 2 levels of 'dim_mult' but the last, it has 2"));
   EXPECT_THAT(refused(R"("dim_mult":[1,2,4,4],"scale_factor_spatial":16)"),
               HasSubstr("'scale_factor_spatial'"));
   EXPECT_THAT(refused(R"("patch_size":2)"), HasSubstr("'patch_size' should be null"));

@@ -11,8 +11,14 @@ namespace {
 
 constexpr std::int64_t kMaxWidth = 1 << 16;
 
-void check_block_types(const JsonObject& json, const char* key, const char* wanted) {
-  for (const auto& type : json.strings_or(key, {}))
+// One for each level: the reference builds as many levels as a list has.
+void check_block_types(const JsonObject& json, const char* key, const char* wanted,
+                       std::size_t levels) {
+  if (!json.has(key)) return;
+  const auto types = json.strings_or(key, {});
+  require(types.size() == levels, json.source(), ": '", key, "' should have as many entries as ",
+          "'block_out_channels', ", levels, ", it has ", types.size());
+  for (const auto& type : types)
     require(type == wanted, json.source(), ": '", key, "' should hold only ", wanted, ", it holds ",
             type);
 }
@@ -84,6 +90,25 @@ void check_wan_kind(const JsonObject& json, bool is_residual) {
           ": 'attn_scales' should be empty");
 }
 
+std::vector<bool> read_flags(const JsonObject& json, const char* key, std::vector<bool> otherwise) {
+  if (!json.has(key)) return otherwise;
+  const auto& list = json.at(key);
+  const bool are_flags = list.is_array() && std::all_of(list.begin(), list.end(),
+                                                        [](auto& x) { return x.is_boolean(); });
+  require(are_flags, json.source(), ": '", key, "' should be a list of true and false");
+  return list.get<std::vector<bool>>();
+}
+
+// Whether levels halve time. The reference takes the number of entries for that of halvings.
+std::vector<bool> read_temporal(const JsonObject& json, const VaeConfig& c,
+                                std::vector<bool> otherwise) {
+  auto flags = read_flags(json, "temperal_downsample", std::move(otherwise));
+  require(flags.size() + 1 == c.widths.size(), json.source(),
+          ": 'temperal_downsample' should have an entry for each of the ", c.widths.size(),
+          " levels of 'dim_mult' but the last, it has ", flags.size());
+  return flags;
+}
+
 // Fields that mean the same to Wan's and Qwen-Image-2.1's.
 void read_wan_fields(const JsonObject& json, VaeConfig& c, std::int64_t decoder_base,
                      const std::vector<std::int64_t>& default_multiples) {
@@ -116,16 +141,9 @@ VaeConfig read_wan_config(const JsonObject& json, std::int64_t most_channels) {
   for (const char* const key : {"in_channels", "out_channels"})
     (void)json.integer_or(key, c.image_channels, c.image_channels, c.image_channels);
   read_wan_fields(json, c, /*decoder_base=*/0, {1, 2, 4, 4});
+  // A picture has no time to halve.
+  (void)read_temporal(json, c, std::vector<bool>(c.widths.size() - 1));
   return c;
-}
-
-std::vector<bool> read_flags(const JsonObject& json, const char* key, std::vector<bool> otherwise) {
-  if (!json.has(key)) return otherwise;
-  const auto& list = json.at(key);
-  const bool are_flags = list.is_array() && std::all_of(list.begin(), list.end(),
-                                                        [](auto& x) { return x.is_boolean(); });
-  require(are_flags, json.source(), ": '", key, "' should be a list of true and false");
-  return list.get<std::vector<bool>>();
 }
 
 // A shortcut's channels are made of equally many of its level's.
@@ -147,10 +165,9 @@ VaeConfig read_qwen21_config(const JsonObject& json) {
   json.integer_or("out_channels", c.image_channels, c.image_channels, c.image_channels);
   const bool has_null = json.json().contains("decoder_base_dim") && !json.has("decoder_base_dim");
   read_wan_fields(json, c, has_null ? 0 : 144, {1, 2, 4, 8, 8});
-  c.temporal = read_flags(json, "temperal_downsample", c.temporal);
-  require(c.temporal.size() + 1 == c.widths.size() && c.widths.size() > 1, json.source(),
-          ": 'temperal_downsample' should have an entry for each of the ", c.widths.size(),
-          " levels of 'dim_mult' but the last, it has ", c.temporal.size());
+  require(c.widths.size() > 1, json.source(), ": 'dim_mult' should have at least 2 levels, it has ",
+          c.widths.size());
+  c.temporal = read_temporal(json, c, c.temporal);
   check_shortcuts(encoder_shortcuts(c), c.encoder_stem(), json.source());
   check_shortcuts(decoder_shortcuts(c), c.decoder_widths().back(), json.source());
   return c;
@@ -238,9 +255,9 @@ VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
   const auto activation = json.string_or("act_fn", "silu");
   require(activation == "silu" || activation == "swish", json.source(),
           ": 'act_fn' should be silu, it is ", activation);
-  check_block_types(json, "down_block_types", "DownEncoderBlock2D");
-  check_block_types(json, "up_block_types", "UpDecoderBlock2D");
   if (is_flux2) read_flux2_fields(json, c);
+  check_block_types(json, "down_block_types", "DownEncoderBlock2D", c.widths.size());
+  check_block_types(json, "up_block_types", "UpDecoderBlock2D", c.widths.size());
   check_widths(c, c.widths, "block_out_channels", json.source());
   check_widths(c, c.decoder_widths(), "decoder_block_out_channels", json.source());
   require(c.scaling_factor != 0, json.source(), ": 'scaling_factor' should not be 0");
