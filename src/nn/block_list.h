@@ -58,15 +58,15 @@ class BlockList {
   BlockList(const Weights& w, BlockRun run, const Arguments&... arguments)
       : first_(std::max<std::int64_t>(0, run.begin)), blocks_per_page_(w.blocks_per_page()) {
     auto paged = w;
+    const auto end = std::min(run.all, run.begin + run.count);  // a run may go on in other lists
     for (std::int64_t i = 0; i < run.all; ++i) {
-      if (i < run.begin || i >= run.begin + run.count) {
+      if (i < run.begin || i >= end) {
         (void)Block(w.unread() / i, arguments...);
         continue;
       }
       if (std::int64_t(blocks_.size()) % blocks_per_page_ == 0) {
-        const auto left = run.begin + run.count - i;
-        paged =
-            w.paged(PageLevel::kBlock, std::to_string(i), int(std::min(left, blocks_per_page_)));
+        const auto in_page = std::min(end - i, blocks_per_page_);
+        paged = w.paged(PageLevel::kBlock, std::to_string(i), int(in_page));
         pages_.push_back(paged.page());
       }
       blocks_.emplace_back(paged / i, arguments...);

@@ -156,7 +156,7 @@ JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations&
   return {.image_BIC = std::move(image), .text_BTC = std::move(text)};
 }
 
-// The same for both, whose sums over devices travel together.
+// What follows attention for both sides, whose sums over devices travel together.
 JointTokens JointBlock::finished_together(const JointTokens& x, JointTokens attended,
                                           const JointModulations& m) const {
   if (m.references) return finished_by_run(x, std::move(attended), m);

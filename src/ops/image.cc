@@ -49,9 +49,21 @@ Tensor convolve_activated(const Tensor& activated, const Convolution& conv,
 
 }  // namespace
 
+// LibTorch on CPUs with Intel AMX leaves most rows of a strided convolution in bfloat16 unwritten
+// where the result has one column (oneDNN of LibTorch 2.14.1). More zeros on the right make two.
+Tensor convolve_padded(const Tensor& x, const Convolution& c, at::IntArrayRef padding) {
+  const auto convolved = [&](const Tensor& in) {
+    return at::conv2d(in, c.weight_OIKK, c.bias_O, {c.stride, c.stride}, padding);
+  };
+  const auto steps = x.size(3) + 2 * padding[1] - c.weight_OIKK.size(3);
+  const bool is_column = c.stride > 1 && steps >= 0 && steps < c.stride;
+  const bool is_left_unwritten = x.is_cpu() && x.element_size() < 4 && is_column;
+  if (!is_left_unwritten) return convolved(x);
+  return convolved(at::constant_pad_nd(x, {0, c.stride})).narrow(3, 0, 1);
+}
+
 Tensor convolve(const Tensor& x, const Convolution& c) {
-  return at::conv2d(x, c.weight_OIKK, c.bias_O, {c.stride, c.stride},
-                    at::IntArrayRef{c.padding, c.padding});
+  return reference::convolve_padded(x, c, {c.padding, c.padding});
 }
 
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv) {

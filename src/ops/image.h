@@ -58,6 +58,8 @@ Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm);
 
 namespace reference {
 Tensor convolve(const Tensor& x, const Convolution& conv);
+// The same with these rows and columns of zeros on each side, in place of conv.padding.
+Tensor convolve_padded(const Tensor& x, const Convolution& conv, at::IntArrayRef padding);
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv);
 Tensor convolve_halved(const Tensor& x, const Convolution& conv);
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,

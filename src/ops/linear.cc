@@ -66,10 +66,14 @@ Tensor padded(const Tensor& codes, std::int64_t rows, std::int64_t columns) {
   return at::constant_pad_nd(codes, {0, columns - codes.size(1), 0, rows - codes.size(0)});
 }
 
-// Sums of products of codes [M N], int32.
+// Sums of products of codes [M N], int32. LibTorch's product on a CPU misreads a weight of a single
+// column, as both strides of its transpose are 1: a column of zeros is added.
 Tensor sums_of(const Tensor& codes_MC, const Tensor& weight_NC) {
-  if (codes_MC.is_cpu()) return at::_int_mm(codes_MC, weight_NC.t());
   const auto tokens = codes_MC.size(0), outputs = weight_NC.size(0);
+  if (codes_MC.is_cpu()) {
+    const auto width = std::max<std::int64_t>(2, codes_MC.size(1));
+    return at::_int_mm(padded(codes_MC, tokens, width), padded(weight_NC, outputs, width).t());
+  }
   const auto width = next_width(codes_MC.size(1));
   const auto x = padded(codes_MC, std::max(tokens, kFewestTokens), width);
   const auto w = padded(weight_NC, next_width(outputs), width);
@@ -271,8 +275,9 @@ std::pair<Tensor, Tensor> linear_then_gelu(const Tensor& x, const Matrix& weight
 Tensor linear_gelu(const LayerInput& in, const Matrix& weight_NC,
                    const std::optional<Tensor>& bias_N, Scratch& scratch) {
   const auto& x = in.x;
-  const auto record = recorded("braid::linear_gelu", x, weight_NC);
-  if (in.is_quantized()) return ops::gelu(ops::linear(in, weight_NC, bias_N, scratch));
+  const auto record = recorded("braid::linear_gelu", in, weight_NC);
+  if (in.is_quantized() || in.is_in_parts())
+    return ops::gelu(ops::linear(in, weight_NC, bias_N, scratch));
   const bool is_one_loop = cpu::supports_product(x, weight_NC) && !weight_NC.has_low_rank() &&
                            weight_NC.form != Quantize::kInt8Dynamic;
   if (is_one_loop) return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);

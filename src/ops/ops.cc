@@ -95,6 +95,7 @@ void check_groups(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BG
     return of_keys > 0 ? heads % of_keys == 0 : heads == 0;
   };
   const bool fits = q_BHLD.dim() == 4 && k_BGLD.dim() == 4 && v_BGLD.dim() == 4 &&
+                    q_BHLD.size(0) == k_BGLD.size(0) &&
                     are_grouped(q_BHLD.size(1), k_BGLD.size(1)) &&
                     k_BGLD.sizes().slice(0, 3) == v_BGLD.sizes().slice(0, 3);
   check(fits, "no attention of queries ", q_BHLD.sizes(), " to keys ", k_BGLD.sizes(),

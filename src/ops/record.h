@@ -10,9 +10,9 @@
 namespace braid::ops {
 
 // Lives as long as the operation runs. Names begin with "braid::"; `sizes` depend on the name:
-//   product    rows, inputs, outputs
-//   attention  batch x heads, queries, keys, head width
-//   others     bytes read and written at least
+//   linear, and those that begin with it  rows, inputs, outputs
+//   attention                             batch x heads, queries, keys, head width
+//   others                                bytes read and written at least
 class Record {
  public:
   Record(const char* name, std::initializer_list<std::int64_t> sizes)

@@ -212,6 +212,15 @@ PartialAttention by_flash(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tens
           .lse_BHL = three_dims(std::get<1>(made), q_BHLD)};
 }
 
+// LibTorch's kernel for CPUs reads a head's numbers as if they were adjacent, whatever their
+// stride.
+PartialAttention by_cpu_kernel(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  const auto adjacent = [](const Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
+  const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+      adjacent(q_BHLD), adjacent(k_BGLD), adjacent(v_BGLD));
+  return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
+}
+
 // Attention by the products that define it, some queries at a time. Heads are not grouped.
 PartialAttention written_out(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
   const double scale = 1 / std::sqrt(double(q_BHLD.size(3)));
@@ -278,10 +287,7 @@ Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                     const Tensor& v_BGLD) {
   if (k_BGLD.size(2) == 0 || q_BHLD.numel() == 0) return no_keys(q_BHLD, v_BGLD);
-  if (q_BHLD.is_cpu()) {
-    const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHLD, k_BGLD, v_BGLD);
-    return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
-  }
+  if (q_BHLD.is_cpu()) return by_cpu_kernel(q_BHLD, k_BGLD, v_BGLD);
   const auto kernel = attention_kernel(q_BHLD, k_BGLD, v_BGLD);
   const bool takes_groups = kernel == AttentionKernel::kCudnn || kernel == AttentionKernel::kFlash;
   if (are_grouped(q_BHLD, k_BGLD) && !(takes_groups && q_BHLD.size(2) > 1)) {

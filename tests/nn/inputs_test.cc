@@ -100,4 +100,33 @@ TEST(BlocksInPages, HaveTheirOwnWeightsWhileTheyRun) {
     }
 }
 
+// Three blocks of a kind and six of another in pages of two: the second page has one block, which
+// takes half as long as a whole page. Of five pages that need the same rate three stay, where the
+// shares of 3/5 so far pass a whole number: the first, the second and the fourth, five blocks.
+// One more page of two takes turns.
+TEST(BlocksInPages, CountOnlyTheBlocksOfTheirOwnKind) {
+  constexpr std::int64_t kNumbers = 1024;
+  struct LargeBlock {
+    explicit LargeBlock(const Weights& w) : weight(w.tensor("weight", {kNumbers})) {}
+    Tensor weight;
+  };
+  const TemporaryFolder folder;
+  std::map<std::string, Tensor> stored;
+  for (int i = 0; i < 3; ++i)
+    stored["doubles." + std::to_string(i) + ".weight"] = at::zeros({kNumbers});
+  for (int i = 0; i < 6; ++i)
+    stored["singles." + std::to_string(i) + ".weight"] = at::zeros({kNumbers});
+  write_file(folder / "m.safetensors", write_safetensors(stored));
+  const PageOptions options{.prefetch = 0, .resident = 3, .residency = Residency::kStrided};
+  const auto pages = std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU, options);
+  const Weights w(Checkpoint::open(folder.path(), "m"), {},
+                  {.paging = {.pages = pages, .level = PageLevel::kBlock, .blocks = 2}});
+  const auto run = run_of({}, 9);
+  const BlockList<LargeBlock> doubles(w / "doubles", run.of_kind(0, 3));
+  const BlockList<LargeBlock> singles(w / "singles", run.of_kind(3, 6));
+  w.finish();
+  pages->finish();
+  EXPECT_EQ(pages->slot_bytes(), (5 + 2) * kNumbers * std::int64_t(sizeof(float)));
+}
+
 }  // namespace braid::inputs_test

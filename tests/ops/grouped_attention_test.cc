@@ -115,4 +115,14 @@ TEST(GroupedAttentionsHeads, AreRefusedWhereTheyCannotBeShared) {
   EXPECT_ANY_THROW(ops::masked_attention(q, q, q, at::ones({5, 4}, at::kBool)));
 }
 
+// LibTorch's kernel with an LSE would read the keys of pictures that are not there.
+TEST(AttentionsPictures, AreRefusedWhereQueriesAndKeysHaveNotAsMany) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto two = draw({2, 2, 5, 64}, 1).to(dtype), one = two.narrow(0, 0, 1);
+    EXPECT_ANY_THROW(ops::attention(two, one, one));
+    EXPECT_ANY_THROW(ops::attention_with_lse(two, one, one));
+    EXPECT_ANY_THROW(ops::attention_with_lse(one, two, two));
+  }
+}
+
 }  // namespace braid::grouped_attention_test

@@ -54,6 +54,19 @@ TEST_P(Int8Linear, EqualsItsDefinition) {
   }
 }
 
+// float16 multiplies by LibTorch's product of codes, as the definition does.
+TEST(Int8Layers, MayHaveOneInput) {
+  Scratch scratch;
+  for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    const auto x = at::linspace(-2, 2, 17, at::kFloat).to(dtype).view({17, 1});
+    const auto numbers = at::linspace(-1, 3, 33, at::kFloat).to(dtype).view({33, 1});
+    const auto w = quantize_rows(numbers, Quantize::kInt8Dynamic);
+    const auto want = x.to(at::kDouble).mm(numbers.to(at::kDouble).t());
+    for (const auto& got : {ops::linear(x, w, {}, scratch), ops::reference::linear(x, w, {})})
+      EXPECT_LT(relative_l2(got, want), 0.01) << dtype;
+  }
+}
+
 // Remainders of every vector width, a single token, one odd large shape.
 INSTANTIATE_TEST_SUITE_P(Shapes, Int8Linear,
                          testing::Values(Case{1, 8, 8}, Case{3, 17, 5}, Case{5, 31, 33},

@@ -174,6 +174,17 @@ TEST(RowOps, MayHaveNoTokens) {
       }
 }
 
+TEST(RowOps, RotateNoHeads) {
+  for (const auto dtype : kDtypes) {
+    const auto heads = at::zeros({2, 3, 0, 10}, dtype);
+    const auto table = at::ones({3, 10}), half = at::ones({3, 5}, dtype);
+    const std::array parts = {ops::NormedHeads{heads, at::ones({10}, dtype)}};
+    EXPECT_EQ(ops::normed_rotated(parts, 1e-6, {.cos = table, .sin = table}).sizes(),
+              heads.sizes());
+    EXPECT_EQ(ops::rotate_halves(heads, {.cos = half, .sin = half}).sizes(), heads.sizes());
+  }
+}
+
 // Every operand that a result depends on, in rows of several vectors and a remainder.
 TEST(RowOps, KeepWhatIsNoNumberInItsToken) {
   for (const auto dtype : kDtypes)

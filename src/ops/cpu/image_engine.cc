@@ -73,8 +73,7 @@ TakePixels take_from(const Tensor& rows_IHW, std::int64_t first) {
 
 ImageEngine::Way ImageEngine::by_libtorch(const Convolution& conv) {
   const auto convolve = [conv](const Tensor& in, RowRange rows, const ImageResult& result) {
-    const std::int64_t padding[] = {0, conv.padding};
-    auto out = at::conv2d(in, conv.weight_OIKK, conv.bias_O, conv.stride, padding);
+    auto out = reference::convolve_padded(in, conv, {0, conv.padding});
     if (result.residual.defined()) out.add_(rows_of(result.residual, rows));
     rows_of(result.y, rows).copy_(out);
   };

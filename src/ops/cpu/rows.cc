@@ -16,13 +16,13 @@ constexpr double kNormEps = 1e-6;
 // Elements worth a thread.
 constexpr std::int64_t kGrain = 16'384;
 
-// The address of the row for batch b and token l.
+// The address of the row for batch b and token l, or of the first of its heads.
 class Rows {
  public:
-  explicit Rows(const Tensor& x_BLC)
-      : data_(static_cast<char*>(const_cast<void*>(x_BLC.const_data_ptr()))),
-        batch_(x_BLC.size(0) == 1 ? 0 : x_BLC.stride(0) * x_BLC.element_size()),
-        token_(x_BLC.size(1) == 1 ? 0 : x_BLC.stride(1) * x_BLC.element_size()) {}
+  explicit Rows(const Tensor& x)  // [B L C] or [B L H D]
+      : data_(static_cast<char*>(const_cast<void*>(x.const_data_ptr()))),
+        batch_(x.size(0) == 1 ? 0 : x.stride(0) * x.element_size()),
+        token_(x.size(1) == 1 ? 0 : x.stride(1) * x.element_size()) {}
   char* at(std::int64_t b, std::int64_t l) const { return data_ + b * batch_ + l * token_; }
 
  private:
@@ -34,8 +34,8 @@ class Rows {
 class HeadsOfTokens {
  public:
   HeadsOfTokens(const Tensor& x_BLHD, const Tensor& y_BLHD)
-      : x_(x_BLHD.select(2, 0)),
-        y_(y_BLHD.select(2, 0)),
+      : x_(x_BLHD),
+        y_(y_BLHD),
         first_{.x = nullptr,
                .y = nullptr,
                .x_step = x_BLHD.stride(2),

@@ -1,6 +1,6 @@
 // The innermost loops of attention, on operands already in a core's caches. Compiled once per
-// instruction set (panel_attention.cc) and for Intel AMX (tiled_attention.cc); rows.cc says why
-// those files contain nothing else.
+// instruction set (panel_attention.cc), for VDPBF16PS (pair_attention.cc) and for Intel AMX
+// (tiled_attention.cc); rows.cc says why those files contain nothing else.
 #pragma once
 
 #include <cstdint>

@@ -88,6 +88,18 @@ TEST(LayersOfNonFiniteNumbers, KeepItInItsToken) {
         }
 }
 
+TEST(LayersOfParts, ReadBothWhateverFollows) {
+  Scratch scratch;
+  const auto x = draw({2, 3, 33}, 13);
+  const Matrix w{.values_NC = draw({20, 33}, 14)};
+  const auto bias = draw({20}, 15);
+  const auto in = ops::LayerInput::in_parts(x.narrow(2, 0, 20), x.narrow(2, 20, 13));
+  const auto want = at::linear(x, w.values_NC, bias);
+  EXPECT_TRUE(at::allclose(ops::linear(in, w, bias, scratch), want, 1e-5, 1e-5));
+  EXPECT_TRUE(
+      at::allclose(ops::linear_gelu(in, w, bias, scratch), at::gelu(want, "tanh"), 1e-5, 1e-5));
+}
+
 TEST(LayersOfNonFiniteNumbers, KeepItInItsOutput) {
   for (const auto& [name, kernels] : all_products())
     for (const std::int64_t tokens : {3, 40}) {
