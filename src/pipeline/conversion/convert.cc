@@ -25,27 +25,6 @@ namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
-using OrderedJson = nlohmann::ordered_json;
-
-// What is converted and how: an interrupted conversion resumes only with the same recipe.
-std::string recipe_of(const ConvertOptions& o, const fs::path& given_components) {
-  const auto components = given_components.empty() ? fs::path() : real_path(given_components);
-  auto adapters = OrderedJson::array();  // the notes of shards cover their contents
-  for (const auto& [file, scale] : o.adapters)
-    adapters.push_back({{"file", real_path(file).string()}, {"scale", scale}});
-  const OrderedJson recipe = {{"model", real_path(o.model).string()},
-                              {"components", components.string()},
-                              {"dtype", int(o.dtype)},
-                              {"quantize", int(o.memory.quantize)},
-                              {"quantize_text", int(o.memory.quantize_text)},
-                              {"keep_dense", o.memory.keep_dense},
-                              {"adapters", adapters},
-                              {"form", int(o.form)},
-                              {"only_used_layers", o.only_used_layers},
-                              {"version", version()}};
-  // a path may be invalid UTF-8
-  return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
 
 // Turns "model/" and "model/." into "model".
 fs::path named(fs::path path) {
@@ -109,8 +88,10 @@ class Conversion {
   bool is_cut(const Part& part) const { return cut_.contains(part.folder); }
   void check_single_file() const;
   void check_place() const;
+  void publish(const fs::path& made) const;
   void tell(std::int64_t bytes);
   ShardJob job_of(const Part& part);
+  void remove_copies() const;
   void copy_the_rest() const;
   void write_configs() const;
   void finish_folder() const;
@@ -282,6 +263,12 @@ void Conversion::check_place() const {
             " lies in ", files_.folder / part, ", a part of the model to convert");
 }
 
+// Hours may have passed since the place was free.
+void Conversion::publish(const fs::path& made) const {
+  check_place();
+  fs::rename(made, out_);
+}
+
 void Conversion::tell(std::int64_t bytes) {
   if (hooks_.stop.stop_requested()) throw Cancelled("stopped as asked; the same command resumes");
   progress_.done += bytes;
@@ -303,6 +290,8 @@ ShardJob Conversion::job_of(const Part& part) {
       .shard_bytes = is_alone ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
       .on_bytes = [this](std::int64_t bytes) { tell(bytes); },
       .is_adapted = adapts(adapted_.adapters, *family_, part),
+      .notes = is_alone ? written_notes(files_.open(part.folder), files_.folder)
+                        : std::map<std::string, std::string>(),
       .warn = hooks_.warning};
   job.rest = rest_of(part, job);
   return job;
@@ -334,6 +323,14 @@ void Conversion::write_configs() const {
   write_file(partial_ / index_of(files_.folder).filename(), index.dump(2) + "\n");
 }
 
+// An interrupted run may have copied files that the model no longer has.
+void Conversion::remove_copies() const {
+  std::set<std::string> made;
+  for (const auto& part : family_->description().parts)
+    if (changes(part)) made.insert(part.folder);
+  remove_all_but(made, partial_);
+}
+
 // Copies folders that the index names and that are not there yet, and other files that are not
 // weights: a snapshot of a hub also holds the same model in one file.
 void Conversion::copy_the_rest() const {
@@ -354,12 +351,13 @@ void Conversion::copy_the_rest() const {
 }
 
 void Conversion::finish_folder() const {
+  remove_copies();
   write_configs();
   copy_the_rest();
   write_sampling(partial_, adapted_.adapters, family_->description().limits.defaults);
   check_parts(deploy({.model = partial_}));
   remove_notes(partial_);
-  fs::rename(partial_, out_);
+  publish(partial_);
   fs::remove(out_ / kRecipeFile);
 }
 
@@ -386,7 +384,7 @@ void Conversion::run() {
       claim_partial(partial_, recipe_of(o_, model_.options.components), hooks_.warning);
   for (const auto& job : jobs) write_shards(job);
   if (!is_single_file()) return finish_folder();
-  fs::rename(partial_ / (jobs.front().stem + ".safetensors"), out_);
+  publish(partial_ / (jobs.front().stem + ".safetensors"));
   fs::remove_all(partial_);
 }
 

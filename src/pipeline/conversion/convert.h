@@ -18,10 +18,11 @@ struct ConvertOptions {
 };
 
 // Writes a model directory in diffusers' layout and names, or the transformer alone in one file
-// with Black Forest Labs' names. Dense layers in 8 bits are `weight` (int8) and `weight_scale`, and
-// load without being quantized again. Text encoders keep what Braid does not run, in the same
-// dtype, so that transformers reads them back. `out` appears once it is complete and checked. Until
-// then its files lie in OUT.partial: the same command resumes there, another one starts anew with a
+// with Black Forest Labs' names. Dense layers in 8 bits are `weight` (int8) and `weight_scale`,
+// and load without being quantized again. A single file has the metadata of the one it is made of,
+// and the name of its model. Text encoders keep what Braid does not run, in the same dtype, so
+// that transformers reads them back. `out` appears once it is complete and checked. Until then its
+// files lie in OUT.partial: the same command resumes there, another one starts anew with a
 // warning. Throws Error, and InputError, also if `out` lies in a part of the model or another
 // conversion to `out` is running.
 void convert(const ConvertOptions& options, const Hooks& hooks = {});

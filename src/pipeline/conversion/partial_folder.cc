@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "pipeline/conversion/checked_copy.h"
 
 namespace braid {
 namespace {
@@ -26,19 +27,41 @@ std::string differences(const OrderedJson& found, const OrderedJson& own) {
   return keys;
 }
 
-// The recipe goes last: until then it marks the folder as a conversion's.
-void remove_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().filename() != kRecipeFile) files.push_back(entry.path());
-  for (const auto& file : files) {
-    std::error_code failed;
-    fs::remove_all(file, failed);
-    check(!failed, "cannot remove ", file, ": ", failed.message());
-  }
+}  // namespace
+
+// What is converted and how: an interrupted conversion resumes only with the same recipe.
+std::string recipe_of(const ConvertOptions& o, const fs::path& given_components) {
+  const auto components = given_components.empty() ? fs::path() : real_path(given_components);
+  auto adapters = OrderedJson::array();  // the notes of shards cover their contents
+  for (const auto& [file, scale] : o.adapters)
+    adapters.push_back({{"file", real_path(file).string()}, {"scale", scale}});
+  const OrderedJson recipe = {{"model", real_path(o.model).string()},
+                              {"components", components.string()},
+                              {"dtype", int(o.dtype)},
+                              {"quantize", int(o.memory.quantize)},
+                              {"quantize_text", int(o.memory.quantize_text)},
+                              {"keep_dense", o.memory.keep_dense},
+                              {"adapters", adapters},
+                              {"form", int(o.form)},
+                              {"only_used_layers", o.only_used_layers},
+                              {"version", version()}};
+  // a path may be invalid UTF-8
+  return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-}  // namespace
+// The recipe goes last: until then it marks the folder as a conversion's.
+void remove_all_but(const std::set<std::string>& kept, const fs::path& folder) {
+  std::vector<fs::path> others;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto name = entry.path().filename();
+    if (name != kRecipeFile && !kept.contains(name.string())) others.push_back(entry.path());
+  }
+  for (const auto& other : others) {
+    std::error_code failed;
+    fs::remove_all(other, failed);
+    check(!failed, "cannot remove ", other, ": ", failed.message());
+  }
+}
 
 FolderLock claim_partial(const fs::path& folder, const std::string& recipe,
                          const std::function<void(const std::string&)>& warn) {
@@ -58,7 +81,7 @@ FolderLock claim_partial(const fs::path& folder, const std::string& recipe,
     if (warn)
       warn(text_of(folder, " is left over from a conversion with another ", differences(found, own),
                    ": it is removed, and the conversion starts over"));
-    remove_files(folder);
+    remove_all_but({}, folder);
   }
   write_file(file, recipe);
   return lock;

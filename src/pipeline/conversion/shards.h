@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "weights/survey.h"
@@ -28,7 +29,8 @@ struct ShardJob {
   std::int64_t shard_bytes = std::int64_t(1)
                              << 30;  // approximate; no shard exceeds it by more than one tensor
   std::function<void(std::int64_t bytes)> on_bytes = {};
-  bool is_adapted = false;  // adapters are merged
+  bool is_adapted = false;                        // adapters are merged
+  std::map<std::string, std::string> notes = {};  // metadata of the shards
   // Names a written tensor whose numbers are not all finite.
   std::function<void(const std::string& text)> warn = {};
   std::shared_ptr<const ShardJob> rest = {};
@@ -36,7 +38,7 @@ struct ShardJob {
 
 // Writes FOLDER/STEM.safetensors, or several shards and their index. Each is read back and
 // compared, and gets a note beside it: its sources, the recipe, its digest. A shard of an earlier
-// run is kept if all three still match. Throws Error.
+// run is kept if all three still match; its other shards and their index are removed. Throws Error.
 void write_shards(const ShardJob& job);
 
 // Removes the notes of a finished conversion.

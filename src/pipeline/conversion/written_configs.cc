@@ -1,9 +1,12 @@
 #include "pipeline/conversion/written_configs.h"
 
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "base/json.h"
+#include "pipeline/families/known_names.h"
 #include "pipeline/files/model_folder.h"
 #include "pipeline/sampling/named_sampling.h"
+#include "weights/files/file_notes.h"
 
 namespace braid {
 namespace {
@@ -43,6 +46,15 @@ void describe_written(const fs::path& config, bool is_cut) {
   const auto untrue = json.erase("quantization_config") + json.erase("quant_config");
   if (is_cut) json["braid_layers"] = "used";
   if (untrue > 0 || is_cut) write_file(config, json.dump(2) + "\n");
+}
+
+std::map<std::string, std::string> written_notes(const Checkpoint& transformer,
+                                                 const fs::path& directory) {
+  auto notes = lasting_notes(transformer);
+  const auto name = model_name(fs::absolute(directory).lexically_normal());
+  const auto word = other_word(fs::path(name).filename().string());
+  notes.emplace("base_model", word.empty() ? name : name + " " + word);
+  return notes;
 }
 
 bool name_sampling(const std::vector<AppliedAdapter>& adapters) {

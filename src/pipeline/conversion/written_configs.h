@@ -2,10 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "pipeline/families/description.h"
 #include "weights/adapters/adapter_file.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 
@@ -16,6 +19,11 @@ nlohmann::ordered_json read_ordered(const std::filesystem::path& path);
 // no longer describes, and of a cut text encoder not all layers, which transformers would fill with
 // random numbers.
 void describe_written(const std::filesystem::path& config, bool is_cut);
+
+// The metadata of a single file made of `transformer`: what that says of itself, and the name of
+// the model's `directory`, by which the other parts are found again.
+std::map<std::string, std::string> written_notes(const Checkpoint& transformer,
+                                                 const std::filesystem::path& directory);
 
 // Whether the adapters' metadata names a sampler, noise levels or a number of steps.
 bool name_sampling(const std::vector<AppliedAdapter>& adapters);

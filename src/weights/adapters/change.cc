@@ -35,21 +35,18 @@ bool is_peft_magnitude(std::string_view tensor) {
   return tensor.find("lora_magnitude_vector") != tensor.npos;
 }
 
-// Numbers as stored: a vector, or rows.
+// Numbers as stored, in rows.
 Delta delta_of_numbers(const Tensor& numbers, double factor = 1) {
   const auto open = [numbers = numbers.to(at::kFloat) * factor](at::Device device) {
     return [there = numbers.to(device)](Share rows) {
       return there.narrow(0, rows.begin, rows.count);
     };
   };
-  return {.rows = numbers.size(0),
-          .columns = numbers.dim() < 2 ? 1 : numbers.size(1),
-          .factor = factor,
-          .open = open};
+  return {.rows = numbers.size(0), .columns = numbers.size(1), .factor = factor, .open = open};
 }
 
 Delta delta_of_vector(const Tensor& vector, double factor = 1) {
-  return delta_of_numbers(vector.flatten(), factor);
+  return delta_of_numbers(vector.reshape({-1, 1}), factor);
 }
 
 // A module of a file, and the rows that it changes.

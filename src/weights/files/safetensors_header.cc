@@ -17,6 +17,11 @@ constexpr std::size_t kMostValues = 2'000'000;
 ElementType type_named(const std::string& name, const std::string& where) {
   for (int type = 0; type <= int(ElementType::kFloat8E5M2Fnuz); ++type)
     if (element_type_name(ElementType(type)) == name) return ElementType(type);
+  for (const auto* const packed : {"F4", "F6_E2M3", "F6_E3M2"})
+    if (name == packed)
+      throw OtherCoding(text_of(where, " has the dtype ", name,
+                                ", which Braid cannot read: take a ",
+                                "file in 8 or 16 bits, or a GGUF file"));
   throw InputError(text_of(where, " has the unknown dtype '", name, "'"));
 }
 

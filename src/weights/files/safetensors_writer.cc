@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "base/byte_order.h"
@@ -53,10 +54,12 @@ struct Entry {
 };
 
 // Widest elements first, like the reference implementation: every tensor is then aligned.
-std::vector<Entry> in_order(const std::map<std::string, at::Tensor>& tensors) {
+std::vector<Entry> in_order(std::map<std::string, at::Tensor> tensors) {
   std::vector<Entry> entries;
-  for (const auto& [name, tensor] : tensors)
-    entries.push_back({name, element_type_of(tensor.scalar_type(), name), tensor});
+  for (auto& [name, tensor] : tensors) {
+    const auto type = element_type_of(tensor.scalar_type(), name);
+    entries.push_back({name, type, std::move(tensor)});
+  }
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return block_of(a.type).bytes > block_of(b.type).bytes;
   });
@@ -65,8 +68,11 @@ std::vector<Entry> in_order(const std::map<std::string, at::Tensor>& tensors) {
 
 // Padded with spaces so that the data starts a cache line: float32 weights are used where they lie
 // in a mapped file, and products over them are fastest, and sum in one order, from there.
-std::string header_of(const std::vector<Entry>& entries) {
-  auto header = nlohmann::ordered_json::object();
+std::string header_of(const std::vector<Entry>& entries,
+                      const std::map<std::string, std::string>& notes) {
+  auto metadata = nlohmann::ordered_json(notes);
+  metadata["format"] = "pt";  // older versions of transformers refuse files without it
+  nlohmann::ordered_json header = {{"__metadata__", metadata}};
   std::uint64_t begin = 0;
   for (const auto& [name, type, tensor] : entries) {
     const auto end = begin + std::uint64_t(tensor.nbytes());
@@ -75,7 +81,8 @@ std::string header_of(const std::vector<Entry>& entries) {
                     {"data_offsets", {begin, end}}};
     begin = end;
   }
-  auto text = header.dump();
+  // a GGUF file's texts may be no UTF-8
+  auto text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   constexpr std::size_t kLine = 64, kLengthBytes = 8;
   text.resize((kLengthBytes + text.size() + kLine - 1) / kLine * kLine - kLengthBytes, ' ');
   return text;
@@ -83,14 +90,18 @@ std::string header_of(const std::vector<Entry>& entries) {
 
 }  // namespace
 
-std::string write_safetensors(const std::map<std::string, at::Tensor>& tensors) {
-  const auto entries = in_order(tensors);
-  const auto header = header_of(entries);
+std::string write_safetensors(std::map<std::string, at::Tensor> tensors,
+                              const std::map<std::string, std::string>& notes) {
+  auto entries = in_order(std::move(tensors));
+  const auto header = header_of(entries, notes);
+  auto size = 8 + header.size();
+  for (const auto& entry : entries) size += entry.tensor.nbytes();
   std::string file;
+  file.reserve(size);
   append_little_endian(file, header.size(), 8);
   file += header;
-  for (const auto& entry : entries) {
-    const auto flat = entry.tensor.cpu().contiguous();
+  for (auto& entry : entries) {
+    const auto flat = std::exchange(entry.tensor, {}).cpu().contiguous();
     file.append(static_cast<const char*>(flat.const_data_ptr()), flat.nbytes());
   }
   return file;

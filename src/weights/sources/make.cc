@@ -61,13 +61,13 @@ QuantizedRows codes_of(const TensorPlan& plan, const Target& target) {
           target.device};
 }
 
-// Changes are made in float32. Magnitudes and scales of codes are of whole rows or columns, so that
-// the shard is cut from them last.
+// Changes are made in float32, in rows of a matrix: a vector has one number in each. Magnitudes and
+// scales of codes are of whole rows or columns, so that the shard is cut from them last.
 LoadedMatrix changed(const TensorPlan& plan, const Target& target) {
   const auto shard = shard_read(plan), cut = shard_cut(plan);
   auto [base, read] = numbers_read(plan, shard, at::kFloat, target);
   if (plan.stored_columns > 0) base = with_columns(base, plan.shape[1]);
-  apply(plan.changes.changes, shard, base.dim() > 2 ? base.view({base.size(0), -1}) : base);
+  apply(plan.changes.changes, shard, base.dim() == 2 ? base : base.view({base.size(0), -1}));
   const auto numbers = taken(base, 0, cut.rows);
   if (plan.form == Quantize::kNone)
     return {.matrix = {.values_NC = taken(numbers, 1, cut.columns).to(plan.dtype)}, .read = read};

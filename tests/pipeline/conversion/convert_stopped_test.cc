@@ -10,11 +10,16 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "message_of.h"
 #include "pipeline/conversion/convert.h"
+#include "pipeline/conversion/shards.h"
 #include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
 
 namespace braid::convert_stopped_test {
 
@@ -187,6 +192,78 @@ TEST_F(Interrupted, ByAFullDiskItSaysSoAndGoesOn) {
   run_and_die(to("out"), kAllShards);
   EXPECT_THAT(failure_within(1'500'000), HasSubstr("cannot write")) << "the autoencoder";
   EXPECT_EQ(made_by(to("out")), made_by(to("whole")));
+}
+
+// Copies of files that the model no longer has, and shards of it when it had more.
+TEST_F(Interrupted, ItKeepsNothingThatTheModelNoLongerHas) {
+  const auto want = made_by(to("whole"));
+  run_and_die(to("out"), kOneShard);
+  const fs::path partial = folder_ / "out.partial";
+  for (const fs::path left :
+       {"README.md", "text_encoder/model.safetensors.index.json", "old/config.json",
+        "transformer/diffusion_pytorch_model.safetensors.index.json",
+        "transformer/diffusion_pytorch_model-00001-of-00002.safetensors",
+        "transformer/diffusion_pytorch_model-00001-of-00002.safetensors.note"}) {
+    fs::create_directories((partial / left).parent_path());
+    write_file(partial / left, "left over");
+  }
+  EXPECT_EQ(made_by(to("out")), want);
+}
+
+// A conversion takes long enough for somebody to write a file of that name.
+TEST_F(Interrupted, ByAFileOfItsNameItLeavesThatAlone) {
+  const auto out = folder_ / "flux.safetensors";
+  const Hooks hooks{.progress = [&](const Progress&) { write_file(out, "somebody's"); }};
+  const auto refusal = message_of([&] {
+    convert({.model = model_, .out = out, .form = ConvertOptions::Form::kSingleFile}, hooks);
+  });
+  EXPECT_THAT(refusal, HasSubstr("exists"));
+  EXPECT_EQ(read_file(out), "somebody's");
+  fs::remove(out);
+  convert({.model = model_, .out = out, .form = ConvertOptions::Form::kSingleFile});
+  EXPECT_FALSE(Checkpoint::open_file(out).tensors().empty());
+}
+
+class Shards : public testing::Test {
+ protected:
+  Shards() {
+    write_file(folder_ / "a.safetensors",
+               write_safetensors({{"a.weight", at::ones({2, 3})}, {"b.weight", at::zeros({4})}}));
+  }
+  void write(std::int64_t shard_bytes) const {
+    const auto checkpoint = Checkpoint::open_file(folder_ / "a.safetensors");
+    std::vector<SurveyedTensor> asked;
+    const auto survey = Weights(checkpoint, {}, {}).surveyed(asked);
+    (void)(survey / "a").tensor("weight", {2, 3});
+    (void)(survey / "b").tensor("weight", {4});
+    ShardJob job{.asked = {},
+                 .source = Weights(checkpoint, {}, {}),
+                 .names = {},
+                 .folder = folder_ / "out",
+                 .stem = "model",
+                 .shard_bytes = shard_bytes};
+    for (auto& one : asked) job.asked.push_back({std::move(one)});
+    write_shards(job);
+    remove_notes(job.folder);
+  }
+  TemporaryFolder folder_;
+};
+
+// huggingface_hub's total_size: the bytes of all tensors.
+TEST_F(Shards, HaveAnIndexWithTheirSize) {
+  write(1);
+  const auto index = read_json(folder_ / "out/model.safetensors.index.json");
+  EXPECT_EQ(index["metadata"]["total_size"], 6 * 4 + 4 * 4);
+  EXPECT_EQ(index["weight_map"]["b.weight"], "model-00002-of-00002.safetensors");
+}
+
+// Otherwise diffusers would read them by their index.
+TEST_F(Shards, OfAnEarlierRunAreRemoved) {
+  write(1);
+  write(1000);
+  const auto left = contents_of(folder_ / "out");
+  ASSERT_EQ(left.size(), 1);
+  EXPECT_EQ(left.begin()->first, "model.safetensors");
 }
 
 }  // namespace braid::convert_stopped_test

@@ -1,4 +1,5 @@
-// Models that have a LoRA in their weights are drawn as the LoRA's metadata says.
+// Models that have a LoRA in their weights are drawn as the LoRA's metadata says; single files say
+// of which model they are.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +12,9 @@
 #include "base/json.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine/engine.h"
+#include "pipeline/files/published.h"
 #include "temporary_folder.h"
+#include "weights/files/safetensors_header.h"
 #include "weights/files/safetensors_writer.h"
 
 namespace braid::written_configs_test {
@@ -128,6 +131,59 @@ TEST_F(WrittenSampling, IsMissedInASingleFile) {
                                                     "file leaves out")));
   write_single({{"title", "ink"}});
   EXPECT_TRUE(warnings.empty()) << warnings[0];
+}
+
+using Notes = std::map<std::string, std::string>;
+
+class WrittenNotes : public testing::Test {
+ protected:
+  fs::path single_file_of(const fs::path& model, const fs::path& components = {}) const {
+    const auto out = folder_ / "mine.safetensors";
+    fs::remove(out);
+    convert({.model = model,
+             .components = components,
+             .out = out,
+             .form = ConvertOptions::Form::kSingleFile});
+    return out;
+  }
+  static Notes notes_of(const fs::path& file) {
+    const MappedFile mapped(file);
+    return safetensors_notes(mapped.bytes());
+  }
+
+  static inline const fs::path kModels = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+  TemporaryFolder folder_;
+};
+
+// The usual model of that shape is the turbo, of other steps and guidance.
+TEST_F(WrittenNotes, OfASingleFileNameItsModel) {
+  const fs::path published = folder_ / "published";
+  fs::create_directory(published);
+  for (const auto* const name : {"Z-Image", "Z-Image-Turbo"})
+    fs::copy(kModels / "zimage-turbo/model", published / name, fs::copy_options::recursive);
+  for (const auto* const name : {"Z-Image", "Z-Image-Turbo"}) {
+    const auto choice = choose_published(single_file_of(published / name), published);
+    EXPECT_EQ(choice.directory, published / name);
+    EXPECT_EQ(choice.why, "by its metadata");
+  }
+  EXPECT_EQ(notes_of(single_file_of(published / "Z-Image")),
+            (Notes{{"base_model", "Z-Image base"}, {"format", "pt"}}));
+}
+
+TEST_F(WrittenNotes, OfASingleFileAreThoseOfItsSource) {
+  const auto stored = Checkpoint::open_file(kModels / "basic/transformer.safetensors");
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, one] : stored.tensors()) tensors[name] = one.view();
+  const auto source = folder_ / "source.safetensors";
+  write_file(source, write_safetensors(tensors, {{"modelspec.title", "Ink"},
+                                                 {"modelspec.license", "CC0"},
+                                                 {"modelspec.hash_sha256", "0x12"},
+                                                 {"base_model", "somebody's"}}));
+  EXPECT_EQ(notes_of(single_file_of(source, kModels / "basic/model")),
+            (Notes{{"base_model", "somebody's"},
+                   {"format", "pt"},
+                   {"modelspec.license", "CC0"},
+                   {"modelspec.title", "Ink"}}));
 }
 
 }  // namespace braid::written_configs_test

@@ -62,7 +62,9 @@ class AdaptedModel : public testing::Test {
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | std::uint8_t(bytes[std::size_t(i)]);
     auto header = bytes.substr(8, length);
-    header.insert(1, '"' + key + R"(":{"lora_adapter_metadata":")" + config + "\"},");
+    const std::string own = R"("__metadata__":{"format":"pt"})";
+    header.replace(header.find(own), own.size(),
+                   '"' + key + R"(":{"lora_adapter_metadata":")" + config + "\"}");
     write_file(path, file_of(header, bytes.substr(8 + length)));
     return path;
   }

@@ -95,4 +95,26 @@ TEST_F(AdaptedTensorsTest, OfConvolutionsHaveChannelsTimesWindow) {
               HasSubstr("is for a weight of [4, 3], the model's c.weight is [4, 12]"));
 }
 
+// ComfyUI multiplies the factors and gives the product the weight's shape.
+TEST_F(AdaptedTensorsTest, OfNormsMayBeProductsOfEveryKind) {
+  const auto up = at::randn({6, 2}), down = at::randn({2, 1});
+  const auto product = up.mm(down).flatten();
+  expect_added({{.file = write({{"n.lora_A.weight", down}, {"n.lora_B.weight", up}})}},
+               {{"n.weight", product}});
+  expect_added({{.file = write({{"n.hada_w1_a", up},
+                                {"n.hada_w1_b", down},
+                                {"n.hada_w2_a", up},
+                                {"n.hada_w2_b", down}})}},
+               {{"n.weight", product * product}});
+  const auto left = at::randn({2, 1}), right = at::randn({3, 1});
+  expect_added({{.file = write({{"n.lokr_w1", left}, {"n.lokr_w2", right}})}},
+               {{"n.weight", at::kron(left, right).flatten()}});
+  const auto lengths = at::rand({6});
+  const auto sum = base_.at("n.weight") + product;
+  expect_added(
+      {{.file = write(
+            {{"n.lora_A.weight", down}, {"n.lora_B.weight", up}, {"n.dora_scale", lengths}})}},
+      {{"n.weight", sum / sum.abs() * lengths - base_.at("n.weight")}});
+}
+
 }  // namespace braid::adapted_tensors_test

@@ -31,7 +31,8 @@ class FileEdges : public testing::Test {
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | std::uint8_t(bytes[std::size_t(i)]);
     auto header = bytes.substr(8, length);
-    header.insert(1, R"("__metadata__":{"_quantization_metadata":")" + note + "\"},");
+    const std::string own = R"({"format":"pt"})";
+    header.replace(header.find(own), own.size(), R"({"_quantization_metadata":")" + note + "\"}");
     write_file(folder_ / "n.safetensors", file_of(header, bytes.substr(8 + length)));
     return Checkpoint::open_file(folder_ / "n.safetensors");
   }

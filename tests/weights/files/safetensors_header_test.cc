@@ -86,6 +86,15 @@ TEST(SafetensorsHeader, RefusesEntriesThatDoNotAddUp) {
               HasSubstr("no 'shape'"));
 }
 
+// torch's float4_e2m1fn_x2 is F4: the file is whole, but coded in a way that is not read.
+TEST(SafetensorsHeader, NamesDtypesOfLessThanEightBits) {
+  for (const std::string dtype : {"F4", "F6_E2M3", "F6_E3M2"}) {
+    const auto file = file_of(one(dtype, "[4,8]", "[0,16]"), std::string(16, 'x'));
+    EXPECT_THROW(parse(file), OtherCoding) << dtype;
+    EXPECT_THAT(refusal(file), HasSubstr("the dtype " + dtype + ", which Braid cannot read: take"));
+  }
+}
+
 TEST(SafetensorsHeader, RefusesShapesThatOverflow) {
   const auto huge = one("F64", "[4294967296,4294967296,2]", "[0,0]");
   EXPECT_THAT(refusal(file_of(huge, "")), HasSubstr("more bytes than 64 bits"));

@@ -4,9 +4,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "base/error.h"
 #include "files.h"
 #include "weights/files/checkpoint.h"
+#include "weights/files/safetensors_header.h"
 
 namespace braid::safetensors_writer_test {
 
@@ -52,6 +55,21 @@ TEST(SafetensorsWriter, ShapesAndStridesDoNotMatter) {
 TEST(SafetensorsWriter, NothingIsAFileToo) {
   const TemporaryFolder folder;
   EXPECT_TRUE(written(folder, {}).tensors().empty());
+}
+
+// transformers' save_pretrained() writes the format, and its older versions refuse files without
+// it.
+TEST(SafetensorsWriter, NotesAreBesideTheFormat) {
+  using Notes = std::map<std::string, std::string>;
+  const auto notes_of = [](const std::string& file) {
+    return safetensors_notes(std::as_bytes(std::span(file)));
+  };
+  const std::map<std::string, at::Tensor> tensors = {{"a", at::ones({3})}};
+  EXPECT_EQ(notes_of(write_safetensors(tensors)), (Notes{{"format", "pt"}}));
+  EXPECT_EQ(notes_of(write_safetensors(tensors, {{"title", "a \"b\""}})),
+            (Notes{{"format", "pt"}, {"title", "a \"b\""}}));
+  const auto odd = notes_of(write_safetensors(tensors, {{"title", "a\xff"}}));
+  EXPECT_EQ(odd.at("title"), "a\xef\xbf\xbd") << "no UTF-8";
 }
 
 TEST(SafetensorsWriter, RefusesWhatTheFormatDoesNotHave) {
