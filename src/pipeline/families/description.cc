@@ -10,6 +10,10 @@ bool Served::includes(const StepInfo& step, int all) const {
          (branches == BranchSet::kAll || (branches == BranchSet::kPrompt) == (step.branch == 0));
 }
 
+std::int64_t Part::live_with(std::int64_t text, std::int64_t pictures, int ranks) const {
+  return live(text + pictures, ranks) + kept_of_picture_token * pictures;
+}
+
 Quantize Part::form(const Memory& memory) const {
   if (role == Role::kDenoiser || role == Role::kControl) return memory.quantize;
   return role == Role::kText && is_large ? memory.quantize_text : Quantize::kNone;

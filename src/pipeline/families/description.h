@@ -58,6 +58,10 @@ struct Part {
   Served serves = {};                             // by a denoiser
   // A text encoder counts the most numbers live at once while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
+  // And beside these, for each token of pictures that it looks at, what its vision tower made.
+  std::int64_t kept_of_picture_token = 0;
+  // Both, for tokens of text and of pictures.
+  std::int64_t live_with(std::int64_t text, std::int64_t pictures, int ranks) const;
 
   // What the memory options say of its weights: their form, and those of the layers named there
   // that stay dense.

@@ -99,6 +99,7 @@ Part qwen3_vl_part(const Qwen3VlConfig& c) {
   auto part = vision_language_part(c.text, {.patches = c.vision.merge * c.vision.merge,
                                             .hidden = c.vision.hidden,
                                             .mlp_hidden = c.vision.mlp_hidden});
+  part.kept_of_picture_token = (1 + std::int64_t(c.vision.deepstack.size())) * c.vision.out;
   part.names = qwen3_vl_names;
   part.sharding = [=](SharedModulation) { return qwen3_vl_sharding(c); };
   part.adapters = qwen3_vl_adapter_names();
@@ -111,6 +112,7 @@ Part qwen25_vl_part(const Qwen25VlConfig& c) {
   auto part = vision_language_part(c.text, {.patches = c.vision.merge * c.vision.merge,
                                             .hidden = c.vision.hidden,
                                             .mlp_hidden = 2 * c.vision.mlp_hidden});
+  part.kept_of_picture_token = c.vision.out;
   part.names = qwen25_vl_names;
   part.sharding = [=](SharedModulation) { return qwen25_vl_sharding(c); };
   part.adapters = qwen25_vl_adapter_names();

@@ -71,6 +71,14 @@ PictureProcessor::PictureProcessor(const std::filesystem::path& folder, const Pa
   read(found->fields, form);
 }
 
+// Those of Qwen2.5-VL and Qwen3-VL have the same largest area in tokens.
+PictureProcessor::PictureProcessor(const PatchForm& form) : filters_(PictureFilters::kTorch) {
+  constexpr std::int64_t kMostTokens = 1 << 14;
+  const auto side = form.pixels_per_token();
+  const Json published = {{"min_pixels", kLeastArea}, {"max_pixels", kMostTokens * side * side}};
+  read(JsonObject(published, "a published image processor"), form);
+}
+
 std::optional<ImageProcessorFile> read_image_processor(const std::filesystem::path& folder) {
   constexpr const char* kNested = "image_processor";
   if (const auto all = folder / "processor_config.json"; is_there(all)) {
@@ -133,12 +141,22 @@ PictureSize PictureProcessor::size_seen(PictureSize size) const {
           .height = times(std::ceil(height * beta / side))};
 }
 
-Tensor PictureProcessor::resized(const Tensor& bytes_13HW) const {
-  const PictureSize size{.width = int(bytes_13HW.size(3)), .height = int(bytes_13HW.size(2))};
+PictureSize PictureProcessor::size_shown(PictureSize size) const {
   const auto seen = resizes_ ? size_seen(size) : size;
   require(seen.width % side_ == 0 && seen.height % side_ == 0 && seen.width > 0 && seen.height > 0,
           "the text encoder looks at pictures whose sides are multiples of ", side_, ", one has ",
           size.width, "x", size.height);
+  return seen;
+}
+
+std::int64_t PictureProcessor::num_tokens(PictureSize size) const {
+  const auto shown = size_shown(size);
+  return (shown.width / side_) * (shown.height / side_);
+}
+
+Tensor PictureProcessor::resized(const Tensor& bytes_13HW) const {
+  const PictureSize size{.width = int(bytes_13HW.size(3)), .height = int(bytes_13HW.size(2))};
+  const auto seen = size_shown(size);
   if (seen.width == size.width && seen.height == size.height) return bytes_13HW;
   if (filters_ == PictureFilters::kPillow)
     return pillow_resized(bytes_13HW, seen,
@@ -157,6 +175,14 @@ Tensor PictureProcessor::operator()(const Tensor& picture_13HW) const {
     return (at::tensor(numbers, at::kFloat) * kLevels).view({3, 1, 1});
   };
   return (seen - in_levels(mean_)) / in_levels(deviation_);
+}
+
+std::function<std::int64_t(PictureSize)> picture_tokens(const std::filesystem::path& folder,
+                                                        const PatchForm& form) {
+  return [=](PictureSize size) {
+    return (folder.empty() ? PictureProcessor(form) : PictureProcessor(folder, form))
+        .num_tokens(size);
+  };
 }
 
 }  // namespace braid

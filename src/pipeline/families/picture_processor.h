@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "base/json.h"
@@ -36,16 +37,22 @@ class PictureProcessor {
   // differ from the vision tower's.
   PictureProcessor(const std::filesystem::path& folder, const PatchForm& form,
                    PictureFilters filters = PictureFilters::kTorch);
+  // That of published models with such patches.
+  explicit PictureProcessor(const PatchForm& form);
 
   // The nearest multiples of a token's pixels, within the range of areas at the same aspect ratio.
   // Throws InputError unless that is at most 200.
   PictureSize size_seen(PictureSize size) const;
+  // What the vision tower makes of a picture of this size. Throws InputError for one that cannot be
+  // shown.
+  std::int64_t num_tokens(PictureSize size) const;
 
   // A picture from -1 to 1, resized if it has to be, and normalised: [3 H W] in float32.
   Tensor operator()(const Tensor& picture_13HW) const;
 
  private:
   void read(const JsonObject& json, const PatchForm& form);
+  PictureSize size_shown(PictureSize size) const;
   Tensor resized(const Tensor& bytes_13HW) const;
 
   PictureFilters filters_;
@@ -55,5 +62,10 @@ class PictureProcessor {
   int filter_;                            // as Pillow numbers them
   std::vector<double> mean_, deviation_;  // of red, green and blue, 0 to 1
 };
+
+// num_tokens() of the image processor in `folder`, which is read when a picture is asked about; or,
+// for a model that has no files, of published models'.
+std::function<std::int64_t(PictureSize)> picture_tokens(const std::filesystem::path& folder,
+                                                        const PatchForm& form);
 
 }  // namespace braid

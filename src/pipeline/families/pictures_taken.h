@@ -48,6 +48,12 @@ struct PicturesTaken {
   // Resize a reference to what the encoder sees, and to what the text encoder does; if the second
   // is empty, that is the same. Throw InputError for an unusable one.
   std::function<Pixels(const Pixels&)> fit_reference = {}, fit_for_text = {};
+  // How many tokens the text encoder reads for a reference of the size that it is shown; empty: it
+  // looks at none.
+  std::function<std::int64_t(PictureSize)> tokens_for_text = {};
+  // What the longest prompt counts: with kMarks a token for each reference, whose other tokens the
+  // transformer sees as text beyond that length; with kWhole it sees no more, if any.
+  enum class CountedForText { kWhole, kMarks } counted_for_text = CountedForText::kWhole;
   // How many times as long as wide a reference may be as the text encoder sees it; 0: any.
   int longest_shape_for_text = 0;
   std::optional<LoneReference> lone_reference = {};  // used instead for one alone

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "pipeline/request/check_pictures.h"
 
@@ -25,10 +26,50 @@ std::int64_t held_bytes(const PicturesIn& in) {
   return bytes;
 }
 
+// What the text encoder is shown of a reference, as prepare_pictures() has it.
+PictureSize shown_size(const Pixels& reference, std::size_t count, const PicturesTaken& taken,
+                       PictureSize size) {
+  const Pixels bare{.width = reference.width, .height = reference.height, .rgb = {}};
+  const auto shown =
+      taken.fit_for_text ? taken.fit_for_text(bare) : fitted_reference(bare, count, taken, size);
+  return {.width = shown.width, .height = shown.height};
+}
+
+// Pictures that a model does not draw without, where a request that is planned for has none.
+std::optional<PicturesIn> with_needed(const PicturesIn& in, const PicturesTaken& taken,
+                                      PictureSize size) {
+  using Channels = PicturesTaken::ExtraChannels;
+  const bool lacks_control = taken.extra_channels == Channels::kControl && in.controls.empty();
+  const bool lacks_init = taken.extra_channels == Channels::kMasked && !in.init;
+  const auto least = std::size_t(taken.least_references);
+  if (!lacks_control && !lacks_init && in.references.size() >= least) return {};
+  const Pixels stand_in{.width = size.width, .height = size.height, .rgb = {}};
+  auto all = in;
+  if (lacks_control) all.controls = {{.picture = stand_in}};
+  if (lacks_init) all.init = all.mask = stand_in;
+  all.references.resize(std::max(least, in.references.size()), stand_in);
+  return all;
+}
+
 }  // namespace
+
+TextOfPictures text_of_pictures(const PicturesIn& in, const PicturesTaken& taken,
+                                PictureSize size) {
+  if (in.references.empty()) return {};
+  TextOfPictures text{.seen = taken.tokens_behind_prompt};
+  if (!taken.tokens_for_text) return text;
+  for (const auto& reference : in.references)
+    text.read += taken.tokens_for_text(shown_size(reference, in.references.size(), taken, size));
+  if (taken.counted_for_text == PicturesTaken::CountedForText::kMarks) {
+    text.read -= std::int64_t(in.references.size());
+    text.seen += text.read;
+  }
+  return text;
+}
 
 PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, PictureSize size) {
   const auto& taken = family.description().limits.pictures;
+  if (const auto all = with_needed(in, taken, size)) return planned_pictures(family, *all, size);
   PlannedPictures planned{.held_bytes = held_bytes(in)};
   const auto encode = [&](PictureSize of) {
     planned.encoded_pixels = std::max(planned.encoded_pixels, std::int64_t(of.width) * of.height);
@@ -39,7 +80,9 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
     encode(looked_at);
     planned.references.push_back(family.num_tokens(looked_at));
   }
-  if (!in.references.empty()) planned.tokens_behind_prompt = taken.tokens_behind_prompt;
+  const auto text = text_of_pictures(in, taken, size);
+  planned.tokens_behind_prompt = text.seen;
+  planned.tokens_read = text.read;
   planned.cache = in.reference_cache;
   planned.reference_use = taken.use_with(planned.cache);
   if (planned.reference_use == PicturesTaken::ReferenceUse::kOnce && !planned.references.empty())

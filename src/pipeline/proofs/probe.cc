@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "pipeline/planner/pictures.h"
 #include "pipeline/request/check_pictures.h"
 #include "pipeline/request/settings.h"
 #include "pipeline/sampling/noise.h"
@@ -61,7 +62,7 @@ Probe probe_of(const ProbeOptions& o, const Deployment& d) {
               .text_tokens = *request.max_sequence_length,
               .dtype = d.dtype};
   probe.references = reference_sizes(o.pictures, taken, probe.size);
-  if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
+  probe.text_tokens += int(text_of_pictures(o.pictures, taken, probe.size).seen);
   probe.reference_use = taken.use_with(o.pictures.reference_cache);
   if (d.family->keeps_prefix(o.pictures.reference_cache)) probe.prefix = Prefix::kKept;
   probe.request = request;

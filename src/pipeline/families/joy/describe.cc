@@ -5,6 +5,7 @@
 #include "models/joy/sharding.h"
 #include "pipeline/families/joy/sizes.h"
 #include "pipeline/families/parts.h"
+#include "pipeline/families/picture_processor.h"
 
 namespace braid {
 namespace {
@@ -25,9 +26,11 @@ std::vector<Part> parts_of(const JoyConfigs& c) {
   return {qwen3_vl_part(c.text), joy, autoencoder_part(c.vae)};
 }
 
-PicturesTaken pictures_of(JoyKind kind) {
-  if (kind == JoyKind::kEdit)
+PicturesTaken pictures_of(const JoyConfigs& c) {
+  const auto tokens = picture_tokens(c.processor, c.text.vision.form());
+  if (c.kind == JoyKind::kEdit)
     return {.most_references = 1,
+            .tokens_for_text = tokens,
             .cut_reference = joy_cover,
             .reference_latents = PicturesTaken::ReferenceLatents::kSample};
   return {.most_references = kMostJoyReferences,
@@ -36,6 +39,7 @@ PicturesTaken pictures_of(JoyKind kind) {
                 return joy_cover(picture,
                                  joy_size({.width = picture.width, .height = picture.height}));
               },
+          .tokens_for_text = tokens,
           .size_from = PicturesTaken::SizeFrom::kLast};
 }
 
@@ -58,7 +62,7 @@ Description describe_joy(const JoyConfigs& c, const ScheduleConfig& schedule,
                        .max_text_tokens = kLongestTextTokens,
                        .guidance = GuidanceKind::kTrue,
                        .guided_channels = c.vae.latent_channels,
-                       .pictures = pictures_of(c.kind)};
+                       .pictures = pictures_of(c)};
   if (c.kind == JoyKind::kEdit)
     limits.nearest_size = joy_size;
   else

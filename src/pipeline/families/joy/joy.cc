@@ -158,7 +158,8 @@ std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
       .joy = read_denoiser(files, "transformer", read_joy_config, no_config),
       .text = read_text_config(config("text_encoder")),
       .vae = read_autoencoder(files),
-      .max_plain_tokens = int(index.integer_or("text_token_max_length", 2048, 1, 1 << 15))};
+      .max_plain_tokens = int(index.integer_or("text_token_max_length", 2048, 1, 1 << 15)),
+      .processor = files.folder / "processor"};
   const auto schedule = read_scheduler(files);
   check_fit(configs, schedule);
   return make_joy_family(configs, schedule, read_defaults(files, joy_defaults(kind)));

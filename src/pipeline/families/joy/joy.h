@@ -18,7 +18,8 @@ struct JoyConfigs {
   JoyConfig joy = {};
   Qwen3VlConfig text = {};
   VaeConfig vae = wan_vae_config();
-  int max_plain_tokens = 2048;  // of an Edit prompt without a picture
+  int max_plain_tokens = 2048;           // of an Edit prompt without a picture
+  std::filesystem::path processor = {};  // empty: as published
 };
 
 // A family of any sizes.

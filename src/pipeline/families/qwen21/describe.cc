@@ -35,21 +35,23 @@ Pixels fit_qwen21_reference(const Pixels& picture) { return resized_to(kReferenc
 
 Description describe_qwen21(const Qwen21Configs& c, const ScheduleConfig& schedule,
                             const RequestDefaults& defaults) {
-  return {.family = "Qwen-Image-2.1",
-          .parts = parts_of(c),
-          .shape = qwen21_shape(c.qwen),
-          .limits = {.defaults = defaults,
-                     .size_multiple = int(2 * c.vae.downscale()),
-                     .max_text_tokens = kLongestTextTokens,
-                     .planned_text_tokens = kUsualQwen21Tokens,
-                     .guidance = GuidanceKind::kTrue,
-                     .pictures = {.most_references = kMostQwen21References,
-                                  .channels = int(c.vae.image_channels),
-                                  .fit_reference = fit_qwen21_reference,
-                                  .longest_shape_for_text = kLongestShapeSeen,
-                                  .size_from = PicturesTaken::SizeFrom::kLast}},
-          .schedule = schedule,
-          .vae = c.vae};
+  return {
+      .family = "Qwen-Image-2.1",
+      .parts = parts_of(c),
+      .shape = qwen21_shape(c.qwen),
+      .limits = {.defaults = defaults,
+                 .size_multiple = int(2 * c.vae.downscale()),
+                 .max_text_tokens = kLongestTextTokens,
+                 .planned_text_tokens = kUsualQwen21Tokens,
+                 .guidance = GuidanceKind::kTrue,
+                 .pictures = {.most_references = kMostQwen21References,
+                              .channels = int(c.vae.image_channels),
+                              .fit_reference = fit_qwen21_reference,
+                              .tokens_for_text = picture_tokens(c.processor, c.text.vision.form()),
+                              .longest_shape_for_text = kLongestShapeSeen,
+                              .size_from = PicturesTaken::SizeFrom::kLast}},
+      .schedule = schedule,
+      .vae = c.vae};
 }
 
 }  // namespace braid

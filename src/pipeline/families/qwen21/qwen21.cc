@@ -182,7 +182,8 @@ std::shared_ptr<const Family> open_qwen21(const ModelFiles& files) {
   const Qwen21Configs configs{
       .qwen = read_denoiser(files, "transformer", read_qwen21_config, infer_qwen21_config),
       .text = read_qwen3_vl_config(read_json_object(files.config_of("text_encoder"))),
-      .vae = read_autoencoder(files, read_rgba_vae_config)};
+      .vae = read_autoencoder(files, read_rgba_vae_config),
+      .processor = files.folder / "processor"};
   check_fit(configs);
   return make_qwen21_family(configs, read_scheduler(files),
                             read_defaults(files, qwen21_defaults()));

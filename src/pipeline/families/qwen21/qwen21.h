@@ -15,6 +15,7 @@ struct Qwen21Configs {
   Qwen21Config qwen = {};
   Qwen3VlConfig text = {};
   VaeConfig vae = qwen21_vae_config();
+  std::filesystem::path processor = {};  // empty: as published
 };
 
 // A family of any sizes.

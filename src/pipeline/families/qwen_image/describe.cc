@@ -14,8 +14,9 @@
 namespace braid {
 namespace {
 
-// The plain pipeline reads no more tokens of a prompt; the others read all, and their pictures'.
-constexpr int kMostPromptTokens = 1024, kUsualEditTokens = 4096;
+// The plain pipeline reads no more tokens of a prompt; the others read all, but prompts are no
+// longer for them. What their pictures add is counted by itself.
+constexpr int kMostPromptTokens = 1024;
 constexpr int kMostEditReferences = 10;  // more than Edit-Plus was reportedly trained with
 constexpr int kUsualLayers = 4;          // the pipeline's
 constexpr int kMostLayers = 20;          // more than the model's examples have
@@ -85,6 +86,8 @@ PicturesTaken pictures_of(const QwenImageConfigs& c) {
       .least_references = 1,
       .most_references = kind == QwenImageKind::kEdit ? 1 : kMostEditReferences,
       .fit_reference = [](const Pixels& picture) { return resized_to(kEncodedArea, picture); },
+      .tokens_for_text = picture_tokens(c.processor, c.text.vision.form()),
+      .counted_for_text = PicturesTaken::CountedForText::kMarks,
       .longest_shape_for_text = kLongestShapeSeen,
       .size_from = PicturesTaken::SizeFrom::kLast};
   if (kind == QwenImageKind::kEditPlus)
@@ -147,7 +150,7 @@ Description describe_qwen_image(const QwenImageConfigs& c, const ScheduleConfig&
                  .frames = frames,
                  .size_multiple = int(2 * c.vae.downscale()),
                  .max_text_tokens = reads_pictures(c.kind) ? kLongestTextTokens : kMostPromptTokens,
-                 .planned_text_tokens = kUsualEditTokens,
+                 .planned_text_tokens = kMostPromptTokens,
                  .empty_prompt = is_layered ? EmptyPrompt::kRefused : EmptyPrompt::kDrawn,
                  .guidance = GuidanceKind::kTrue,
                  .guided_channels = c.qwen.out_channels,

@@ -254,6 +254,7 @@ std::shared_ptr<const Family> open_qwen_image(const ModelFiles& files, QwenImage
           files, kind == QwenImageKind::kLayered ? read_rgba_vae_config : read_vae_config)};
   check_fit(configs);
   configs.controlnets = read_qwen_image_controlnets(files, configs.qwen);
+  configs.processor = files.folder / "processor";
   return make_qwen_image_family(configs, read_scheduler(files),
                                 read_defaults(files, qwen_image_defaults(kind)));
 }

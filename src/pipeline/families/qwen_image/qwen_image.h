@@ -25,6 +25,7 @@ struct QwenImageConfigs {
   Qwen25VlConfig text = {};
   VaeConfig vae = wan_vae_config();
   std::vector<QwenImageControlNetConfig> controlnets = {};
+  std::filesystem::path processor = {};  // of a kind that reads pictures; empty: as published
 };
 
 // A family of any sizes.

@@ -30,7 +30,7 @@ PartPages pages_of(const PlanJob& job, const Part& part, const PartShare& share,
 std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
   std::int64_t most = 0;
   for (const auto* part : job.family->text_parts())
-    most = std::max(most, part->live(job.text_tokens, sharers));
+    most = std::max(most, part->live_with(job.text_tokens, job.pictures.tokens_read, sharers));
   return most * job.element_bytes();
 }
 
