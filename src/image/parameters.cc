@@ -113,11 +113,11 @@ PngText text_of_parameters(std::string_view parameters) {
   const auto begin = last == parameters.npos ? 0 : last + 1;
   const bool has_line = parameters.substr(begin).starts_with("Steps: ");
   const auto prompts = has_line ? parameters.substr(0, begin == 0 ? 0 : last) : parameters;
-  PngText text;
-  const auto negative = prompts.find("\n" + std::string(kNegative));
-  text.emplace_back("prompt", prompts.substr(0, negative));
-  if (negative != prompts.npos)
-    text.emplace_back("negative_prompt", prompts.substr(negative + 1 + kNegative.size()));
+  const auto lines = "\n" + std::string(prompts);  // an empty prompt may have no line of its own
+  const auto negative = lines.find("\n" + std::string(kNegative));
+  PngText text = {{"prompt", negative == 0 ? "" : lines.substr(1, negative - 1)}};
+  if (negative != lines.npos)
+    text.emplace_back("negative_prompt", lines.substr(negative + 1 + kNegative.size()));
   if (!has_line) return text;
   auto rest = in_own_terms(read_line(parameters.substr(begin)));
   if (std::ranges::count(rest, "prompt", &PngText::value_type::first) > 0) {

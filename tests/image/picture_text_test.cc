@@ -120,8 +120,8 @@ TEST(Parameters, OfOtherProgramsKeepTheirScales) {
 
 // That form has no quotes around prompts.
 TEST(Parameters, DivideNoPrompt) {
-  for (const std::string prompt :
-       {"x\nNegative prompt: y", "x\nSteps: 3, Seed: 4", "\nNegative prompt:"})
+  for (const std::string prompt : {"x\nNegative prompt: y", "x\nSteps: 3, Seed: 4",
+                                   "\nNegative prompt:", "Negative prompt: y"})
     for (const std::string negative : {"", "z\nNegative prompt: w"}) {
       PngText text = {{"prompt", prompt}};
       if (!negative.empty()) text.emplace_back("negative_prompt", negative);
@@ -140,6 +140,9 @@ TEST(Parameters, OfThatProgramAreRead) {
       testing::IsSupersetOf({Pair("prompt", "a cat"), Pair("negative_prompt", "dog,\nbird"),
                              Pair("steps", "20"), Pair("sampler", "Euler a"), Pair("guidance", "7"),
                              Pair("seed", "1"), Pair("size", "512x512"), Pair("model", "x")}));
+  // It strips the line end before a negative prompt without a prompt.
+  EXPECT_THAT(text_of_parameters("Negative prompt: dog\nSteps: 3"),
+              ElementsAre(Pair("prompt", ""), Pair("negative_prompt", "dog"), Pair("steps", "3")));
   EXPECT_THAT(text_of_parameters("Steps: 3"), ElementsAre(Pair("prompt", ""), Pair("steps", "3")));
   EXPECT_THAT(text_of_parameters("no settings: at all"),
               ElementsAre(Pair("prompt", "no settings: at all")));

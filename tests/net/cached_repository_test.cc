@@ -7,6 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <barrier>
+#include <functional>
+#include <thread>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "net/hub/incomplete_blob.h"
@@ -57,6 +61,51 @@ TEST_F(WithoutLinks, AFileThatIsMissingIsCopiedFromItsTwin) {
 TEST_F(WithoutLinks, AFileWithoutContentsIsNotPublished) {
   const HubFile gone{.path = "vae/config.json", .size = 9, .etag = "gone"};
   EXPECT_THROW(repository_.publish({kIndex, gone}, kCommit), Error);
+}
+
+// Calls `work` on several threads at once, as often as it takes for them to meet.
+void at_once(const std::function<void()>& work) {
+  constexpr int kThreads = 4;
+  std::barrier start(kThreads);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      start.arrive_and_wait();
+      EXPECT_NO_THROW(work());
+    });
+}
+
+// One that finds another's link must not take the blob away from other snapshots.
+TEST(CachedRepository, IsPublishedBySeveralAtOnce) {
+  const TemporaryFolder cache;
+  const CachedRepository repository(cache.path(), "org/name");
+  repository.prepare();
+  write_file(repository.blob(kIndex), "{ }");
+  repository.publish({kIndex}, "before");
+  for (int i = 0; i < 300; ++i) {
+    const auto commit = std::to_string(i);
+    at_once([&] { repository.publish({kIndex}, commit); });
+    ASSERT_TRUE(fs::exists(repository.blob(kIndex))) << commit;
+    for (const auto& snapshot : {std::string("before"), commit}) {
+      const auto path = repository.snapshot(snapshot) / kIndex.path;
+      ASSERT_TRUE(fs::is_symlink(path) && read_file(path) == "{ }") << snapshot;
+    }
+  }
+}
+
+TEST(CachedRepository, IsCopiedBySeveralAtOnce) {
+  const TemporaryFolder cache;
+  const CachedRepository repository(cache.path(), "org/name", CachedRepository::Links::kNone);
+  repository.prepare();
+  const std::string contents(1 << 20, 'w');
+  const HubFile weights{.path = "vae/model.safetensors", .size = contents.size(), .etag = "w"};
+  for (int i = 0; i < 50; ++i) {
+    const auto commit = std::to_string(i);
+    write_file(repository.blob(weights), contents);
+    at_once([&] { repository.publish({weights}, commit); });
+    ASSERT_EQ(read_file(repository.snapshot(commit) / weights.path), contents) << commit;
+    ASSERT_FALSE(fs::exists(repository.blob(weights)));
+  }
 }
 
 // The umask of a test, restored after it.

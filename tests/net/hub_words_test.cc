@@ -39,4 +39,14 @@ TEST(SecondsToWait, AreANumberOrUntilADate) {
     EXPECT_EQ(seconds_to_wait(other, 0), std::nullopt) << other;
 }
 
+// huggingface_hub 2.4's parse_ratelimit_headers(), and the second that it adds.
+TEST(SecondsToReset, AreThoseOfALimitThatIsReached) {
+  EXPECT_EQ(seconds_to_reset("\"api\";r=0;t=55"), 56);
+  EXPECT_EQ(seconds_to_reset("\"resolvers\" ; r=0 ; t=0"), 1);
+  EXPECT_EQ(seconds_to_reset("\"api\";r=0;t=5, \"pages\";r=9;t=300"), 6);
+  for (const char* const other : {"", "\"api\";r=3;t=55", "\"api\";r=0", "\"api\";t=55",
+                                  "\"api\";r=0;t=soon", "\"api\";r=0;t=99999999999"})
+    EXPECT_EQ(seconds_to_reset(other), std::nullopt) << other;
+}
+
 }  // namespace braid::net::hub_words_test

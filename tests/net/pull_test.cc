@@ -271,6 +271,12 @@ TEST_F(PullFiles, WaitAsLongAsTheHubAsks) {
   EXPECT_THAT(failure(options("org/other")), HasSubstr("asks to be left alone for 3600 s"));
 }
 
+TEST_F(PullFiles, WaitUntilTheHubsLimitIsReset) {
+  hub_.have_faults({{"limited", {1, "\"resolvers\";r=0;t=1"}}});
+  expect_whole(pull(options()));
+  EXPECT_THAT(said_, HasSubstr("asks to wait for 2 s"));
+}
+
 TEST_F(PullFiles, OfAGatedModelNeedItsLicence) {
   hub_.have_faults({{"gated", true}});
   auto asked = options();

@@ -12,8 +12,8 @@ namespace braid::net::web_client_test {
 using testing::HasSubstr;
 
 class Https : public testing::Test {
-  // Else it comes before SSL_CERT_FILE.
-  const SetVariable none_{"CURL_CA_BUNDLE", ""};
+  // Else they come before SSL_CERT_FILE.
+  const SetVariable none_{"CURL_CA_BUNDLE", ""}, none_of_python_{"REQUESTS_CA_BUNDLE", ""};
 
  protected:
   WebAnswer ask(const StandInHub& hub) const {
@@ -36,10 +36,12 @@ TEST_F(Https, TakesACertificateThatIsTrusted) {
   const auto file = made_certificate(folder_.path(), "IP:127.0.0.1");
   const StandInHub hub(file);
   hub.put("org/name/a.txt", "hello");
-  const SetVariable trusted("SSL_CERT_FILE", (folder_.path() / "only.pem").string());
-  const auto answer = ask(hub);
-  EXPECT_EQ(answer.status, 200);
-  EXPECT_EQ(answer.body, "hello");
+  for (const char* const name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
+    const SetVariable trusted(name, (folder_.path() / "only.pem").string());
+    const auto answer = ask(hub);
+    EXPECT_EQ(answer.status, 200) << name;
+    EXPECT_EQ(answer.body, "hello") << name;
+  }
 }
 
 TEST_F(Https, RefusesACertificateThatNobodySigned) {

@@ -15,6 +15,7 @@ FOLDER/faults.json is read for each request:
     page         true: the list is a web page
     status       {path: status} of requests for a file
     busy         [times, Retry-After] of the first requests for files
+    limited      [times, RateLimit] of the first requests for files
     cut          {path: [bytes, times]}: the connection ends after so many bytes of an answer
     stall        {path: bytes}: nothing comes after so many
     other_bytes  [path, ...] whose bytes differ from the hash
@@ -177,6 +178,9 @@ class Handler(BaseHTTPRequestHandler):
         times, wait = faults.get("busy", [0, 0])
         if self.hub.times("busy") < times:
             return self.answer(429, [("Retry-After", str(wait))])
+        times, limit = faults.get("limited", [0, ""])
+        if self.hub.times("limited") < times:
+            return self.answer(429, [("RateLimit", limit)])
         path = folder / file
         if not path.is_file():
             return self.refuse(404, "EntryNotFound")

@@ -174,8 +174,9 @@ struct WebClient::Session {
   void set(CURLoption option, Value value) {
     curl_easy_setopt(curl.get(), option, value);
   }
+  // REQUESTS_CA_BUNDLE is what Python's requests reads: pip, and huggingface_hub before 1.0.
   void set_trust() {
-    const auto file = first_variable({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+    const auto file = first_variable({"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"});
     const auto folder = first_variable({"SSL_CERT_DIR"});
     if (!file.empty()) set(CURLOPT_CAINFO, file.c_str());
     if (!folder.empty()) set(CURLOPT_CAPATH, folder.c_str());

@@ -51,6 +51,11 @@ bool has_size(const fs::path& path, std::uint64_t size) {
   return fs::is_regular_file(path, missing) && size_or_zero(path) == size;
 }
 
+bool is_link_to(const fs::path& path, const fs::path& target) {
+  std::error_code missing;
+  return fs::is_symlink(path, missing) && fs::read_symlink(path, missing) == target;
+}
+
 // A group that shares a cache shares its locks, whatever the umask: huggingface_hub gives them this
 // mode. The file of another user keeps its own mode; where it is not writable, a descriptor that
 // only reads can hold the lock.
@@ -136,20 +141,34 @@ fs::path CachedRepository::source(const HubFile& file, const std::vector<HubFile
   return found;
 }
 
+// Several processes may do this at once: what exists suddenly is tried again.
+bool CachedRepository::place_link(const fs::path& path, const fs::path& target) const {
+  constexpr int kMostAttempts = 100;  // a folder of this name stays in the way
+  std::error_code failure = std::make_error_code(std::errc::file_exists);
+  for (int i = 0; i < kMostAttempts && failure == std::errc::file_exists; ++i) {
+    fs::remove(path, failure);
+    fs::create_symlink(target, path, failure);
+    if (!failure || is_link_to(path, target)) return true;
+  }
+  return false;
+}
+
 CachedRepository::Placed CachedRepository::place(const HubFile& file, const fs::path& from,
-                                                 const std::string& commit) const {
+                                                 const std::string& commit,
+                                                 const std::stop_token& stop) const {
   const auto path = snapshot(commit) / file.path;
   if (from == path) return Placed::kAsItWas;
   const auto target = folder_.lexically_relative(path.parent_path()) / "blobs" / file.etag;
-  std::error_code failure;
-  if (fs::is_symlink(path, failure) && fs::read_symlink(path, failure) == target)
-    return Placed::kAsItWas;
+  if (is_link_to(path, target)) return Placed::kAsItWas;
   make_folder(path.parent_path());
+  if (links_ == Links::kSymbolic && from == blob(file) && place_link(path, target))
+    return Placed::kAsLink;
+  make_folder(locks_);
+  const FileLock locked(lock(file), stop, [] {});
+  std::error_code failure;
+  if (!fs::is_symlink(path, failure) && has_size(path, file.size))
+    return Placed::kAsCopy;  // another process has made it meanwhile
   fs::remove(path, failure);
-  if (links_ == Links::kSymbolic && from == blob(file)) {
-    fs::create_symlink(target, path, failure);
-    if (!failure) return Placed::kAsLink;
-  }
   const auto partial = path.string() + ".incomplete";  // no model is half there
   fs::copy_file(from, partial, fs::copy_options::overwrite_existing, failure);
   if (!failure) fs::rename(partial, path, failure);
@@ -157,12 +176,13 @@ CachedRepository::Placed CachedRepository::place(const HubFile& file, const fs::
   return Placed::kAsCopy;
 }
 
-void CachedRepository::publish(const std::vector<HubFile>& files, const std::string& commit) const {
+void CachedRepository::publish(const std::vector<HubFile>& files, const std::string& commit,
+                               const std::stop_token& stop) const {
   std::vector<fs::path> copied;
   for (const auto& file : files) {
     const auto from = source(file, files, commit);
     check(!from.empty(), "the contents of ", file.path, " are not in ", folder_.string());
-    if (place(file, from, commit) == Placed::kAsCopy) copied.push_back(blob(file));
+    if (place(file, from, commit, stop) == Placed::kAsCopy) copied.push_back(blob(file));
   }
   std::error_code ignored;
   for (const auto& path : copied) fs::remove(path, ignored);

@@ -53,8 +53,10 @@ class CachedRepository {
   void prepare() const;
   // Puts files, whose contents are here, into the snapshot, in their order: as links to blobs, or,
   // where the file system has none, as copies, for whose sake no blob stays. Several may have the
-  // same contents. Writes nothing if all are there. Throws Error naming the path.
-  void publish(const std::vector<HubFile>& files, const std::string& commit) const;
+  // same contents. Writes nothing if all are there; several processes may publish the same files at
+  // once. Throws Error naming the path, and Cancelled where it waits for another one's copy.
+  void publish(const std::vector<HubFile>& files, const std::string& commit,
+               const std::stop_token& stop = {}) const;
   // Writes nothing if the ref names this commit already.
   void write_ref(const std::string& revision, const std::string& commit) const;
 
@@ -62,8 +64,9 @@ class CachedRepository {
   std::filesystem::path source(const HubFile& file, const std::vector<HubFile>& files,
                                const std::string& commit) const;
   enum class Placed { kAsItWas, kAsLink, kAsCopy };
-  Placed place(const HubFile& file, const std::filesystem::path& from,
-               const std::string& commit) const;
+  Placed place(const HubFile& file, const std::filesystem::path& from, const std::string& commit,
+               const std::stop_token& stop) const;
+  bool place_link(const std::filesystem::path& path, const std::filesystem::path& target) const;
 
   std::filesystem::path folder_, locks_;
   Links links_;

@@ -34,6 +34,13 @@ std::string home_header(const WebAnswer& answer, const std::string& name) {
   return found == answer.at_home.end() ? "" : found->second;
 }
 
+// Hugging Face's hub says with RateLimit alone when it answers again.
+std::optional<std::int64_t> wait_asked_for(const WebAnswer& answer) {
+  const auto reset = answer.status == kTooMany ? seconds_to_reset(answer.header("ratelimit"))
+                                               : std::optional<std::int64_t>();
+  return reset ? reset : seconds_to_wait(answer.header("retry-after"), std::time(nullptr));
+}
+
 std::string printable(std::string text) {
   constexpr std::size_t kLongest = 200;
   text.resize(std::min(text.size(), kLongest));
@@ -66,8 +73,7 @@ void HubReader::pause(std::chrono::milliseconds time) const {
 // False once there is no more patience.
 bool HubReader::wait_before_retry(int attempt, const WebAnswer* answer) {
   if (attempt >= patience_.attempts) return false;
-  const auto asked = answer ? seconds_to_wait(answer->header("retry-after"), std::time(nullptr))
-                            : std::optional<std::int64_t>();
+  const auto asked = answer ? wait_asked_for(*answer) : std::nullopt;
   if (!asked) {
     pause(patience_.first_wait * (1 << std::min(attempt - 1, 5)));
     return true;

@@ -7,6 +7,16 @@
 #include "base/error.h"
 
 namespace braid::net {
+namespace {
+
+std::optional<std::int64_t> whole_seconds(std::string_view text) {
+  constexpr std::size_t kMostDigits = 9;
+  if (text.empty() || text.size() > kMostDigits) return {};
+  if (text.find_first_not_of("0123456789") != text.npos) return {};
+  return std::stoll(std::string(text));
+}
+
+}  // namespace
 
 void require_inside(const std::string& path, const std::string& repository) {
   const auto refuse = [&] {
@@ -41,13 +51,21 @@ std::string percent_encoded(std::string_view path) {
 }
 
 std::optional<std::int64_t> seconds_to_wait(const std::string& retry_after, std::int64_t now) {
-  if (retry_after.empty()) return {};
-  if (retry_after.size() < 10 && retry_after.find_first_not_of("0123456789") == std::string::npos)
-    return std::stoll(retry_after);
+  if (const auto seconds = whole_seconds(retry_after)) return seconds;
   std::tm date{};
   const auto* const end = ::strptime(retry_after.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
   if (!end || *end) return {};
   return std::max<std::int64_t>(0, std::int64_t(::timegm(&date)) - now);
+}
+
+std::optional<std::int64_t> seconds_to_reset(std::string_view rate_limit) {
+  std::optional<std::int64_t> remaining, reset;
+  for (auto parameter : segments_of(segments_of(rate_limit, ',').front(), ';')) {
+    parameter = trimmed(parameter);
+    if (parameter.starts_with("r=")) remaining = whole_seconds(parameter.substr(2));
+    if (parameter.starts_with("t=")) reset = whole_seconds(parameter.substr(2));
+  }
+  return remaining == 0 && reset ? std::optional(*reset + 1) : std::nullopt;
 }
 
 }  // namespace braid::net

@@ -248,7 +248,7 @@ void Pull::publish(std::vector<HubFile> files) const {
   std::stable_partition(files.begin(), files.end(), [](const HubFile& file) {
     return file.path != "model_index.json" && file.path != "modular_model_index.json";
   });
-  repository_.publish(files, listing_.commit);
+  repository_.publish(files, listing_.commit, hooks_.stop);
   const auto& revision = options_.name.revision;
   if (!is_commit(revision, listing_.commit))
     repository_.write_ref(revision.empty() ? "main" : revision, listing_.commit);
