@@ -19,7 +19,7 @@ from .process import Failed, Refused
 
 GLANCE = 0.05    # seconds between two looks at whether the user has interrupted
 TIMEOUT = 60     # seconds that the server may take to answer
-RETRIES = 5      # times that a lost stream of events is taken up again
+RETRIES = 5      # times that a lost stream of events is taken up again, while none comes
 LOADING = 1.0    # seconds between two questions whether the model is loaded
 NOT_ALLOWED, TOO_LARGE, NOT_READY = 405, 413, 503
 EXAMPLE = "http://127.0.0.1:8189"
@@ -148,12 +148,15 @@ class Events:
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        for attempt in range(RETRIES + 1):
+        attempt = 0
+        while attempt <= RETRIES:
+            before = self.last
             try:
                 self.read_stream()
                 return
             except Exception as error:  # of any kind: next() waits for this thread
                 lost = str(error) or type(error).__name__
+                attempt = attempt + 1 if self.last == before else 0
                 time.sleep(0.2 * attempt)
         self.found.put(("lost", {"message": f"the connection to {self.server.address} was lost: {lost}"}))
 

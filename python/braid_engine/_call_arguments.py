@@ -14,6 +14,7 @@ class CallArguments(TypedDict, total=False):
     negative_prompt_2: str | Sequence[str] | None
     true_cfg_scale: float | None
     image: Any
+    images: Any
     image_reference: Any
     mask_image: Any
     control_image: Any
@@ -35,6 +36,9 @@ class CallArguments(TypedDict, total=False):
     output_type: Literal["pil", "np", "pt", "latent"]
     max_sequence_length: int | None
     joint_attention_kwargs: Mapping[str, Any] | None
+    attention_kwargs: Mapping[str, Any] | None
+    cfg_normalization: bool | float | None
+    cfg_truncation: float | None
     callback_on_step_end: Callable[[Any, int, float, dict[str, Any]], Any] | None
     callback_on_step_end_tensor_inputs: Sequence[str]
     boxes: str

@@ -10,6 +10,7 @@ from . import _core
 from ._core import InputError
 from ._images import images_in, latents_array, mask_of, meaning_of, output_of, pixels_of, reference_of
 from ._numbers import flag_if_given, listed_if_many, number, number_if_given, numbers_in, shown, whole, whole_if_given
+from ._reports import warn
 
 # Arguments of diffusers' pipelines that Braid has no counterpart for, and what to do instead.
 REFUSED = {
@@ -17,11 +18,24 @@ REFUSED = {
     "pooled_prompt_embeds": "give the prompt",
     "negative_prompt_embeds": "give negative_prompt",
     "negative_pooled_prompt_embeds": "give negative_prompt",
+    "prompt_embeds_mask": "give the prompt",
+    "negative_prompt_embeds_mask": "give negative_prompt",
+    "masked_image_latents": "give image and mask_image",
+    "text_encoder_out_layers": "those that the model was trained with are read",
+    "caption_upsample_temperature": "give the prompt as it is to be drawn",
+    "use_en_prompt": "pictures are not captioned, give the prompt",
     "ip_adapter_image": "there are no IP adapters",
     "ip_adapter_image_embeds": "there are no IP adapters",
     "negative_ip_adapter_image": "there are no IP adapters",
     "negative_ip_adapter_image_embeds": "there are no IP adapters",
     "timesteps": "give sigmas",
+}
+# What some of their pipelines call an argument that has another name here.
+OTHER_NAMES = {
+    "attention_kwargs": "joint_attention_kwargs",  # FLUX.2, Krea 2, Qwen-Image
+    "cfg_normalization": "cfg_norm_cap",  # Z-Image
+    "cfg_truncation": "cfg_until",
+    "images": "image",  # JoyAI-Image-Edit-Plus
 }
 
 
@@ -236,6 +250,20 @@ def pictures_of(call: Call, info: _core.ModelInfo, *, has_nets: bool) -> _core.P
     return pictures
 
 
+def by_own_names(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a call. None stands for the default, a cap of True for 1, and guidance until later than the end for all steps."""
+    named = {name: value for name, value in asked.items() if name not in OTHER_NAMES}
+    for other, own in OTHER_NAMES.items():
+        if (value := asked.get(other)) is None:
+            continue
+        if named.get(own) is not None:
+            raise InputError(f"{other} and {own} are the same argument: give one of them")
+        if own in ("cfg_norm_cap", "cfg_until"):
+            value = number(other, value)
+        named[own] = min(value, 1.0) if own == "cfg_until" else value
+    return named
+
+
 def scale_of(joint_attention_kwargs: Any) -> float:
     """Of all LoRAs."""
     if not isinstance(joint_attention_kwargs, Mapping | None):
@@ -254,8 +282,10 @@ def sigmas_of(sigmas: Any) -> list[float]:
     return listed
 
 
-def refuse_unknown(extra: Mapping[str, Any]) -> None:
+def refuse_unknown(extra: Mapping[str, Any], prompt: Any) -> None:
     for name, value in extra.items():
+        if name == "use_en_prompt" and prompt is not None:
+            continue  # it is the language of a caption that stands for a missing prompt
         if name in REFUSED:
             if value is not None:
                 raise InputError(f"{name} is not taken: {REFUSED[name]}")
@@ -264,7 +294,7 @@ def refuse_unknown(extra: Mapping[str, Any]) -> None:
 
 
 def request_of(call: Call, info: _core.ModelInfo, *, has_nets: bool) -> _core.Request:
-    refuse_unknown(call.extra)
+    refuse_unknown(call.extra, call.prompt)
     request = _core.Request()
     request.prompts = texts_of("prompt", call.prompt)
     request.prompts_2 = texts_of("prompt_2", call.prompt_2)
@@ -272,10 +302,13 @@ def request_of(call: Call, info: _core.ModelInfo, *, has_nets: bool) -> _core.Re
     request.negative_prompt_2 = one_text("negative_prompt_2", call.negative_prompt_2)
     request.boxes = boxes_of(call.boxes)
     request.guidance = number_if_given("guidance_scale", call.guidance_scale)
-    # Some pipelines call the one scale of their guidance true_cfg_scale, Qwen-Image's for example.
+    # Some pipelines call the one scale of their guidance true_cfg_scale. Qwen-Image's take a guidance_scale besides, which
+    # they do not use, and examples of its models give both.
     if call.true_cfg_scale is not None and info.guidance_kind == _core.GuidanceKind.true:
-        if call.guidance_scale is not None:
+        if call.guidance_scale is not None and not info.family.startswith("Qwen-Image"):
             raise InputError("this model has one scale of guidance: give true_cfg_scale or guidance_scale, not both")
+        if call.guidance_scale is not None:
+            warn("guidance_scale is not used: true_cfg_scale is the scale of this model's guidance")
         request.guidance = number("true_cfg_scale", call.true_cfg_scale)
     elif call.true_cfg_scale is not None:
         request.true_cfg = number("true_cfg_scale", call.true_cfg_scale)

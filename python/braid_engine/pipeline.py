@@ -18,7 +18,7 @@ from ._images import outputs_of
 from ._numbers import flag_if_given, whole
 from ._output import PipelineOutput
 from ._reports import counted_from, warn
-from ._requests import Call, request_of, scale_of, seeds_of
+from ._requests import Call, by_own_names, request_of, scale_of, seeds_of
 from ._step_ends import check_callable, step_ends_of
 
 Change = Callable[[_core.PipelineOptions], Any]
@@ -194,7 +194,8 @@ class Pipeline:
         generator (a seed, a torch.Generator or a list of these), output_type ("pil", "np", "pt", "latent"),
         return_dict, joint_attention_kwargs={"scale": ...}, callback_on_step_end and its tensor inputs ("latents").
         Braid's own: boxes (a JSON array, for FLUX.3), batch_size, mask_blur, guidance_rescale, cfg_norm_cap, cfg_until, reference_scales, preview;
-        layers, resolution and cfg_normalize, for Qwen-Image-Layered.
+        layers, resolution and cfg_normalize, for Qwen-Image-Layered. images, attention_kwargs, cfg_normalization and
+        cfg_truncation of other pipelines are image, joint_attention_kwargs, cfg_norm_cap and cfg_until.
 
         Unset arguments take the model's defaults. Raises InputError (a ValueError); an exception of a callback and
         Ctrl-C end the call within a step.
@@ -227,7 +228,7 @@ class Pipeline:
         engine = self._loaded()
         if begun:
             begun.set()
-        asked = dict(kwargs)
+        asked = by_own_names(kwargs)
         return_dict = asked.pop("return_dict", True)
         callback, inputs = asked.pop("callback_on_step_end", None), asked.pop("callback_on_step_end_tensor_inputs", ["latents"])
         step_end = step_ends_of(self, callback, inputs)
@@ -424,6 +425,9 @@ class Pipeline:
 
     def disable_attention_slicing(self) -> None:
         """Attention never holds all of its scores."""
+
+    def set_progress_bar_config(self, **config: Any) -> None:
+        """There is no bar: `progress` of from_pretrained() gets what one would show."""
 
     def close(self) -> None:
         """Gives the memory back. Later calls raise."""

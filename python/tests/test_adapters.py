@@ -56,7 +56,9 @@ class Loras(unittest.TestCase):
         both = self.of_program(f"{self.files[0]}=0.5", f"{self.files[1]}=-1")
         np.testing.assert_array_equal(self.drawn(), both)
         halved = self.of_program(f"{self.files[0]}=0.25", f"{self.files[1]}=-0.5")
-        np.testing.assert_array_equal(self.drawn(joint_attention_kwargs={"scale": 0.5}), halved)
+        for name in ("joint_attention_kwargs", "attention_kwargs"):  # FLUX.1's pipelines call it so, and FLUX.2's
+            np.testing.assert_array_equal(self.drawn(**{name: {"scale": 0.5}}), halved)
+        np.testing.assert_array_equal(self.drawn(joint_attention_kwargs=None, attention_kwargs=None), both)
         self.pipe.set_adapters("b")
         self.assertEqual(self.pipe.get_active_adapters(), ["b"])
         self.pipe.unload_lora_weights()

@@ -182,6 +182,23 @@ class Jobs(unittest.TestCase):
                 time.sleep(0.05)
         self.assertEqual([name for name, _ in found], ["lost"])
 
+    def test_are_followed_as_long_as_events_come(self) -> None:
+        """A proxy may cut each stream after a while."""
+        streams: list[Any] = []
+
+        def open_stream(*_: Any, **__: Any) -> Any:
+            number = len(streams)
+            name = "done" if number == 2 * generate.RETRIES else "progress"
+            streams.append(io.BytesIO(f"id: {number}\nevent: {name}\ndata: {{}}\n\n".encode()))
+            streams[-1].status = 200
+            return mock.MagicMock(), streams[-1]
+
+        server = types.SimpleNamespace(address="there", open=open_stream)
+        with mock.patch.object(time, "sleep"):
+            events = generate.Events(server, "job")
+            names = [events.found.get(timeout=SOON)[0] for _ in range(2 * generate.RETRIES + 1)]
+        self.assertEqual(names, ["progress"] * 2 * generate.RETRIES + ["done"])
+
     def test_warn_in_the_log(self) -> None:
         said = [("warning", '{"message": "known"}'), ("warning", '{"message": "new"}'), ("done", "{}")]
         stream = io.BytesIO("".join(f"event: {name}\ndata: {data}\n\n" for name, data in said).encode())

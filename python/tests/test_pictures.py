@@ -135,6 +135,13 @@ class Refusals(unittest.TestCase):
     def test_name_what_is_not_taken(self) -> None:
         self.assertIn("no 'promt'", self.refusal(TypeError, promt="a"))
         self.assertIn("give the prompt", self.refusal(InputError, prompt_embeds=np.zeros((1, 4, 8))))
+        self.assertIn("give the prompt", self.refusal(InputError, prompt=None, use_en_prompt=True))
+        self.assertIn("it is to be drawn", self.refusal(InputError, caption_upsample_temperature=0.15))
+        twice = {"joint_attention_kwargs": {"scale": 1}, "attention_kwargs": {"scale": 1}}
+        self.assertIn("are the same argument", self.refusal(InputError, **twice))
+        self.assertIn("cfg_truncation should be a number, it is 'a'", self.refusal(TypeError, cfg_truncation="a"))
+        pictures = [np.zeros((8, 8, 3), np.uint8)] * 2  # as JoyAI-Image-Edit-Plus has them
+        self.assertIn("starts from one image, 2 were given", self.refusal(InputError, images=pictures))
         self.assertIn("it is 'jpeg'", self.refusal(InputError, output_type="jpeg"))
         self.assertIn("it is ['pil']", self.refusal(InputError, output_type=["pil"]))
         self.assertIn("generator should be a seed", self.refusal(TypeError, generator="7"))

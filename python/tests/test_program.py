@@ -15,7 +15,7 @@ import braid_engine
 import numpy as np
 from braid_engine import InputError, _core, _options
 from braid_engine._call_arguments import CallArguments
-from braid_engine._requests import Call
+from braid_engine._requests import OTHER_NAMES, Call
 from shared import PROMPT, RUN, pipeline
 
 
@@ -160,6 +160,7 @@ class Aliases(unittest.TestCase):
             pipe.enable_group_offload(offload_type=["a"])
         pipe.enable_vae_tiling()
         pipe.enable_vae_slicing()
+        pipe.set_progress_bar_config(disable=None)  # as published examples have it
         self.assertIs(pipe.to("cpu"), pipe)
         self.assertRegex(repr(pipe), "^<braid_engine.Pipeline of '.*/demo' on cpu>$")
         pipe.close()
@@ -171,7 +172,7 @@ class Aliases(unittest.TestCase):
 class Readable(unittest.TestCase):
     def test_calls_have_typed_arguments(self) -> None:
         known = {field.name for field in dataclasses.fields(Call)} - {"prompt", "extra"}
-        others = {"preview", "callback_on_step_end", "callback_on_step_end_tensor_inputs"}
+        others = {"preview", "callback_on_step_end", "callback_on_step_end_tensor_inputs", *OTHER_NAMES}
         self.assertEqual(set(CallArguments.__annotations__), known | others)
 
     def test_what_callbacks_get_has_names(self) -> None:

@@ -1,4 +1,4 @@
-"""Qwen-Image's kinds draw the bytes of `braid generate`, from arguments with the names of their pipelines."""
+"""Qwen-Image's kinds and Z-Image draw the bytes of `braid generate`, from arguments with the names of their pipelines."""
 
 import subprocess
 import tempfile
@@ -45,8 +45,15 @@ class QwenImage(unittest.TestCase):
         wanted = generated("qwen-image", "--guidance", "3", "--negative-prompt", "a star")
         self.check_equal(pipe(PROMPT, true_cfg_scale=3.0, **guided).images, wanted)
         self.check_equal(pipe(PROMPT, guidance_scale=3.0, **guided).images, wanted)
-        with self.assertRaisesRegex(InputError, "true_cfg_scale or guidance_scale, not both"):
-            pipe(PROMPT, true_cfg_scale=3.0, guidance_scale=3.0, **guided)
+
+    def test_takes_the_arguments_of_its_published_examples(self) -> None:
+        """Qwen-Image-Edit-2509 gives a guidance_scale, too, which diffusers ignores with a warning; Qwen-Image-Layered the
+        language of captions of pictures without a prompt."""
+        wanted = generated("qwen-image", "--guidance", "3", "--negative-prompt", " ")
+        arguments = {"negative_prompt": " ", "true_cfg_scale": 3.0, "num_images_per_prompt": 1, "use_en_prompt": True, **RUN}
+        with self.assertWarnsRegex(UserWarning, "guidance_scale is not used: true_cfg_scale is the scale"):
+            images = opened("qwen-image")(PROMPT, guidance_scale=1.0, **arguments).images
+        self.check_equal(images, wanted)
 
     def test_looks_at_several_references(self) -> None:
         first, second = mandelbrot(60, 44), mandelbrot(40, 90)
@@ -111,6 +118,21 @@ class QwenImage(unittest.TestCase):
             pipe(PROMPT, control_image=image, **said)
         with self.assertRaisesRegex(InputError, "control_mask goes with a ControlNet that fills pictures in"):
             opened("qwen-image")(PROMPT, image=image, control_mask=mask, **RUN)
+
+    def test_of_z_image_are_named_by_its_pipelines(self) -> None:
+        pipe = opened("zimage-turbo")
+        guided = {"negative_prompt": "a star", "guidance_scale": 3.0, **RUN}
+        flags = ["--negative-prompt", "a star", "--guidance", "3"]
+        plain, capped = generated("zimage-turbo", *flags), generated("zimage-turbo", *flags, "--cfg-norm-cap", "1")
+        self.assertFalse(np.array_equal(plain[0], capped[0]))
+        for cap, wanted in ((None, plain), (False, plain), (0.0, plain), (True, capped), (1.0, capped)):
+            self.check_equal(pipe(PROMPT, cfg_normalization=cap, **guided).images, wanted)
+        ended = generated("zimage-turbo", *flags, "--cfg-until", "0.1")
+        self.assertFalse(np.array_equal(plain[0], ended[0]))
+        for until, wanted in ((None, plain), (1, plain), (2.0, plain), (0.1, ended)):
+            self.check_equal(pipe(PROMPT, cfg_truncation=until, **guided).images, wanted)
+        with self.assertRaisesRegex(InputError, "true_cfg_scale or guidance_scale, not both"):
+            pipe(PROMPT, true_cfg_scale=3.0, **guided)
 
 
 if __name__ == "__main__":
