@@ -76,11 +76,15 @@ class Attends {
   ~Attends();
 };
 
-// While it is there the system locks no memory.
-class RefuseLocks {
+// While it is there the system locks at most so many bytes.
+class LocksAtMost {
  public:
-  RefuseLocks();
-  ~RefuseLocks();
+  explicit LocksAtMost(std::int64_t bytes);
+  ~LocksAtMost();
+};
+class RefuseLocks : public LocksAtMost {
+ public:
+  RefuseLocks() : LocksAtMost(0) {}
 };
 
 }  // namespace braid::fake_gpu

@@ -16,7 +16,12 @@ namespace {
 // What is locked, by address.
 std::mutex mutex;
 std::map<void*, std::size_t> locked_memory;
-bool may_lock = true;
+std::int64_t bytes_locked() {  // requires the lock
+  std::int64_t sum = 0;
+  for (const auto& [data, bytes] : locked_memory) sum += std::int64_t(bytes);
+  return sum;
+}
+std::int64_t most_locked = INT64_MAX;
 int capability = 90;
 thread_local int first_visible = 0;  // GPU
 std::atomic<bool> is_cut = false, are_all_recorded = false;
@@ -28,6 +33,7 @@ std::optional<c10::Stream> recorded_alone;
 
 bool gpu_runtime::lock(void* data, std::size_t bytes) {
   const std::scoped_lock lock(mutex);
+  const bool may_lock = bytes_locked() <= most_locked - std::int64_t(bytes);
   return may_lock && locked_memory.emplace(data, bytes).second;
 }
 
@@ -50,9 +56,7 @@ std::string gpu_runtime::architecture(int) { return "sm_" + std::to_string(capab
 
 std::int64_t fake_gpu::num_locked_bytes() {
   const std::scoped_lock lock(mutex);
-  std::int64_t sum = 0;
-  for (const auto& [data, bytes] : locked_memory) sum += std::int64_t(bytes);
-  return sum;
+  return bytes_locked();
 }
 
 fake_gpu::SeesFrom::SeesFrom(int gpu) { first_visible = gpu; }
@@ -87,7 +91,7 @@ void fake_gpu::refuse_if_any_is_recorded() {
 fake_gpu::IsOlder::IsOlder(int of) { capability = of; }
 fake_gpu::IsOlder::~IsOlder() { capability = 90; }
 
-fake_gpu::RefuseLocks::RefuseLocks() { may_lock = false; }
-fake_gpu::RefuseLocks::~RefuseLocks() { may_lock = true; }
+fake_gpu::LocksAtMost::LocksAtMost(std::int64_t bytes) { most_locked = bytes; }
+fake_gpu::LocksAtMost::~LocksAtMost() { most_locked = INT64_MAX; }
 
 }  // namespace braid

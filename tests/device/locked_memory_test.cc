@@ -1,8 +1,10 @@
 // How much of the host's memory is locked for a GPU's copies.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "base/memory_meter.h"
 #include "fake_gpu.h"
 #include "paged_model.h"
 #include "pipeline/engine/engine.h"
@@ -123,6 +125,47 @@ TEST(LockedMemory, IsDoneWithoutWhereTheSystemRefuses) {
       pages.leave(group);
     }
   }
+}
+
+// Each of these pages would be locked, but not all of them, nor one more for each slot.
+TEST(LockedMemory, IsOfSlotsWhereTheSystemHasTooLittleForPages) {
+  const auto bytes = PagedModel::page_bytes(kGroups);
+  const auto of_slots = 2 * *std::max_element(bytes.begin(), bytes.end());
+  const fake_gpu::LocksAtMost limit(of_slots);
+  {
+    Pages pages(std::make_shared<AcceleratorPageDevice>(kGpu, Pin::kAlways), kGpu,
+                {.prefetch = 1, .pin = Pin::kAlways});
+    const PagedModel model(pages, kGroups);
+    EXPECT_EQ(fake_gpu::num_locked_bytes(), 0) << "some pages are locked, others cannot be";
+    for (int group = 0; group < kGroups; ++group) {
+      pages.enter(group);
+      EXPECT_TRUE(
+          at::equal(model.views[std::size_t(group)].cpu(), model.wanted[std::size_t(group)]));
+      pages.leave(group);
+    }
+    EXPECT_EQ(fake_gpu::num_locked_bytes(), of_slots);
+  }
+  EXPECT_EQ(fake_gpu::num_locked_bytes(), 0) << "when all is over";
+}
+
+// Unlocked staging memory would be as large as a page, and every page copied once more.
+TEST(LockedMemory, IsNotReplacedByUnlockedWhereTheSystemRefuses) {
+  constexpr std::int64_t kBytes = 64 << 20;
+  const fake_gpu::RefuseLocks refuse;
+  AcceleratorPageDevice accelerator(kGpu, Pin::kOnTheFly);
+  PageDevice& device = accelerator;
+  const auto slot = device.allocate(kBytes);
+  device.memory(slot).zero_();
+  const PageBytes page{
+      .name = "page", .version = 1, .size = kBytes, .memory = aligned_bytes(kBytes)};
+  page.memory.fill_(3);
+  MemoryMeter meter;
+  if (!meter.is_exact()) GTEST_SKIP() << "peaks are not counted";
+  (void)meter.take();
+  const auto before = meter.take();
+  device.copy(StreamName::kCopy, slot, page);
+  EXPECT_LT(meter.take(), before + kBytes / 2);
+  EXPECT_TRUE(device.memory(slot).eq(3).all().item<bool>());
 }
 
 }  // namespace braid::locked_memory_test

@@ -60,13 +60,28 @@ void AcceleratorPageDevice::wait(StreamName stream, Event event, Site) {
   event_of(event).block(stream_of(stream));
 }
 
-// Reads the page into the slot's staging memory, which is locked unless Pin::kNever. The last copy
-// out of it was issued one round of slots ago.
-Tensor AcceleratorPageDevice::stage(SlotState& slot, const PageBytes& page) {
+void AcceleratorPageDevice::make_staging(SlotState& slot, const Tensor& bytes) const {
+  slot.staging = bytes;
+  slot.staged = std::make_unique<c10::Event>(device_.type());
+}
+
+// A file's pages do. Those in host memory gain only by staging memory that is locked.
+bool AcceleratorPageDevice::needs_staging(SlotState& slot, const PageBytes& page) const {
+  if (!page.memory.defined()) return true;
+  if (pin_ == Pin::kNever || page.is_locked || slot.is_refused) return false;
+  if (slot.staging.defined()) return true;
+  const auto memory = locked(aligned_bytes(slot.memory.numel()));
+  slot.is_refused = !memory;
+  if (memory) make_staging(slot, *memory);
+  return !slot.is_refused;
+}
+
+// Reads the page into the slot's staging memory, which is locked unless Pin::kNever or the system
+// forbids it. The last copy out of it was issued one round of slots ago.
+Tensor AcceleratorPageDevice::stage(SlotState& slot, const PageBytes& page) const {
   if (!slot.staging.defined()) {
     const auto bytes = aligned_bytes(slot.memory.numel());
-    slot.staging = pin_ == Pin::kNever ? bytes : locked(bytes).value_or(bytes);
-    slot.staged = std::make_unique<c10::Event>(device_.type());
+    make_staging(slot, pin_ == Pin::kNever ? bytes : locked(bytes).value_or(bytes));
   }
   slot.staged->synchronize();
   read_page(page, static_cast<std::byte*>(slot.staging.mutable_data_ptr()));
@@ -80,11 +95,11 @@ void AcceleratorPageDevice::copy(StreamName stream, Slot to, const PageBytes& fr
     target.copy_(in_memory(from));
     return;
   }
-  const bool is_direct = from.memory.defined() && (pin_ == Pin::kNever || from.is_locked);
-  const auto source = is_direct ? from.memory : stage(slot, from);
+  const bool is_staged = needs_staging(slot, from);
+  const auto source = is_staged ? stage(slot, from) : from.memory;
   const c10::StreamGuard on_stream(copies_);
   target.copy_(source, /*non_blocking=*/true);
-  if (!is_direct) slot.staged->record(copies_);
+  if (is_staged) slot.staged->record(copies_);
 }
 
 void AcceleratorPageDevice::synchronize(Event event, Site) { event_of(event).synchronize(); }

@@ -16,7 +16,7 @@ namespace braid {
 class AcceleratorPageDevice : public PageDevice {
  public:
   // Pages outside locked memory are staged through it: the host reads the next one while the device
-  // computes.
+  // computes. Those in host memory are copied as they are if the system locks no memory for that.
   AcceleratorPageDevice(at::Device device, Pin pin);
   ~AcceleratorPageDevice() override;
 
@@ -35,12 +35,15 @@ class AcceleratorPageDevice : public PageDevice {
  private:
   struct SlotState {
     Tensor memory;
-    Tensor staging;  // locked; created for the first page that is not
+    Tensor staging;  // created for the first page that is staged
     std::unique_ptr<c10::Event> staged = {};
+    bool is_refused = false;  // the system locks no memory for it
   };
   c10::Stream stream_of(StreamName stream) const;
   c10::Event& event_of(Event event) const { return *events_[std::size_t(event.id)]; }
-  Tensor stage(SlotState& slot, const PageBytes& page);
+  bool needs_staging(SlotState& slot, const PageBytes& page) const;
+  void make_staging(SlotState& slot, const Tensor& bytes) const;
+  Tensor stage(SlotState& slot, const PageBytes& page) const;
 
   at::Device device_;
   Pin pin_;

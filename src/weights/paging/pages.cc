@@ -176,11 +176,28 @@ void Pages::finish() {
   for (int i = 0; i < shared; ++i) make_slot(largest);
   for (int slot = 0; auto& group : groups_)
     if (!group.is_resident) group.slot = slot++ % shared;
+  std::vector<std::pair<Group*, Tensor>> copied;  // again and again, with their memory
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     auto& group = groups_[i];
-    if (group.is_resident) group.slot = make_slot(group.page.size);
-    group.is_resident ? place(int(i)) : lock(group);
+    if (group.is_resident) {
+      group.slot = make_slot(group.page.size);
+      place(int(i));
+    } else {
+      copied.emplace_back(&group, group.page.memory);
+    }
     show_views(group);
+  }
+  bool are_locked = true;
+  for (const auto& [group, memory] : copied) {
+    if (are_locked) lock(*group);
+    are_locked = are_locked && group->page.is_locked;
+  }
+  if (are_locked) return;
+  // A system that refuses to lock a page, as WSL2 does from about 1 GB on, would have nothing left
+  // for staging memory: then none is locked, and all pass through that.
+  for (const auto& [group, memory] : copied) {
+    group->page.memory = memory;
+    group->page.is_locked = false;
   }
 }
 
