@@ -1,5 +1,7 @@
 #include "models/qwen_image/config.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "models/flux/model.h"
 #include "models/qwen_image/names.h"
@@ -11,9 +13,17 @@ namespace {
 
 constexpr std::int64_t kMaxQwenImageWidth = 1 << 20, kMaxQwenImageBlocks = 10'000;
 constexpr std::int64_t kLatentsOfToken = 4;  // a patch of 2 x 2
+constexpr std::int64_t kUsualLatents = 16;   // channels
 
 // The reference would give it to the whole picture alone, which goes before its layers.
 constexpr const char* kOneTime = "all layers are drawn at the step's timestep";
+
+// The reference class counts a null as the tokens' channels; where nothing is said it has 16.
+std::int64_t read_latent_channels(const JsonObject& json, std::int64_t in_channels) {
+  constexpr const char* kKey = "out_channels";
+  const auto otherwise = json.json().contains(kKey) ? in_channels : kUsualLatents;
+  return json.integer_or(kKey, otherwise, 1, kMaxQwenImageWidth / kLatentsOfToken);
+}
 
 StoredShapes shapes_in(const Checkpoint& checkpoint) {
   return {checkpoint, qwen_image_names(checkpoint), "Qwen-Image transformer"};
@@ -42,9 +52,7 @@ QwenImageConfig read_qwen_image_sizes(const JsonObject& json) {
   json.integer_or("patch_size", 2, 2, 2);
   QwenImageConfig c;
   c.in_channels = json.integer_or("in_channels", c.in_channels, 1, kMaxQwenImageWidth);
-  const auto latent =
-      json.integer_or("out_channels", c.in_channels, 1, kMaxQwenImageWidth / kLatentsOfToken);
-  c.out_channels = kLatentsOfToken * latent;
+  c.out_channels = kLatentsOfToken * read_latent_channels(json, c.in_channels);
   c.num_layers = json.integer_or("num_layers", c.num_layers, 1, kMaxQwenImageBlocks);
   c.num_heads = json.integer_or("num_attention_heads", c.num_heads, 1, 1 << 14);
   c.head_width = json.integer_or("attention_head_dim", c.head_width, 2, 1 << 14);

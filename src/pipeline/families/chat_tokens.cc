@@ -101,6 +101,21 @@ void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat, const
             token, ", which the chat with the text encoder needs");
 }
 
+std::string tokenizer_with_pictures(const fs::path& model) {
+  const std::string own = "processor";
+  for (const auto* const file : {"tokenizer.json", "vocab.json"})
+    if (is_there(model / own / file)) return own;
+  return "tokenizer";
+}
+
+void check_image_token(const Tokenizer& tokenizer, std::int64_t id, const fs::path& folder) {
+  const std::string mark = "<|image_pad|>";
+  const auto read = tokenizer.encode(mark, kLength);
+  const auto first = read.ids.begin() + read.begin;
+  require(std::find(first, first + read.length, id) != first + read.length, folder.string(),
+          ": the tokenizer's token ", mark, " should be the text encoder's 'image_token_id', ", id);
+}
+
 void check_pads_on_the_right(const Tokenizer& tokenizer, const fs::path& folder) {
   require(tokenizer.encode("", kLength).begin == 0, folder.string(),
           ": 'padding_side' should be right, it is left");

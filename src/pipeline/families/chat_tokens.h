@@ -1,6 +1,7 @@
 // The tokens and template of a chat with a language model, and whether a model's directory agrees.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -30,6 +31,15 @@ inline const ChatTokens kTurnsOfTemplate{
 
 // Throws InputError naming the folder and the first token missing from its tokenizer.
 void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat,
+                       const std::filesystem::path& folder);
+
+// The folder, in a model's, of the tokenizer that reads chats with pictures: the one beside the
+// image processor, "processor", as in transformers; "tokenizer" if there is none.
+std::string tokenizer_with_pictures(const std::filesystem::path& model);
+
+// Throws InputError naming the folder unless its tokenizer's mark of a picture is `id`, the text
+// encoder's 'image_token_id'.
+void check_image_token(const Tokenizer& tokenizer, std::int64_t id,
                        const std::filesystem::path& folder);
 
 // Throws InputError naming the folder unless its tokenizer pads on the right: the reference counts

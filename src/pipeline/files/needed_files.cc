@@ -17,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is needed beside a part's weights: the files of its configuration, a scheduler, a processor
-// of pictures and a tokenizer.
+// What is needed beside a part's weights: the files of its configuration, a scheduler, a guider, a
+// processor of pictures and a tokenizer.
 constexpr std::array kSmallFiles = {
     "config.json",         "quantization_config.json", "scheduler_config.json",
     "adapter_config.json", "preprocessor_config.json", "processor_config.json",
     "tokenizer.json",      "tokenizer_config.json",    "special_tokens_map.json",
-    "added_tokens.json",   "chat_template.jinja"};
+    "added_tokens.json",   "chat_template.jinja",      "guider_config.json"};
 // Read only where there is no tokenizer.json.
 constexpr std::array kOlderTokenizers = {"vocab.json", "merges.txt", "spiece.model"};
 

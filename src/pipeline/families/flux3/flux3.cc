@@ -151,6 +151,26 @@ void check_fit(const Flux3Configs& c, const std::string& class_name) {
           " should be a flow map: its 'flow_map' should be true");
 }
 
+// The guider in a model's folder, if the index names it, says the default scale of its pipelines.
+RequestDefaults guided_as_in(const ModelFiles& files, const JsonObject& index,
+                             RequestDefaults defaults) {
+  constexpr double kScaleOfClass = 7.5;
+  const auto path = files.folder / "guider" / "guider_config.json";
+  if (!index.has("guider") || !is_there(path)) return defaults;
+  const auto json = read_json_object(path);
+  json.check_class("ClassifierFreeGuidance");
+  for (const auto& [key, usual] :
+       {std::pair{"guidance_rescale", 0.0}, {"start", 0.0}, {"stop", 1.0}})
+    require(json.number_or(key, usual) == usual, json.source(), ": '", key, "' should be ", usual,
+            ", it is ", json.number_or(key, usual));
+  require(!json.flag_or("use_original_formulation", false), json.source(),
+          ": 'use_original_formulation' should be false");
+  const auto scale = json.number_or("guidance_scale", kScaleOfClass);
+  const bool says_nothing = !json.json().contains("enabled");  // Python's null is false
+  defaults.guidance = json.flag_or("enabled", says_nothing) ? scale : 1;
+  return defaults;
+}
+
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto index = read_json_object(index_of(files.folder));
   const auto config = read_json_object(files.config_of("text_encoder"));
@@ -161,8 +181,10 @@ std::shared_ptr<const Family> open(const ModelFiles& files) {
   check_fit(configs, index.string_or("_class_name", ""));
   const bool has_scheduler =
       index.has("scheduler") && is_there(files.folder / "scheduler" / "scheduler_config.json");
+  auto defaults = flux3_defaults(configs.flux);
+  if (!configs.flux.flow_map) defaults = guided_as_in(files, index, defaults);
   return make_flux3_family(configs, has_scheduler ? read_scheduler(files) : kFlux3Schedule,
-                           read_defaults(files, flux3_defaults(configs.flux)));
+                           read_defaults(files, defaults));
 }
 
 // The configs' defaults are the published ones.
@@ -184,7 +206,7 @@ FamilyEntry flux3_family() {
           .kin_classes = {"Flux3DistilledModularPipeline"},
           .transformer_class = "Flux3Transformer2DModel",
           .folders = {"text_encoder", "tokenizer", "vae", "transformer"},
-          .optional_folders = {"scheduler"},
+          .optional_folders = {"scheduler", "guider"},
           .single_file_has = {"emb_in.image.weight", "x_embedders.image.weight"},
           .published = {"flux3-klein", "flux3-klein-base"},
           .open = open,

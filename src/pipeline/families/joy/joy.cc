@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/joy/model.h"
+#include "pipeline/families/chat_tokens.h"
 #include "pipeline/families/joy/describe.h"
 #include "pipeline/families/joy/text.h"
 #include "pipeline/families/parts.h"
@@ -159,7 +160,8 @@ std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
       .text = read_text_config(config("text_encoder")),
       .vae = read_autoencoder(files),
       .max_plain_tokens = int(index.integer_or("text_token_max_length", 2048, 1, 1 << 15)),
-      .processor = files.folder / "processor"};
+      .processor = files.folder / "processor",
+      .tokenizer = tokenizer_with_pictures(files.folder)};
   const auto schedule = read_scheduler(files);
   check_fit(configs, schedule);
   return make_joy_family(configs, schedule, read_defaults(files, joy_defaults(kind)));

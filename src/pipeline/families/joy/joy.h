@@ -20,6 +20,9 @@ struct JoyConfigs {
   VaeConfig vae = wan_vae_config();
   int max_plain_tokens = 2048;           // of an Edit prompt without a picture
   std::filesystem::path processor = {};  // empty: as published
+  // The folder, in the model's, of the tokenizer that reads chats with pictures. Edit reads others
+  // with that in "tokenizer".
+  std::string tokenizer = "tokenizer";
 };
 
 // A family of any sizes.

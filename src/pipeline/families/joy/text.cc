@@ -31,7 +31,7 @@ void check_no_picture_tag(const std::string& prompt) {
 // prepared.
 std::vector<PromptReader> joy_prompt_readers(const JoyConfigs& configs) {
   const bool is_edit = configs.kind == JoyKind::kEdit;
-  return {{.tokenizer = "tokenizer",
+  return {{.tokenizer = is_edit ? "tokenizer" : configs.tokenizer,
            .chat = [](const std::string& prompt) { return joy_chat(prompt, 0); },
            .unseen = kSystemTokens,
            .most = is_edit ? configs.max_plain_tokens : 0,
@@ -43,20 +43,29 @@ JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device d
     : kind_(configs.kind),
       max_plain_tokens_(configs.max_plain_tokens),
       device_(device),
-      tokenizer_(load_tokenizer(folder / "tokenizer")),
+      tokenizer_(load_tokenizer(folder / configs.tokenizer)),
+      plain_(tokenizer_),
       process_(folder / "processor", configs.text.vision.form()),
       model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder / "tokenizer");
+  check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder / configs.tokenizer);
+  check_image_token(*tokenizer_, configs.text.image_token, folder / configs.tokenizer);
+  if (kind_ == JoyKind::kPlus || configs.tokenizer == "tokenizer") return;
+  plain_ = load_tokenizer(folder / "tokenizer");
+  check_chat_tokens(*plain_, kTurns, folder / "tokenizer");
+}
+
+bool JoyText::is_plain(const Prompt& prompt) const {
+  return kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
 }
 
 // Edit without a picture reads only the beginning of a long prompt; everything else is read whole.
 std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn) const {
   const auto chat = joy_chat(prompt.text, prompt.pictures_13HW.size());
-  const bool is_plain = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
-  if (!is_plain) check_no_picture_tag(prompt.text);
+  const bool plain = is_plain(prompt);
+  if (!plain) check_no_picture_tag(prompt.text);
   if (!prompt.pictures_13HW.empty()) check_no_video(prompt.text);
-  const auto most = is_plain ? max_plain_tokens_ + kSystemTokens : kLongestChat;
-  const auto encoding = tokenizer_->encode(chat, most);
+  const auto most = plain ? max_plain_tokens_ + kSystemTokens : kLongestChat;
+  const auto encoding = (plain ? plain_ : tokenizer_)->encode(chat, most);
   if (encoding.truncated) warn_of_cut(most - kSystemTokens, warn);
   const auto first = encoding.ids.begin() + encoding.begin;
   return {first, first + encoding.length};
@@ -72,7 +81,7 @@ Condition JoyText::encode(const Prompt& prompt, int max_sequence_length, const W
           .slice(1, kSystemTokens);
   const auto over = states.size(1) - max_sequence_length;
   if (over <= 0) return {.text_BTC = states.contiguous(), .pooled_BC = {}};
-  const bool keeps_begin = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
+  const bool keeps_begin = is_plain(prompt);
   if (warn)
     warn(text_of("of ", states.size(1), " tokens of the prompt and its pictures the transformer ",
                  "sees the ", keeps_begin ? "first " : "last ", max_sequence_length));

@@ -13,7 +13,7 @@ std::vector<PromptReader> joy_prompt_readers(const JoyConfigs& configs);
 
 class JoyText : public TextEncoders {
  public:
-  // Throws InputError if the tokenizer lacks a token of the chat.
+  // `folder` is the model's. Throws InputError if a tokenizer lacks a token of the chat.
   JoyText(const JoyConfigs& configs, const std::filesystem::path& folder, at::Device device,
           Paged<Qwen3Vl> model);
 
@@ -21,10 +21,13 @@ class JoyText : public TextEncoders {
 
  private:
   std::vector<std::int64_t> ids_of(const Prompt& prompt, const Warn& warn) const;
+  bool is_plain(const Prompt& prompt) const;
+
   JoyKind kind_;
   int max_plain_tokens_;
   at::Device device_;
-  std::unique_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const Tokenizer> tokenizer_;  // of chats with pictures, and all of Edit-Plus's
+  std::shared_ptr<const Tokenizer> plain_;      // of Edit's without
   PictureProcessor process_;
   Paged<Qwen3Vl> model_;
 };

@@ -77,6 +77,7 @@ Qwen21Text::Qwen21Text(const Qwen3VlConfig& config, const fs::path& folder, at::
       process_(folder, config.vision.form()),
       model_(std::move(model)) {
   check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder);
+  check_image_token(*tokenizer_, image_token_, folder);
   warn_of_other_template(folder, kTurnsOfTemplate, warn);
 }
 

@@ -9,6 +9,7 @@
 #include "models/qwen25_vl/names.h"
 #include "models/qwen_image/model.h"
 #include "models/qwen_image/names.h"
+#include "pipeline/families/chat_tokens.h"
 #include "pipeline/families/parts.h"
 #include "pipeline/families/patches.h"
 #include "pipeline/families/qwen_image/controlnets.h"
@@ -60,7 +61,7 @@ class QwenImageFamily : public PatchFamily {
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
   std::vector<PromptReader> prompt_readers() const override {
-    return qwen_image_prompt_readers(configs_.kind);
+    return qwen_image_prompt_readers(configs_);
   }
 
   // Latents of layers are items before the channels, first that of the whole picture, which
@@ -255,6 +256,7 @@ std::shared_ptr<const Family> open_qwen_image(const ModelFiles& files, QwenImage
   check_fit(configs);
   configs.controlnets = read_qwen_image_controlnets(files, configs.qwen);
   configs.processor = files.folder / "processor";
+  if (reads_pictures(kind)) configs.tokenizer = tokenizer_with_pictures(files.folder);
   return make_qwen_image_family(configs, read_scheduler(files),
                                 read_defaults(files, qwen_image_defaults(kind)));
 }

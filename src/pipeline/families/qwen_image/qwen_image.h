@@ -26,6 +26,7 @@ struct QwenImageConfigs {
   VaeConfig vae = wan_vae_config();
   std::vector<QwenImageControlNetConfig> controlnets = {};
   std::filesystem::path processor = {};  // of a kind that reads pictures; empty: as published
+  std::string tokenizer = "tokenizer";   // the folder of the one that reads prompts
 };
 
 // A family of any sizes.

@@ -72,10 +72,11 @@ std::vector<std::int64_t> edit_ids_of(const Tokenizer& tokenizer, QwenImageKind 
 }  // namespace
 
 // Those of Edit without pictures: how many tokens these have is not known before they are prepared.
-std::vector<PromptReader> qwen_image_prompt_readers(QwenImageKind kind) {
+std::vector<PromptReader> qwen_image_prompt_readers(const QwenImageConfigs& configs) {
+  const auto kind = configs.kind;
   if (!reads_pictures(kind))
     return {{.tokenizer = "tokenizer", .chat = plain_chat, .unseen = kSystemTokens}};
-  return {{.tokenizer = "tokenizer",
+  return {{.tokenizer = configs.tokenizer,
            .chat = [=](const std::string& prompt) { return edit_chat(kind, prompt, 0); },
            .unseen = kEditSystemTokens}};
 }
@@ -100,10 +101,11 @@ QwenImageEditText::QwenImageEditText(const QwenImageConfigs& configs, const fs::
                                      at::Device device, Paged<Qwen25Vl> model)
     : kind_(configs.kind),
       device_(device),
-      tokenizer_(load_tokenizer(folder / "tokenizer")),
+      tokenizer_(load_tokenizer(folder / configs.tokenizer)),
       process_(folder / "processor", configs.text.vision.form(), PictureFilters::kPillow),
       model_(std::move(model)) {
-  check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder / "tokenizer");
+  check_chat_tokens(*tokenizer_, kTurnsWithPictures, folder / configs.tokenizer);
+  check_image_token(*tokenizer_, configs.text.image_token, folder / configs.tokenizer);
 }
 
 Condition QwenImageEditText::encode(const Prompt& prompt, int max_sequence_length,

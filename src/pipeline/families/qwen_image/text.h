@@ -9,7 +9,7 @@
 
 namespace braid {
 
-std::vector<PromptReader> qwen_image_prompt_readers(QwenImageKind kind);
+std::vector<PromptReader> qwen_image_prompt_readers(const QwenImageConfigs& configs);
 
 // The text encoder of Qwen-Image and Layered, which sees no pictures.
 class QwenImageText : public TextEncoders {
@@ -28,8 +28,7 @@ class QwenImageText : public TextEncoders {
 
 class QwenImageEditText : public TextEncoders {
  public:
-  // `folder` is the model's, with its tokenizer and processor. Throws InputError if the tokenizer
-  // lacks a token of the chat.
+  // `folder` is the model's. Throws InputError if the tokenizer lacks a token of the chat.
   QwenImageEditText(const QwenImageConfigs& configs, const std::filesystem::path& folder,
                     at::Device device, Paged<Qwen25Vl> model);
 
