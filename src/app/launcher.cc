@@ -34,6 +34,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (failure) {  // an engine in the current folder may be anybody's
+    std::fprintf(stderr, "braid: cannot read /proc/self/exe, which says where braid is: %s\n",
+                 failure.message().c_str());
+    return 1;
+  }
   const auto engine = self.parent_path() / "braid-engine";
   braid::set_environment(braid::wanted_environment_here());
   ::execv(engine.c_str(), argv);

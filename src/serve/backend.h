@@ -63,6 +63,9 @@ struct Backend {
   std::vector<ControlNet> controlnets = {};
   bool has_redux = false;  // references have scales
   double unguided = 1;     // the scale at which true guidance is off
+  // Whether something of the model takes a guidance as a number, where its kind allows that: a
+  // default of 0 does not say.
+  bool embeds_guidance = true;
   // LoRAs that requests may name, and their files; null if they may name none. Throws Error if they
   // cannot be listed now.
   std::function<std::map<std::string, std::filesystem::path>()> loras = {};

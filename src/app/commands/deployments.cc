@@ -6,6 +6,7 @@
 #include "app/machine/bundled_model.h"
 #include "app/machine/launched.h"
 #include "app/print/failure.h"
+#include "app/words/readable.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hub_cache.h"
@@ -26,7 +27,9 @@ PipelineOptions fitted(PipelineOptions options) {
 }
 
 // Files were chosen that were not asked for by name.
-void say_choice(const std::string& choice) { std::cerr << "braid: " << with_flags(choice) << '\n'; }
+void say_choice(const std::string& choice) {
+  std::cerr << "braid: " << one_line(with_flags(choice)) << '\n';
+}
 
 void warn_here(const std::string& sentence) { warn_of({with_flags(sentence)}); }
 
@@ -69,7 +72,7 @@ bool are_cpus(const std::vector<DeviceSpec>& devices) {
 
 void warn_of(const std::vector<std::string>& unused) {
   if (!is_first_rank()) return;
-  for (const auto& sentence : unused) std::cerr << "braid: warning: " << sentence << '\n';
+  for (const auto& sentence : unused) std::cerr << "braid: warning: " << one_line(sentence) << '\n';
 }
 
 Deployment deployed(const GenerateFlags& flags, const Request& request, const Warn& say,

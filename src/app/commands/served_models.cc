@@ -180,6 +180,7 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
               controlnets_of(options, family->description().limits.pictures.controlnet_modes),
           .has_redux = !options.redux.empty(),
           .unguided = starts_at_prompt ? 0.0 : 1.0,
+          .embeds_guidance = family->description().limits.embeds_guidance,
           .adapters = options.adapters,
           .release = std::move(release),
           .keep_alive = [engines] { announce(*engines, announce_nothing); },

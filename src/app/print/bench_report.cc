@@ -170,8 +170,8 @@ OrderedJson failure_json(const std::string& sentence, const DenoiserFlags& denoi
 std::string bench_text(const OrderedJson& r) {
   const auto [fastest, slowest] = range_of(r);
   auto text = text_of(
-      r.at("model").get<std::string>(), ", ", r.at("config").get<std::string>(), ", ",
-      r.at("size").get<std::string>(), ", ", r.at("dtype").get<std::string>(), ", ",
+      one_line(r.at("model").get<std::string>()), ", ", one_line(r.at("config").get<std::string>()),
+      ", ", r.at("size").get<std::string>(), ", ", r.at("dtype").get<std::string>(), ", ",
       readable_count(r.at("tokens").get<std::int64_t>()), " tokens, ",
       plural(r.at("threads").get<std::int64_t>(), "thread"), " per rank\n", seconds_in(r, "step_s"),
       " per evaluation (", readable_seconds(fastest), " to ", readable_seconds(slowest), " in ",

@@ -90,8 +90,8 @@ std::string references_of(const PlannedPictures& pictures) {
 std::string title(const PlanReport& r) {
   const auto& j = r.job;
   auto text =
-      text_of(model_of(r), ", ", j.width, "x", j.height, " (", j.image_tokens(), " image and ",
-              j.text_tokens + j.pictures.tokens_behind_prompt, " text tokens",
+      text_of(one_line(model_of(r)), ", ", j.width, "x", j.height, " (", j.image_tokens(),
+              " image and ", j.text_tokens + j.pictures.tokens_behind_prompt, " text tokens",
               references_of(j.pictures), "), ", c10::getDtypeNames(j.dtype).first, ", ",
               plural(j.steps, "step"), ", ", plural(j.num_pictures, "picture"));
   if (j.batch_size > 1) text += text_of(" in batches of ", j.batch_size);

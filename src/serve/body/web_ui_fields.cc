@@ -147,7 +147,7 @@ const Json& value_of(const Fields& fields, const char* name) {
 bool has_embedded_guidance(const Backend& backend) {
   const auto kind = backend.info.guidance_kind;
   const bool may_have = kind == GuidanceKind::kEmbedded || kind == GuidanceKind::kEmbeddedOrTrue;
-  return may_have && backend.info.guidance > 0;  // schnell's transformer has no such input
+  return may_have && backend.embeds_guidance;  // schnell's transformer has no such input
 }
 
 const char* kind_of_guidance(const Backend& backend) {

@@ -100,7 +100,8 @@ std::string line_of(const std::string& name, const OrderedJson& part) {
 
 std::string model_summary(const OrderedJson& model) {
   const auto& request = model["request"];
-  auto text = model["family"].get<std::string>() + ", " + model["path"].get<std::string>() + "\n";
+  auto text =
+      model["family"].get<std::string>() + ", " + one_line(model["path"].get<std::string>()) + "\n";
   for (const auto& [name, part] : model["parts"].items()) text += line_of(name, part);
   text += line_of("together", model) + "  " + left_aligned("picture", 18);
   return text + request["width"].dump() + "x" + request["height"].dump() + ", " +
