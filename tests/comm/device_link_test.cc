@@ -56,21 +56,18 @@ constexpr int kRanks = 3;
 
 void with_links(const std::function<void(ProcessWorld&, CountingLink&)>& use,
                 Collectives collectives = Collectives::kOrdered) {
-  auto sockets = connected(kRanks);
-  std::vector<std::jthread> ranks;
-  for (std::size_t r = 0; r < sockets.size(); ++r)
-    ranks.emplace_back([&, r] {
-      std::shared_ptr<CountingLink> link;
-      ProcessWorld world(std::make_unique<SocketWire>(int(r), std::move(sockets[r])),
-                         std::chrono::seconds(10),
-                         {.make_link =
-                              [&](const Group& g) {
-                                link = std::make_shared<CountingLink>(g);
-                                return LinkedDevices{.link = link};
-                              },
-                          .collectives = collectives});
-      use(world, *link);
-    });
+  on_connected_ranks(kRanks, [&](int rank, auto sockets) {
+    std::shared_ptr<CountingLink> link;
+    ProcessWorld world(std::make_unique<SocketWire>(rank, std::move(sockets)),
+                       std::chrono::seconds(10),
+                       {.make_link =
+                            [&](const Group& g) {
+                              link = std::make_shared<CountingLink>(g);
+                              return LinkedDevices{.link = link};
+                            },
+                        .collectives = collectives});
+    use(world, *link);
+  });
 }
 
 Tensor on_device(at::IntArrayRef shape) { return at::empty(shape, at::TensorOptions(at::kMeta)); }

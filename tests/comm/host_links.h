@@ -7,6 +7,7 @@
 #include "comm/device/nccl_communicators.h"
 #include "comm/worlds.h"
 #include "fake_nccl.h"
+#include "wait_until.h"
 
 namespace braid {
 
@@ -43,19 +44,16 @@ struct HostLinkOptions {
 
 inline void with_host_links(const HostLinkOptions& options,
                             const std::function<void(ProcessWorld&)>& use) {
-  auto sockets = connected(options.ranks);
-  std::vector<std::jthread> ranks;
-  for (std::size_t r = 0; r < sockets.size(); ++r)
-    ranks.emplace_back([&, r] {
-      ProcessWorld world(
-          std::make_unique<SocketWire>(int(r), std::move(sockets[r])), std::chrono::seconds(20),
-          {.make_link =
-               [&](const Group& g) {
-                 return LinkedDevices{.link = std::make_shared<HostLink>(g, options.patience)};
-               },
-           .collectives = options.collectives});
-      use(world);
-    });
+  on_connected_ranks(options.ranks, [&](int rank, auto sockets) {
+    ProcessWorld world(
+        std::make_unique<SocketWire>(rank, std::move(sockets)), std::chrono::seconds(20),
+        {.make_link =
+             [&](const Group& g) {
+               return LinkedDevices{.link = std::make_shared<HostLink>(g, options.patience)};
+             },
+         .collectives = options.collectives});
+    use(world);
+  });
 }
 
 inline Tensor on_no_device() { return at::empty({3}, at::TensorOptions(at::kMeta)); }
@@ -76,12 +74,9 @@ class RecordedSum {
 class WithFakeNccl : public testing::Test {
  protected:
   void TearDown() override {
-    using namespace std::chrono_literals;
     fake_nccl().set_start(FakeNccl::kWell);
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (fake_nccl().num_communicators() > 0 && std::chrono::steady_clock::now() < end)
-      std::this_thread::yield();
-    EXPECT_EQ(fake_nccl().num_communicators(), 0) << "some were never freed";
+    EXPECT_TRUE(wait_until([] { return fake_nccl().num_communicators() == 0; }))
+        << fake_nccl().num_communicators() << " were never freed";
   }
 };
 

@@ -214,34 +214,28 @@ TEST_F(NativeSums, AreRefusedWithoutALink) {
             "computes on a CPU");
   EXPECT_THAT(threads({.size = 1, .collectives = Collectives::kNative}), IsEmpty());
 
-  auto sockets = connected(2);
-  std::vector<std::jthread> ranks;
-  for (std::size_t r = 0; r < sockets.size(); ++r)
-    ranks.emplace_back([&, r] {
-      const auto make = [&] {
-        ProcessWorld(std::make_unique<SocketWire>(int(r), std::move(sockets[r])), 20s,
-                     {.collectives = Collectives::kNative});
-      };
-      if (r == 0) {
-        EXPECT_THROW(make(), InputError);
-      } else {
-        EXPECT_THAT(failure_of(make), HasSubstr("native collectives need a GPU"));
-      }
-    });
+  on_connected_ranks(2, [](int rank, auto sockets) {
+    const auto make = [&] {
+      ProcessWorld(std::make_unique<SocketWire>(rank, std::move(sockets)), 20s,
+                   {.collectives = Collectives::kNative});
+    };
+    if (rank == 0) {
+      EXPECT_THROW(make(), InputError);
+    } else {
+      EXPECT_THAT(failure_of(make), HasSubstr("native collectives need a GPU"));
+    }
+  });
 }
 
 TEST_F(NativeSums, AreThoseOfAllRanksOrOfNone) {
-  auto sockets = connected(2);
-  std::vector<std::jthread> ranks;
-  for (std::size_t r = 0; r < sockets.size(); ++r)
-    ranks.emplace_back([&, r] {
-      EXPECT_THAT(failure_of([&] {
-                    ProcessWorld(
-                        std::make_unique<SocketWire>(int(r), std::move(sockets[r])), 20s,
-                        {.collectives = r == 1 ? Collectives::kNative : Collectives::kOrdered});
-                  }),
-                  HasSubstr("the ranks have different collectives (ordered or native)"));
-    });
+  on_connected_ranks(2, [](int rank, auto sockets) {
+    EXPECT_THAT(failure_of([&] {
+                  ProcessWorld(
+                      std::make_unique<SocketWire>(rank, std::move(sockets)), 20s,
+                      {.collectives = rank == 1 ? Collectives::kNative : Collectives::kOrdered});
+                }),
+                HasSubstr("the ranks have different collectives (ordered or native)"));
+  });
 }
 
 }  // namespace braid::native_sums_test

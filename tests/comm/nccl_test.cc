@@ -91,22 +91,17 @@ TEST_F(NcclFails, StartingEndsAfterAWhileWhateverTheLibraryDoes) {
   for (const auto start : {FakeNccl::kNeverReady, FakeNccl::kNeverReturns}) {
     fake_nccl().set_start(start);
     std::atomic<int> lost = 0;
-    auto sockets = connected(kRanks);
-    {
-      std::vector<std::jthread> ranks;
-      for (std::size_t r = 0; r < sockets.size(); ++r)
-        ranks.emplace_back([&, r] {
-          const auto failure = failure_of([&] {
-            ProcessWorld(std::make_unique<SocketWire>(int(r), std::move(sockets[r])), 20s,
-                         {.make_link = [&](const Group& g) {
-                           return LinkedDevices{.link = std::make_shared<HostLink>(g, 200ms)};
-                         }});
-          });
-          EXPECT_THAT(failure, HasSubstr("connecting the devices"));
-          EXPECT_THAT(failure, HasSubstr("NCCL_P2P_DISABLE=1"));
-          ++lost;
-        });
-    }
+    on_connected_ranks(kRanks, [&](int rank, auto sockets) {
+      const auto failure = failure_of([&] {
+        ProcessWorld(std::make_unique<SocketWire>(rank, std::move(sockets)), 20s,
+                     {.make_link = [&](const Group& g) {
+                       return LinkedDevices{.link = std::make_shared<HostLink>(g, 200ms)};
+                     }});
+      });
+      EXPECT_THAT(failure, HasSubstr("connecting the devices"));
+      EXPECT_THAT(failure, HasSubstr("NCCL_P2P_DISABLE=1"));
+      ++lost;
+    });
     EXPECT_EQ(lost, kRanks);
     fake_nccl().set_start(FakeNccl::kWell);
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "comm/worlds.h"
+#include "wait_until.h"
 
 namespace braid::progress_thread_test {
 
@@ -27,8 +28,7 @@ class TwoOfThree : public testing::Test {
   template <class Failure>
   std::exception_ptr told(const char* sentence) {
     two_->tell_loss(0, std::make_exception_ptr(Failure(sentence)));
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!fate_of_one_->failed() && std::chrono::steady_clock::now() < end) ::usleep(1000);
+    EXPECT_TRUE(wait_until([&] { return fate_of_one_->failed(); }));
     EXPECT_EQ(fate_of_one_->culprit(), 0);
     EXPECT_EQ(message_of(fate_of_one_->cause()), sentence);
     return fate_of_one_->cause();

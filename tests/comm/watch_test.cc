@@ -8,6 +8,7 @@
 #include <future>
 
 #include "comm/worlds.h"
+#include "wait_until.h"
 
 namespace braid::watch_test {
 
@@ -93,18 +94,15 @@ class Watch : public testing::Test {
   }
   // The error of each rank.
   std::vector<std::string> failures(int size, const Body& body) {
-    auto sockets = connected(size);
-    std::vector<std::string> seen(sockets.size());
-    std::vector<std::jthread> ranks;
-    for (std::size_t r = 0; r < sockets.size(); ++r)
-      ranks.emplace_back([&, r] {
-        auto wire = std::make_unique<FaultyWire>(int(r), std::move(sockets[r]), time_);
-        auto& faulty = *wire;
-        ProcessWorld world(std::move(wire), new_fate());
-        seen[r] = failure_of([&] { world.run([&](const Group& g) { body(g, faulty); }); });
-        faulty.thaw();
-      });
-    ranks.clear();
+    std::vector<std::string> seen(static_cast<std::size_t>(size));
+    on_connected_ranks(size, [&](int rank, auto sockets) {
+      auto wire = std::make_unique<FaultyWire>(rank, std::move(sockets), time_);
+      auto& faulty = *wire;
+      ProcessWorld world(std::move(wire), new_fate());
+      seen[std::size_t(rank)] =
+          failure_of([&] { world.run([&](const Group& g) { body(g, faulty); }); });
+      faulty.thaw();
+    });
     return seen;
   }
 
@@ -213,9 +211,7 @@ TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
     of_one.abandon();
   }
   faulty.thaw();
-  const auto end = std::chrono::steady_clock::now() + 10s;
-  while (!fate->failed() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(wait_until([&] { return fate->failed(); }));
   EXPECT_EQ(fate->culprit(), 2);
   EXPECT_EQ(message_of(fate->cause()), "it hangs");
 }

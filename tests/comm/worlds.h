@@ -39,25 +39,28 @@ inline std::vector<std::vector<FileDescriptor>> connected(int size) {
   return sockets;
 }
 
+// Runs each rank in its own thread, with its ends of the connections, until all have returned.
+inline void on_connected_ranks(
+    int size, const std::function<void(int rank, std::vector<FileDescriptor> sockets)>& run) {
+  auto sockets = connected(size);
+  std::vector<std::jthread> ranks;
+  for (int r = 0; r < size; ++r)
+    ranks.emplace_back([&, r] { run(r, std::move(sockets[std::size_t(r)])); });
+}
+
 // Runs each rank's world in its own thread. Throws the error of the lowest rank that failed itself,
 // or else a PeerFailed.
 inline void with_worlds_over_sockets(const WorldOptions& options,
                                      const std::function<void(World&)>& use) {
-  auto sockets = connected(options.size);
-  std::vector<std::exception_ptr> failures(sockets.size());
-  {
-    std::vector<std::jthread> ranks;
-    for (std::size_t r = 0; r < sockets.size(); ++r)
-      ranks.emplace_back([&, r] {
-        try {
-          ProcessWorld world(std::make_unique<SocketWire>(int(r), std::move(sockets[r])),
-                             options.deadline);
-          use(world);
-        } catch (...) {
-          failures[r] = std::current_exception();
-        }
-      });
-  }
+  std::vector<std::exception_ptr> failures(std::size_t(options.size));
+  on_connected_ranks(options.size, [&](int rank, auto sockets) {
+    try {
+      ProcessWorld world(std::make_unique<SocketWire>(rank, std::move(sockets)), options.deadline);
+      use(world);
+    } catch (...) {
+      failures[std::size_t(rank)] = std::current_exception();
+    }
+  });
   std::exception_ptr of_peer;
   for (const auto& failure : failures) {
     if (!failure) continue;

@@ -10,6 +10,7 @@
 #include "image/blur.h"
 #include "image/mask.h"
 #include "message_of.h"
+#include "pictures.h"
 
 #include <nlohmann/json.hpp>
 
@@ -18,14 +19,6 @@ namespace braid::mask_test {
 nlohmann::json cases_of(const std::string& name) {
   return nlohmann::json::parse(
       read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures" / name));
-}
-
-// Draws what colours() in dump_pictures.py draws.
-Pixels colours(int width, int height) {
-  Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
-  for (std::size_t i = 0; i < picture.rgb.size(); ++i)
-    picture.rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
-  return picture;
 }
 
 std::size_t checksum(const Pixels& picture) {
@@ -55,13 +48,13 @@ TEST(Blur, EqualsPillowBitForBit) {
   const auto cases = cases_of("blurred.json");
   EXPECT_EQ(cases.size(), 40u);
   for (const auto& wanted : cases) {
-    const auto got = blurred(colours(wanted["size"][0], wanted["size"][1]), wanted["radius"]);
+    const auto got = blurred(noise_picture(wanted["size"][0], wanted["size"][1]), wanted["radius"]);
     EXPECT_EQ(checksum(got), wanted["crc32"]) << wanted;
   }
 }
 
 TEST(Blur, TakesTheNearestRadiusThatItCanHave) {
-  const auto picture = colours(50, 30);
+  const auto picture = noise_picture(50, 30);
   for (const float radius : {1001.0f, 1e8f, 1e12f, std::numeric_limits<float>::infinity()})
     EXPECT_EQ(blurred(picture, radius).rgb, blurred(picture, 1000).rgb) << radius;
   for (const float radius : {-1e12f, -5.0f, std::numeric_limits<float>::quiet_NaN()})
@@ -70,7 +63,7 @@ TEST(Blur, TakesTheNearestRadiusThatItCanHave) {
 
 // A mask one pixel wide has as many lines as pixels. The processor's clock counts.
 TEST(Blur, TakesTimeForPixelsAndNotForItsRadius) {
-  const auto thin = colours(1, 50'000);
+  const auto thin = noise_picture(1, 50'000);
   const auto ticks = [&](float radius) {
     const auto began = std::clock();
     (void)blurred(thin, radius);
@@ -85,7 +78,7 @@ TEST(Mask, MarksAndFillsAndIsLaidBackAsInTheReference) {
   EXPECT_EQ(cases.size(), 8u);
   for (const auto& wanted : cases) {
     const auto mask = mask_of(wanted);
-    const auto picture = colours(mask.width, mask.height);
+    const auto picture = noise_picture(mask.width, mask.height);
     const int width = wanted["size"][0], height = wanted["size"][1];
     const auto region = region_to_draw(mask, width, height, wanted["padding"]);
     const auto got = nlohmann::json{region.left, region.top, region.width, region.height};
@@ -107,14 +100,14 @@ TEST(Mask, IsAsBrightAsPillowSays) {
 }
 
 TEST(Mask, IsRefusedWhereAllIsBlack) {
-  const Pixels mask{4, 3, std::vector<std::uint8_t>(36)};
+  const auto mask = grey_picture(4, 3);
   EXPECT_EQ(message_of([&] { region_to_draw(mask, 16, 16, 2); }),
             "the mask is black: nothing of the picture would be redrawn");
 }
 
 // The smaller side of what fits would be less than a pixel.
 TEST(Filled, AThinPictureKeepsAPixel) {
-  const Pixels line{1, 2000, std::vector<std::uint8_t>(3 * 2000, 200)};
+  const auto line = grey_picture(1, 2000, 200);
   const auto out = filled(line, {0, 0, 1, 2000}, 512, 512);
   EXPECT_EQ(out.rgb.size(), 3u * 512 * 512);
   EXPECT_EQ(out.rgb[3 * 256], 200);
@@ -123,9 +116,8 @@ TEST(Filled, AThinPictureKeepsAPixel) {
 // What covers the region would have 200000 x 200000 pixels.
 TEST(PutBack, TakesMemoryForTheRegion) {
   constexpr int kLong = 200'000;
-  const Pixels line{kLong, 1, std::vector<std::uint8_t>(3 * kLong, 10)};
-  const Pixels mask{kLong, 1, std::vector<std::uint8_t>(3 * kLong, 255)};
-  const Pixels drawn{64, 64, std::vector<std::uint8_t>(3 * 64 * 64, 200)};
+  const auto line = grey_picture(kLong, 1, 10), mask = grey_picture(kLong, 1, 255);
+  const auto drawn = grey_picture(64, 64, 200);
   EXPECT_EQ(put_back(drawn, {0, 0, kLong, 1}, line, mask).rgb,
             std::vector<std::uint8_t>(3 * kLong, 200));
 }

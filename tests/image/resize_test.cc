@@ -8,22 +8,15 @@
 #include "base/file.h"
 #include "image/over_white.h"
 #include "image/resize.h"
+#include "pictures.h"
 
 #include <nlohmann/json.hpp>
 
 namespace braid::resize_test {
 
-// Draws what colours() in dump_pictures.py draws.
-Pixels colours(int width, int height) {
-  Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
-  for (std::size_t i = 0; i < picture.rgb.size(); ++i)
-    picture.rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
-  return picture;
-}
-
 // They stand for the sizes of others.
 TEST(Resize, ChangesTheSidesOfPicturesWithoutPixels) {
-  const auto whole = colours(70, 41);
+  const auto whole = noise_picture(70, 41);
   const Pixels sides{.width = 70, .height = 41, .rgb = {}};
   const auto made_of = [](const Pixels& p) {
     return std::vector<Pixels>{resized(p, 33, 20, Resampling::kLanczos), with_at_most(p, 1000),
@@ -46,7 +39,7 @@ TEST(Resize, EqualsPillowBitForBit) {
   const auto cases = nlohmann::json::parse(read_file(path));
   EXPECT_EQ(cases.size(), 81u);
   for (const auto& wanted : cases) {
-    const auto got = resized(colours(wanted["from"][0], wanted["from"][1]), wanted["to"][0],
+    const auto got = resized(noise_picture(wanted["from"][0], wanted["from"][1]), wanted["to"][0],
                              wanted["to"][1], resamplings.at(wanted["filter"]));
     EXPECT_EQ(crc32_z(0, got.rgb.data(), got.rgb.size()), wanted["crc32"]) << wanted;
   }
@@ -67,7 +60,7 @@ TEST(Resize, MixesColoursByTheirAlphaAsPillowDoes) {
   const auto cases = nlohmann::json::parse(read_file(path));
   EXPECT_EQ(cases.size(), 30u);
   for (const auto& wanted : cases) {
-    const auto picture = with_alpha_of(colours(wanted["from"][0], wanted["from"][1]));
+    const auto picture = with_alpha_of(noise_picture(wanted["from"][0], wanted["from"][1]));
     const auto got =
         resized(picture, wanted["to"][0], wanted["to"][1], resamplings.at(wanted["filter"]));
     const auto rgba = joined_rgba(got.rgb, got.alpha);
@@ -80,19 +73,19 @@ TEST(Resize, FindsThePixelThatPillowFinds) {
   const auto cases = nlohmann::json::parse(read_file(path));
   EXPECT_EQ(cases.size(), 34u);
   for (const auto& wanted : cases) {
-    const auto got = resized_to_nearest(colours(wanted["from"][0], wanted["from"][1]),
+    const auto got = resized_to_nearest(noise_picture(wanted["from"][0], wanted["from"][1]),
                                         wanted["to"][0], wanted["to"][1]);
     EXPECT_EQ(crc32_z(0, got.rgb.data(), got.rgb.size()), wanted["crc32"]) << wanted;
   }
 }
 
 TEST(Resize, LeavesAPictureOfTheSizeAsItIs) {
-  const auto picture = colours(9, 7);
+  const auto picture = noise_picture(9, 7);
   EXPECT_EQ(resized(picture, 9, 7, Resampling::kLanczos).rgb, picture.rgb);
 }
 
 TEST(Resize, CutsAPartOut) {
-  const auto picture = colours(9, 7);
+  const auto picture = noise_picture(9, 7);
   const auto part = cropped(picture, 2, 3, 4, 2);
   EXPECT_EQ(part.width, 4);
   EXPECT_EQ(part.height, 2);
@@ -104,7 +97,7 @@ TEST(Resize, CutsAPartOut) {
 // Whichever pass comes first, the whole is the one that is compared with Pillow.
 TEST(Resize, MakesAPartAsItIsInTheWhole) {
   constexpr Sides kSizes[] = {{40, 30}, {70, 30}, {70, 41}, {33, 41}, {9, 90}, {200, 5}, {150, 99}};
-  const auto opaque = colours(70, 41);
+  const auto opaque = noise_picture(70, 41);
   for (const auto& picture : {opaque, with_alpha_of(opaque)})
     for (const auto [width, height] : kSizes)
       for (const auto resampling : {Resampling::kBilinear, Resampling::kLanczos}) {
@@ -127,7 +120,7 @@ TEST(Resize, MakesAPartAsItIsInTheWhole) {
 
 // The whole would have 3 * 10^9 columns.
 TEST(Resize, MakesAPartOfWhatNoMemoryHolds) {
-  auto line = colours(6'000'000, 1);
+  auto line = noise_picture(6'000'000, 1);
   const auto pixel = [&](int column) {
     return std::vector(&line.rgb[3 * column], &line.rgb[3 * column + 3]);
   };

@@ -5,22 +5,19 @@
 #include <string>
 
 #include "base/error.h"
+#include "dumps.h"
 #include "models/causal_lm/config.h"
 #include "models/clip/model.h"
+#include "models/qwen21/config.h"
+#include "models/qwen_image/config.h"
 #include "models/siglip/model.h"
 #include "models/t5/model.h"
 #include "models/vae/config.h"
 
 namespace braid::config_defaults_test {
 
-template <class Config>
-Config read(Config (*reader)(const JsonObject&), const char* text = "{}") {
-  const auto json = parse_json(text, "config.json");
-  return reader(JsonObject(json, "config.json"));
-}
-
 TEST(ConfigDefaults, OfClip) {
-  const auto c = read(read_clip_config);
+  const auto c = config_of_text(read_clip_config);
   EXPECT_EQ(c.vocab_size, 49408);
   EXPECT_EQ(c.max_positions, 77);
   EXPECT_EQ(c.hidden, 512);
@@ -33,7 +30,9 @@ TEST(ConfigDefaults, OfClip) {
 }
 
 TEST(ConfigDefaults, OfClipsOtherActivations) {
-  const auto activation = [](const char* json) { return read(read_clip_config, json).activation; };
+  const auto activation = [](const char* json) {
+    return config_of_text(read_clip_config, json).activation;
+  };
   EXPECT_EQ(activation(R"({"hidden_act": "gelu"})"), Activation::kGelu);
   EXPECT_EQ(activation(R"({"hidden_act": "gelu_new"})"), Activation::kGeluTanh);
   EXPECT_EQ(activation(R"({"hidden_act": "gelu_pytorch_tanh"})"), Activation::kGeluTanh);
@@ -41,7 +40,7 @@ TEST(ConfigDefaults, OfClipsOtherActivations) {
 
 // Its own default activation, ReLU, is another network.
 TEST(ConfigDefaults, OfT5) {
-  const auto c = read(read_t5_config, R"({"feed_forward_proj": "gated-gelu"})");
+  const auto c = config_of_text(read_t5_config, R"({"feed_forward_proj": "gated-gelu"})");
   EXPECT_EQ(c.vocab_size, 32128);
   EXPECT_EQ(c.hidden, 512);
   EXPECT_EQ(c.mlp_hidden, 2048);
@@ -53,8 +52,38 @@ TEST(ConfigDefaults, OfT5) {
   EXPECT_EQ(c.eps, 1e-6);
 }
 
+TEST(ConfigDefaults, OfQwenImage) {
+  const auto c = config_of_text(read_qwen_image_config);
+  EXPECT_EQ(c.in_channels, 64);
+  EXPECT_EQ(c.out_channels, 4 * 16);
+  EXPECT_EQ(c.num_layers, 60);
+  EXPECT_EQ(c.num_heads, 24);
+  EXPECT_EQ(c.head_width, 128);
+  EXPECT_EQ(c.text_width, 3584);
+  EXPECT_EQ(c.axes, (std::vector<std::int64_t>{16, 56, 56}));
+  EXPECT_EQ(c.draws, QwenImageDraws::kPicture);
+  EXPECT_EQ(c.reference_time, ReferenceTime::kOfStep);
+  const auto null = config_of_text(read_qwen_image_config, R"({"out_channels": null})");
+  EXPECT_EQ(null.out_channels, 4 * 64);
+}
+
+TEST(ConfigDefaults, OfQwen21) {
+  const auto c = config_of_text(read_qwen21_config);
+  EXPECT_EQ(c.token_width, 64);
+  EXPECT_EQ(c.num_layers, 32);
+  EXPECT_EQ(c.num_heads, 32);
+  EXPECT_EQ(c.hidden, 32 * 128);
+  EXPECT_EQ(c.mlp_hidden, 3 * 32 * 128);
+  EXPECT_EQ(c.text_width, 4096);
+  EXPECT_EQ(c.axes, (std::vector<std::int64_t>{16, 56, 56}));
+  EXPECT_EQ(c.norm_eps, 1e-6);
+  EXPECT_TRUE(c.causal_condition);
+  const auto null = config_of_text(read_qwen21_config, R"({"causal_condition": null})");
+  EXPECT_FALSE(null.causal_condition);
+}
+
 TEST(ConfigDefaults, OfSiglip) {
-  const auto c = read(read_siglip_config);
+  const auto c = config_of_text(read_siglip_config);
   EXPECT_EQ(c.hidden, 768);
   EXPECT_EQ(c.mlp_hidden, 3072);
   EXPECT_EQ(c.num_layers, 12);
@@ -65,7 +94,9 @@ TEST(ConfigDefaults, OfSiglip) {
 
 // Qwen3 has a window only where it is told to use it; Mistral unless it is told to have none.
 TEST(ConfigDefaults, OfWindows) {
-  const auto window = [](const char* json) { return read(read_causal_lm_config, json).window; };
+  const auto window = [](const char* json) {
+    return config_of_text(read_causal_lm_config, json).window;
+  };
   EXPECT_EQ(window(R"({"model_type": "mistral"})"), 4096);
   EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": null})"), 0);
   EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": 512})"), 512);
@@ -80,7 +111,7 @@ TEST(ConfigDefaults, OfWindowsThatNoLayerHas) {
     const auto text =
         R"({"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 8, )" + fields +
         "}";
-    return read(read_causal_lm_config, text.c_str()).window;
+    return config_of_text(read_causal_lm_config, text.c_str()).window;
   };
   EXPECT_EQ(window(R"("num_hidden_layers": 28)"), 0);
   EXPECT_EQ(window(R"("num_hidden_layers": 29)"), 8);
@@ -94,20 +125,21 @@ TEST(ConfigDefaults, OfWindowsThatNoLayerHas) {
             8);
   EXPECT_EQ(window(R"("num_hidden_layers": 2, "layer_types": null)"), 0);
   const char* const vl = R"({"use_sliding_window": true, "max_window_layers": 0})";
-  EXPECT_EQ(read(read_qwen3_vl_text_config, vl).window, 0);
-  EXPECT_EQ(read(read_qwen25_vl_text_config, vl).window, 4096);
+  EXPECT_EQ(config_of_text(read_qwen3_vl_text_config, vl).window, 0);
+  EXPECT_EQ(config_of_text(read_qwen25_vl_text_config, vl).window, 4096);
 }
 
 TEST(ConfigDefaults, AreOfOneActivationUnderBothItsNames) {
   for (const char* const name : {"silu", "swish"}) {
     const auto fields = text_of("\"hidden_act\": \"", name, "\"}");
-    EXPECT_NO_THROW(read(read_causal_lm_config, ("{\"model_type\": \"qwen3\", " + fields).c_str()));
-    EXPECT_NO_THROW(read(read_qwen25_vl_text_config, ("{" + fields).c_str()));
+    EXPECT_NO_THROW(
+        config_of_text(read_causal_lm_config, ("{\"model_type\": \"qwen3\", " + fields).c_str()));
+    EXPECT_NO_THROW(config_of_text(read_qwen25_vl_text_config, ("{" + fields).c_str()));
   }
 }
 
 TEST(ConfigDefaults, OfAutoencoderKl) {
-  const auto c = read(read_vae_config);
+  const auto c = config_of_text(read_vae_config);
   EXPECT_EQ(c.image_channels, 3);
   EXPECT_EQ(c.latent_channels, 4);
   EXPECT_EQ(c.widths, std::vector<std::int64_t>{64});
@@ -117,17 +149,19 @@ TEST(ConfigDefaults, OfAutoencoderKl) {
   EXPECT_EQ(c.scaling_factor, 0.18215);
   EXPECT_EQ(c.shift_factor, 0);
   EXPECT_TRUE(c.quant_conv && c.post_quant_conv && c.mid_attention);
-  EXPECT_FALSE(read(read_vae_config, R"({"mid_block_add_attention": false})").mid_attention);
+  EXPECT_FALSE(
+      config_of_text(read_vae_config, R"({"mid_block_add_attention": false})").mid_attention);
 }
 
 // base_dim 96 and dim_mult [1, 2, 4, 4]; a decoder_base_dim makes the decoder wider.
 TEST(ConfigDefaults, OfAutoencoderKlWan) {
-  const auto c = read(read_vae_config, R"({"_class_name": "AutoencoderKLWan"})");
+  const auto c = config_of_text(read_vae_config, R"({"_class_name": "AutoencoderKLWan"})");
   EXPECT_EQ(c.widths, (std::vector<std::int64_t>{96, 192, 384, 384}));
   EXPECT_EQ(c.decoder_widths(), c.widths);
   EXPECT_EQ(c.latent_channels, 16);
   EXPECT_EQ(c.layers_per_block, 2);
-  const auto wide = read(read_vae_config, R"({"_class_name": "AutoencoderKLWan", "base_dim": 32,
+  const auto wide =
+      config_of_text(read_vae_config, R"({"_class_name": "AutoencoderKLWan", "base_dim": 32,
                            "decoder_base_dim": 64, "dim_mult": [1, 2, 3, 4]})");
   EXPECT_EQ(wide.widths, (std::vector<std::int64_t>{32, 64, 96, 128}));
   EXPECT_EQ(wide.decoder_widths(), (std::vector<std::int64_t>{64, 128, 192, 256}));

@@ -37,6 +37,12 @@ Config config_of(const std::filesystem::path& folder, Config (*read)(const JsonO
   return read(JsonObject(json, path.string()));
 }
 
+template <class Config>
+Config config_of_text(Config (*read)(const JsonObject&), const std::string& text = "{}") {
+  const auto json = parse_json(text, "f");
+  return read(JsonObject(json, "f"));
+}
+
 // The tensors of one file by name.
 class Dump {
  public:

@@ -146,8 +146,7 @@ TEST(Flux2Config, OfASingleFileOfSingleBlocksFollowsFromTheirs) {
 }
 
 TEST(Flux2Config, HasTheDefaultsOfTheReferenceClass) {
-  const auto json = parse_json("{}", "f");
-  const auto c = read_flux2_config(JsonObject(json, "f"));
+  const auto c = config_of_text(read_flux2_config);
   EXPECT_EQ(c.hidden(), 6144);
   EXPECT_EQ(c.mlp_hidden, 18432);
   EXPECT_EQ(c.num_double, 8);

@@ -67,8 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2Vae, testing::Values("vae", "vae-thin"),
 
 // Statistics do not count as parameters: two for each of 128 packed channels.
 TEST(Flux2VaeConfig, HasTheNumberOfParametersOfThePublishedModel) {
-  const auto json = parse_json(R"({"_class_name":"AutoencoderKLFlux2"})", "f");
-  const auto config = read_vae_config(JsonObject(json, "f"));
+  const auto config = config_of_text(read_vae_config, R"({"_class_name":"AutoencoderKLFlux2"})");
   EXPECT_EQ(parameters_of([&](const Weights& w) { (void)Vae(config, w); }), 84'046'115 + 2 * 128);
 }
 

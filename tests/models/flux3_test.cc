@@ -134,8 +134,7 @@ TEST(Flux3Config, OfASingleFileFollowsFromItsShapes) {
 }
 
 TEST(Flux3Config, HasTheDefaultsOfTheReferenceClass) {
-  const auto json = parse_json("{}", "f");
-  const auto c = read_flux3_config(JsonObject(json, "f"));
+  const auto c = config_of_text(read_flux3_config);
   EXPECT_EQ(c.hidden(), 3072);
   EXPECT_EQ(c.mlp_hidden, 9216);
   EXPECT_EQ(c.text_width, 20480);
@@ -146,8 +145,7 @@ TEST(Flux3Config, HasTheDefaultsOfTheReferenceClass) {
 
 TEST(Flux3Config, RefusesSizesThatDoNotFit) {
   const auto refusal = [](const char* text) {
-    const auto json = parse_json(text, "f");
-    return message_of([&] { read_flux3_config(JsonObject(json, "f")); });
+    return message_of([&] { config_of_text(read_flux3_config, text); });
   };
   EXPECT_THAT(refusal(R"({"axes_dims_rope": [32, 48, 48]})"), HasSubstr("should have 4 axes"));
   EXPECT_THAT(refusal(R"({"axes_dims_rope": [32, 32, 32, 48]})"),

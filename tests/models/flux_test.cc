@@ -159,8 +159,7 @@ TEST(FluxConfigOfAFile, IsRefusedWhereItsShapesCannotBeThose) {
 // As the reference class has it: Fill and Canny take more channels than they return.
 TEST(FluxConfigOfJson, ReturnsAsManyChannelsAsItTakesUnlessItSaysOtherwise) {
   const auto channels = [](const char* text) {
-    const auto json = parse_json(text, "f");
-    const auto c = read_flux_config(JsonObject(json, "f"));
+    const auto c = config_of_text(read_flux_config, text);
     return std::pair(c.in_channels, c.out_channels);
   };
   using Channels = std::pair<std::int64_t, std::int64_t>;

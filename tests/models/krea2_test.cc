@@ -151,8 +151,7 @@ TEST(Krea2Config, OfASingleFileFollowsFromItsShapes) {
 }
 
 TEST(Krea2Config, HasTheDefaultsOfTheReferenceClass) {
-  const auto json = parse_json("{}", "f");
-  const auto c = read_krea2_config(JsonObject(json, "f"));
+  const auto c = config_of_text(read_krea2_config);
   EXPECT_EQ(c.image.hidden, 6144);
   EXPECT_EQ(c.image.head_width(), 128);
   EXPECT_EQ(c.image.kv_width(), 1536);
@@ -163,8 +162,7 @@ TEST(Krea2Config, HasTheDefaultsOfTheReferenceClass) {
 
 TEST(Krea2Config, RefusesSizesThatDoNotFit) {
   const auto refusal = [](const char* text) {
-    const auto json = parse_json(text, "f");
-    return message_of([&] { read_krea2_config(JsonObject(json, "f")); });
+    return message_of([&] { config_of_text(read_krea2_config, text); });
   };
   EXPECT_THAT(refusal(R"({"num_key_value_heads": 7})"),
               HasSubstr("'num_key_value_heads', 7, should divide 'num_attention_heads', 48"));

@@ -128,8 +128,7 @@ TEST_F(Qwen21Files, AConfigFollowsFromTheShapesOfASingleFile) {
 }
 
 TEST(Qwen21Config, HasTheDefaultsOfTheReferenceClass) {
-  const auto json = parse_json("{}", "f");
-  const auto c = read_qwen21_config(JsonObject(json, "f"));
+  const auto c = config_of_text(read_qwen21_config);
   EXPECT_EQ(c.hidden, 4096);
   EXPECT_EQ(c.head_width(), 128);
   EXPECT_EQ(c.mlp_hidden, 12288);
@@ -139,8 +138,7 @@ TEST(Qwen21Config, HasTheDefaultsOfTheReferenceClass) {
 
 TEST(Qwen21Config, RefusesWhatItDoesNotImplement) {
   const auto refusal = [](const char* text) {
-    const auto json = parse_json(text, "f");
-    return message_of([&] { read_qwen21_config(JsonObject(json, "f")); });
+    return message_of([&] { config_of_text(read_qwen21_config, text); });
   };
   EXPECT_EQ(refusal(R"({"causal_condition": false, "out_channels": null})"), "");
   EXPECT_THAT(refusal(R"({"causal_condition": 0})"), HasSubstr("'causal_condition'"));

@@ -5,6 +5,7 @@
 #include "dumps.h"
 #include "message_of.h"
 #include "models/vae/model.h"
+#include "wan_names.h"
 
 namespace braid::qwen21_vae_test {
 
@@ -76,30 +77,15 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen21Vae,
 
 // The same tensors as Wan's authors call them, with one slice of time.
 std::string in_wans_words(std::string name) {
-  const auto replace = [&](const std::string& old, const std::string& by) {
-    if (const auto at = name.find(old); at != name.npos) name.replace(at, old.size(), by);
-  };
   const bool is_up = name.find("up_blocks") != name.npos;
   const std::string list = is_up ? "upsamples" : "downsamples";
-  replace(is_up ? "up_blocks" : "down_blocks", list);
+  rename(name, {{is_up ? "up_blocks" : "down_blocks", list}});
   if (name.find(list) != name.npos) {
-    replace("resnets", list);
-    replace(is_up ? "upsampler" : "downsampler", list + (is_up ? ".2" : ".1"));  // behind 2, or 1
+    const auto* const sampler = is_up ? "upsampler" : "downsampler";
+    rename(name, {{"resnets", list}, {sampler, list + (is_up ? ".2" : ".1")}});  // behind 2, or 1
   }
-  for (const auto& [old, by] : {std::pair{"norm1", "residual.0"},
-                                {"conv1", "residual.2"},
-                                {"norm2", "residual.3"},
-                                {"conv2", "residual.6"},
-                                {"conv_shortcut", "shortcut"},
-                                {"post_quant_conv", "conv2"},
-                                {"quant_conv", "conv1"},
-                                {"conv_in", "conv1"},
-                                {"norm_out", "head.0"},
-                                {"conv_out", "head.2"},
-                                {"mid_block.resnets.0", "middle.0"},
-                                {"mid_block.resnets.1", "middle.2"},
-                                {"mid_block.attentions.0", "middle.1"}})
-    replace(old, by);
+  rename(name, kWansBlock);
+  rename(name, kWansEnds);
   return name;
 }
 
@@ -122,8 +108,8 @@ TEST(Qwen21VaeFiles, MayHaveWansNames) {
 }
 
 VaeConfig config_from(const std::string& fields) {
-  const auto json = parse_json(R"({"_class_name":"AutoencoderKLQwenImage21")" + fields + "}", "f");
-  return read_rgba_vae_config(JsonObject(json, "f"));
+  return config_of_text(read_rgba_vae_config,
+                        R"({"_class_name":"AutoencoderKLQwenImage21")" + fields + "}");
 }
 
 // The layers that no picture meets are not counted: 6 753 216 in six convolutions over time.
@@ -150,8 +136,8 @@ TEST(Qwen21VaeConfig, RefusesWhatItDoesNotImplement) {
 }
 
 TEST(Qwen21VaeConfig, IsNoneOfPicturesWithoutAlpha) {
-  const auto json = parse_json(R"({"_class_name":"AutoencoderKLQwenImage21"})", "f");
-  EXPECT_THROW(read_vae_config(JsonObject(json, "f")), InputError);
+  EXPECT_THROW(config_of_text(read_vae_config, R"({"_class_name":"AutoencoderKLQwenImage21"})"),
+               InputError);
 }
 
 }  // namespace braid::qwen21_vae_test

@@ -125,8 +125,7 @@ TEST_F(QwenImageFiles, AConfigFollowsFromTheShapesOfASingleFile) {
 }
 
 TEST(QwenImageConfigs, HaveTheDefaultsOfTheReferenceClass) {
-  const auto json = parse_json("{}", "f");
-  const auto c = read_qwen_image_config(JsonObject(json, "f"));
+  const auto c = config_of_text(read_qwen_image_config);
   EXPECT_EQ(c.hidden(), 3072);
   EXPECT_EQ(c.head_width, 128);
   EXPECT_EQ(c.num_layers, 60);
@@ -137,8 +136,7 @@ TEST(QwenImageConfigs, HaveTheDefaultsOfTheReferenceClass) {
 
 TEST(QwenImageConfigs, RefuseWhatIsNotImplemented) {
   const auto refusal = [](const char* text) {
-    const auto json = parse_json(text, "f");
-    return message_of([&] { read_qwen_image_config(JsonObject(json, "f")); });
+    return message_of([&] { config_of_text(read_qwen_image_config, text); });
   };
   EXPECT_THAT(refusal(R"({"guidance_embeds": true})"),
               HasSubstr("'guidance_embeds' should be false"));

@@ -165,8 +165,7 @@ TEST(ZImageConfig, OfASingleFileFollowsFromItsShapes) {
 }
 
 TEST(ZImageConfig, HasTheDefaultsOfTheReferenceClass) {
-  const auto json = parse_json("{}", "f");
-  const auto c = read_zimage_config(JsonObject(json, "f"));
+  const auto c = config_of_text(read_zimage_config);
   EXPECT_EQ(c.hidden, 3840);
   EXPECT_EQ(c.head_width(), 128);
   EXPECT_EQ(c.mlp_hidden(), 10240);

@@ -11,6 +11,7 @@
 #include "net/enhancer/shown_pictures.h"
 #include "net/made_certificate.h"
 #include "net/stand_in_chat.h"
+#include "pictures.h"
 #include "temporary_folder.h"
 
 namespace braid::net::enhancer_test {
@@ -20,12 +21,6 @@ using testing::HasSubstr;
 
 const char* const kTexts = R"({"t2i": "draw", "i2i": "edit", "t2i_bbox": "draw boxes",
                                "i2i_bbox": "edit boxes"})";
-
-Pixels picture(int width, int height, std::uint8_t grey) {
-  return {.width = width,
-          .height = height,
-          .rgb = std::vector<std::uint8_t>(std::size_t(width) * height * 3, grey)};
-}
 
 class Enhancing : public testing::Test {
  protected:
@@ -76,7 +71,7 @@ TEST_F(Enhancing, AsksQwensEnhancerAsItsCardSays) {
 TEST_F(Enhancing, AsksFlux3sEnhancerForEachTask) {
   StandInChat chat("A caption.");
   const auto texts = prompts("system_prompts.json", kTexts);
-  const auto grey = picture(64, 32, 100);
+  const auto grey = grey_picture(64, 32, 100);
   const char* const boxes = R"([{"id": "cup_1", "bbox": [0.1, 0.2, 0.3, 0.4], "desc": "a cup"}])";
   enhanced(chat, texts);
   enhanced(chat, texts, {.text = "a fox", .pictures = {&grey}});
@@ -107,9 +102,9 @@ TEST_F(Enhancing, AsksFlux3sEnhancerForEachTask) {
 
 TEST_F(Enhancing, SendsPicturesOnWhiteAsJpegs) {
   StandInChat chat("A caption.");
-  auto clear = picture(40, 20, 0);
+  auto clear = grey_picture(40, 20, 0);
   clear.alpha.assign(40 * 20, 0);
-  const auto large = picture(2000, 1500, 50);
+  const auto large = grey_picture(2000, 1500, 50);
   enhanced(chat, system_prompts_for({}), {.text = "a fox", .pictures = {&clear, &large}});
   const auto content = chat.questions().at(0).json()["messages"][1]["content"];
   ASSERT_EQ(content.size(), 3u);
@@ -127,7 +122,7 @@ TEST_F(Enhancing, SendsPicturesOnWhiteAsJpegs) {
 
 TEST_F(Enhancing, RefusesMorePicturesThanItLooksAt) {
   StandInChat chat;
-  const auto grey = picture(4, 4, 1);
+  const auto grey = grey_picture(4, 4, 1);
   EXPECT_THAT(message_of<InputError>([&] {
                 enhanced(chat, system_prompts_for({}),
                          {.text = "a", .pictures = std::vector<const Pixels*>(11, &grey)});
@@ -145,7 +140,7 @@ TEST_F(Enhancing, AsksOnceForTheSame) {
   EXPECT_EQ(enhanced(chat, texts).prompt, "answer 1");
   EXPECT_EQ(enhanced(chat, texts, {.text = "a dog"}).prompt, "answer 2");
   EXPECT_EQ(enhanced(chat, prompts("own.txt", "rewrite")).prompt, "answer 3");
-  const auto grey = picture(4, 4, 1), white = picture(4, 4, 255);
+  const auto grey = grey_picture(4, 4, 1), white = grey_picture(4, 4, 255);
   EXPECT_EQ(enhanced(chat, texts, {.text = "a fox", .pictures = {&grey}}).prompt, "answer 4");
   EXPECT_EQ(enhanced(chat, texts, {.text = "a fox", .pictures = {&white}}).prompt, "answer 5");
   const Enhancer other({.url = chat.url(), .model = "other"}, texts, answers_in_folder(answers()));

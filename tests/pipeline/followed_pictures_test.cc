@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "picture_requests.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/deployment/degrees.h"
@@ -307,9 +308,7 @@ TEST(ControlNets, TakeTheGuidanceThatTheirTransformerLacks) {
   std::filesystem::copy(kFixtures / "controlnets/model", model,
                         std::filesystem::copy_options::recursive);
   const auto set = [&](const std::string& file, const std::string& key, const Json& value) {
-    auto json = read_json(model / file);
-    json[key] = value;
-    write_file(model / file, json.dump());
+    edit_json(model / file, [&](Json& json) { json[key] = value; });
   };
   set("transformer/config.json", "guidance_embeds", false);
   set("scheduler/scheduler_config.json", "use_dynamic_shifting", false);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "picture_requests.h"
+#include "pictures.h"
 #include "pipeline/families/flux/kinds.h"
 #include "pipeline/families/flux2/references.h"
 #include "pipeline/pictures/prepared.h"
@@ -64,7 +65,7 @@ TEST(Pictures, AreRefusedWhereTheyDoNotFit) {
   EXPECT_THAT(refusal({.init = waves(4, 4), .padding_crop = 1}), HasSubstr("needs a mask"));
   EXPECT_THAT(refusal({.init = waves(4, 4), .mask = half(4, 4), .padding_crop = -1}),
               HasSubstr("the padding around the mask should lie between 0 and 16384 pixels"));
-  const Pixels black{4, 4, std::vector<std::uint8_t>(48)};
+  const auto black = grey_picture(4, 4);
   EXPECT_THAT(refusal({.init = waves(4, 4), .mask = black, .padding_crop = 1}),
               HasSubstr("the mask is black"));
   const Request both{.latents = Latents{}, .pictures = {.init = waves(4, 4)}};
@@ -77,7 +78,7 @@ TEST(Pictures, AreWarnedOfWhereNothingIsRedrawn) {
   settings.width = settings.height = 16;
   const auto warnings_of = [&](int level, double blur = 0) {
     std::vector<std::string> warnings;
-    Pixels mask{16, 16, std::vector<std::uint8_t>(16 * 16 * 3)};
+    auto mask = grey_picture(16, 16);
     std::fill_n(mask.rgb.begin(), 3 * 8, std::uint8_t(level));  // half a line
     const PicturesIn in{.init = waves(16, 16), .mask = mask, .mask_blur = blur};
     (void)prepare_pictures(in, settings, kStarts,

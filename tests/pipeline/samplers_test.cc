@@ -8,7 +8,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "picture_requests.h"
+#include "pictures.h"
 #include "pipeline/planner/planned.h"
 #include "pipeline/sampling/solver.h"
 #include "temporary_folder.h"
@@ -277,20 +279,21 @@ TEST(Samplers, SayWhichFileNamesWrongLevels) {
 TEST(Samplers, AreThoseThatAModelsFilesName) {
   const TemporaryFolder folder;
   std::filesystem::copy(kModel, folder.path(), std::filesystem::copy_options::recursive);
-  auto index = read_json(folder.path() / "model_index.json");
-  index["sample_sigmas"] = {1.0, 0.9, 0.4};
-  write_file(folder.path() / "model_index.json", index.dump());
-  auto defaults = read_json(folder.path() / "generation_config.json");
-  defaults["sampler"] = "er_sde";
-  write_file(folder.path() / "generation_config.json", defaults.dump());
+  edit_json(folder / "model_index.json", [](Json& index) {
+    index["sample_sigmas"] = {1.0, 0.9, 0.4};
+  });
+  const auto name_sampler = [&](const char* name) {
+    edit_json(folder / "generation_config.json",
+              [&](Json& defaults) { defaults["sampler"] = name; });
+  };
+  name_sampler("er_sde");
   const auto settled = [&] {
     return Engine({.model = folder.path()}, {}).settle({.prompts = {"a"}}, {});
   };
   EXPECT_EQ(settled().sampling.sampler, Sampler::kErSde);
   EXPECT_EQ(settled().sampling.base_sigmas, (std::vector<double>{1, 0.9, 0.4}));
   EXPECT_EQ(settled().steps, 3);
-  defaults["sampler"] = "ddim";
-  write_file(folder.path() / "generation_config.json", defaults.dump());
+  name_sampler("ddim");
   EXPECT_THAT(message_of(settled), HasSubstr("generation_config.json: 'sampler' should be one of"));
 }
 
@@ -343,8 +346,7 @@ TEST(Samplers, SkipTheStepsInThePlanThatARunSkips) {
   Request request{.prompts = {"a"}, .steps = 10};
   const auto whole = job_of(deployment, request);
   EXPECT_EQ(whole.steps, 10);
-  request.pictures.init =
-      Pixels{.width = 32, .height = 32, .rgb = std::vector<std::uint8_t>(3 * 32 * 32)};
+  request.pictures.init = grey_picture(32, 32);
   for (const auto strength : {std::optional<double>(), std::optional(0.3), std::optional(1.0)}) {
     request.pictures.strength = strength;
     const auto settings = settle(deployment, request, {});

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::descriptors_test {
 
@@ -101,8 +102,7 @@ TEST(Descriptors, OfRestingConnectionsGoToNewOnes) {
       RawClient another(server.port());
       EXPECT_TRUE(ask(another));
     }
-    while (server.http().num_connections() > left)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(wait_until([&] { return server.http().num_connections() <= left; }));
   }
   EXPECT_TRUE(ask(shortest)) << "two rested longer";
   const std::scoped_lock lock(mutex);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::endings_test {
 
@@ -25,8 +26,7 @@ class Waiting {
 };
 
 void wait_for_jobs(Server& server, int waiting) {
-  while (server.service().status().waiting < waiting)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().waiting >= waiting; }));
 }
 
 // OpenAI's clients post again after 409 and 500: a cancelled request would come back.
@@ -105,10 +105,10 @@ TEST(Endings, AreForgottenAfterTheirTime) {
   const std::string path =
       "/v1/jobs/" + std::string(json_of(server.ask("POST /v1/jobs", "", prompt("a")))["id"]);
   std::string answer;
-  for (int tries = 0; tries < 500 && status_of(answer) != 404; ++tries) {
+  EXPECT_TRUE(wait_until([&] {
     answer = server.ask("GET " + path);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+    return status_of(answer) == 404;
+  }));
   EXPECT_THAT(answer, HasSubstr("it ended long ago"));
   for (const auto& line : {"DELETE " + path, "GET " + path + "/events"})
     EXPECT_EQ(status_of(server.ask(line)), 404) << line;

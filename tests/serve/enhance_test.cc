@@ -8,6 +8,7 @@
 #include "image/picture_file.h"
 #include "serve/api_error.h"
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::enhance_test {
 
@@ -256,12 +257,7 @@ TEST_F(EnhancedRequests, GiveTheirPlacesBackWhenTheirClientsLeave) {
     throw Cancelled("stopped");
   });
   std::vector<std::unique_ptr<RawClient>> clients;
-  const auto wait_for_places = [&](int taken) {
-    const auto until = Clock::now() + std::chrono::seconds(30);
-    while (server_->service().status().waiting_pictures != taken && Clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return server_->service().status().waiting_pictures;
-  };
+  const auto taken = [&] { return server_->service().status().waiting_pictures; };
   const auto send = [&](int requests) {
     for (int i = 0; i < requests; ++i) {
       clients.push_back(std::make_unique<RawClient>(server_->port()));
@@ -269,14 +265,14 @@ TEST_F(EnhancedRequests, GiveTheirPlacesBackWhenTheirClientsLeave) {
     }
   };
   send(4);
-  while (asked_ < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return asked_ == 4; }));
   send(60);
-  ASSERT_EQ(wait_for_places(64), 64);
+  ASSERT_TRUE(wait_until([&] { return taken() == 64; }));
   const auto full = post("/v1/images/generations", R"({"prompt": "b"})");
   EXPECT_EQ(status_of(full), 429);
   EXPECT_THAT(full, HasSubstr("retry-after: 10\r\n")) << "nobody knows how long they take";
   clients.resize(4);
-  EXPECT_EQ(wait_for_places(4), 4);
+  EXPECT_TRUE(wait_until([&] { return taken() == 4; }));
   EXPECT_EQ(asked_, 4);
   EXPECT_EQ(status_of(post("/v1/images/generations", R"({"prompt": "b"})")), 200);
 }

@@ -10,6 +10,7 @@
 #include "serve/http/body_places.h"
 #include "serve/http/http_date.h"
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::http_messages_test {
 
@@ -90,10 +91,7 @@ TEST(LongBodies, LeaveNoFreeMemory) {
   if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
   EXPECT_THAT(server.ask("POST /v1/jobs", "", body), HasSubstr("unknown_parameter"));
   const auto wanted = before - std::int64_t(kBlock * kBlocks / 2);
-  const auto until = Clock::now() + std::chrono::seconds(20);
-  while (resident() > wanted && Clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_LT(resident(), wanted);
+  EXPECT_TRUE(wait_until([&] { return resident() < wanted; }));
 }
 
 // A Unix socket's clients are a proxy, which stands for many.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::http_server_test {
 
@@ -233,11 +234,9 @@ TEST(HttpServer, CancelsTheJobOfAClientThatLeaves) {
                                   R"({"prompt": "b", "stream": true})"));
   ASSERT_TRUE(waits.read_until("text/event-stream"));
   waits.leave();
-  while (server.service().status().waiting > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().waiting == 0; }));
   runs.leave();
-  while (server.service().status().running > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().running == 0; }));
   engine.finish();
   EXPECT_EQ(status_of(server.ask("POST /v1/images/generations", "", kSmall)), 200);
 }
@@ -260,8 +259,7 @@ TEST(HttpServer, DropsSlowHeadsAndBodiesWhileOthersAreServed) {
   EXPECT_LT(Clock::now() - began, slow.size() * limit / 2) << "not after one another";
   for (const auto& client : slow) EXPECT_EQ(status_of(client->read_all()), 408);
   EXPECT_EQ(status_of(body.read_all()), 408);
-  while (server.http().num_connections() > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.http().num_connections() == 0; }));
 }
 
 TEST(HttpServer, RefusesConnectionsBeyondABound) {

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::odd_http_test {
 
@@ -141,10 +142,8 @@ TEST(OddHttp, ClosesConnectionsOfClientsThatDoNot) {
   RawClient other(server.port());
   other.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", kSmall));
   EXPECT_THAT(other.read_all(), HasSubstr("b64_json"));
-  const auto until = Clock::now() + std::chrono::seconds(5);
-  while (server.http().num_connections() > 0 && Clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(server.http().num_connections(), 0);
+  EXPECT_TRUE(
+      wait_until([&] { return server.http().num_connections() == 0; }, std::chrono::seconds(5)));
 }
 
 // Ten pictures of 3 MB take a fraction of a second to write as text.
@@ -236,8 +235,7 @@ TEST(OddHttp, ReadsFewLargeBodiesAtOnce) {
               HasSubstr("too_many_large_requests"));
   EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", kSmall)), 202);
   clients.clear();
-  while (server.http().num_connections() > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.http().num_connections() == 0; }));
   RawClient next(server.port());
   next.send(large);
   EXPECT_TRUE(next.read_until("100 Continue"));
@@ -258,10 +256,7 @@ TEST(OddHttp, GoesOnWhenAConnectionThrows) {
     RawClient client(server.port());
     EXPECT_THAT(client.asked(Server::request_text("GET /livez", "", "")), HasSubstr("alive"));
   }
-  const auto until = Clock::now() + std::chrono::seconds(20);
-  while (warnings < 3 && Clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(warnings, 3);
+  EXPECT_TRUE(wait_until([&] { return warnings == 3; }));
 }
 
 // A stream's end comes after its picture, so that a ping is due between both.
@@ -291,8 +286,7 @@ TEST(OddHttp, SendsNoPingOfAStreamIntoTheNextAnswer) {
   client.forget();
   client.send(Server::request_text("POST /v1/images/generations", "", kSmall));
   engine.wait_until_called(2);
-  while (server.service().status().waiting < 1)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().waiting == 1; }));
   for (int i = 0; i < 2; ++i) {  // more than an interval passes
     clock.forget();
     ASSERT_TRUE(clock.read_until(": ping"));

@@ -3,9 +3,9 @@
 
 #include "base/base64.h"
 #include "base/file.h"
-#include "base/sha256.h"
 #include "image/picture_file.h"
 #include "image/resize.h"
+#include "pictures.h"
 #include "serve/body/fields.h"
 #include "test_server.h"
 
@@ -196,10 +196,7 @@ TEST_F(PictureOptions, OfTheWebUisClientsBlurAMaskAtItsOwnSize) {
     auto all = wish;
     all.update(more);
     const auto in = pictures_of("/sdapi/v1/img2img", all);
-    const auto& out = in.mask->rgb;
-    EXPECT_EQ(sha256_hex({reinterpret_cast<const char*>(out.data()), out.size()}).substr(0, 16),
-              digits)
-        << more;
+    EXPECT_EQ(picture_digest(*in.mask), digits) << more;
     EXPECT_EQ(in.mask_blur, 0);
   };
   expect_mask(nlohmann::json::object(), "b6fc7184d9fe610c");
@@ -212,16 +209,13 @@ TEST_F(PictureOptions, OfTheWebUisClientsBlurAMaskAtItsOwnSize) {
 // The checksums are those of the web UI's resize_image with Pillow.
 TEST_F(PictureOptions, OfTheWebUisClientsResizeAsItDoes) {
   const auto resized_as = [&](int width, int height, int to_width, int to_height, int mode) {
-    std::vector<std::uint8_t> rgb(std::size_t(width) * std::size_t(height) * 3);
-    for (std::uint64_t i = 0; i < rgb.size(); ++i)
-      rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
+    const auto rgb = noise_picture(width, height).rgb;
     const auto in =
         pictures_of("/sdapi/v1/img2img", {{"init_images", {base64(encode_png(width, height, rgb))}},
                                           {"width", to_width},
                                           {"height", to_height},
                                           {"resize_mode", mode}});
-    const auto& out = in.init->rgb;
-    return sha256_hex({reinterpret_cast<const char*>(out.data()), out.size()}).substr(0, 16);
+    return picture_digest(*in.init);
   };
   EXPECT_EQ(resized_as(50, 30, 32, 48, 1), "bb77175fadd4c8b8");
   EXPECT_EQ(resized_as(50, 30, 32, 48, 2), "5cf2169926ef4a5e");

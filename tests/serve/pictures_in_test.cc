@@ -5,8 +5,10 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
+#include "pictures.h"
 #include "serve/body/fields.h"
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::pictures_in_test {
 
@@ -313,8 +315,7 @@ Clients clients_with_large_pictures(Server& server, FakeEngine& engine) {
     clients.push_back(std::make_unique<RawClient>(server.port()));
     clients.back()->send(Server::request_text("POST /v1/jobs", "", large.dump()));
   }
-  while (server.service().status().waiting_pictures < kClients)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().waiting_pictures >= kClients; }));
   return clients;
 }
 
@@ -335,8 +336,7 @@ TEST(PicturesOfJobs, KeepNobodyElseWaitingWhileTheyAreDecoded) {
 void send_damaged(RawClient& last, Server& server) {
   const nlohmann::json damaged = {{"prompt", "a"}, {"init", base64(bomb(90))}};
   last.send(Server::request_text("POST /v1/jobs", "", damaged.dump()));
-  while (server.service().status().waiting_pictures <= kClients)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().waiting_pictures > kClients; }));
 }
 
 TEST(PicturesOfJobs, AreStillDecodedWhileTheServerDrains) {
@@ -366,8 +366,7 @@ TEST(PicturesOfJobs, GiveTheirPlacesBackWhenTheirClientsLeave) {
   Server server(engine);
   auto clients = clients_with_large_pictures(server, engine);
   clients.clear();
-  while (server.http().num_connections() > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.http().num_connections() == 0; }));
   EXPECT_LT(server.service().status().waiting, kClients / 2);
 }
 
@@ -380,7 +379,7 @@ TEST(PicturesOfJobs, MayStillWaitToBeDecodedWhenTheServerEnds) {
 
 // Jobs are kept for those who come back, but not what they began with.
 TEST(PicturesOfJobs, AreLetGoOfWhenTheJobEnds) {
-  Job job("id", {.request = {.pictures = {.init = Pixels{2, 2, std::vector<std::uint8_t>(12)}}}});
+  Job job("id", {.request = {.pictures = {.init = grey_picture(2, 2)}}});
   EXPECT_EQ(job.num_input_bytes(), 12u);
   EXPECT_TRUE(job.order().request.pictures.is_empty());
   job.finish({.state = JobState::kCancelled});

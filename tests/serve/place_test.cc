@@ -9,6 +9,7 @@
 
 #include "temporary_folder.h"
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::place_test {
 
@@ -156,11 +157,10 @@ TEST(HalfClosed, ConnectionsThatAskForNoMoreGetTheirAnswer) {
       std::to_string(kSmall.size()) + "\r\n\r\n" + kSmall);
   events.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", stream));
   for (auto* const client : {&whole, &old, &events}) client->close_own_direction();
-  const auto until = Clock::now() + std::chrono::seconds(30);
-  while (server.service().status().running + server.service().status().waiting < 3) {
-    ASSERT_LT(Clock::now(), until) << "one was taken to have left";
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  ASSERT_TRUE(wait_until([&] {
+    const auto status = server.service().status();
+    return status.running + status.waiting == 3;
+  })) << "one was taken to have left";
   ASSERT_TRUE(events.read_until("event-stream")) << "the server has noticed the ends by now";
   engine.finish();
   EXPECT_THAT(whole.read_all(), HasSubstr("b64_json"));
@@ -175,8 +175,7 @@ TEST(HalfClosed, ConnectionsThatWouldGoOnHaveLeft) {
   client.send(Server::request_text("POST /v1/images/generations", "", kSmall));
   engine.wait_until_called(1);
   client.close_own_direction();
-  while (server.service().status().running > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().running == 0; }));
   EXPECT_EQ(client.read_all(), "");
 }
 
@@ -190,8 +189,7 @@ TEST(HalfClosed, StreamsEndWhereNobodyReads) {
   ASSERT_TRUE(client.read_until("event-stream"));
   engine.wait_until_called(1);
   client.leave();
-  while (server.service().status().running > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return server.service().status().running == 0; }));
 }
 
 class UnixSocket : public testing::Test {

@@ -1,5 +1,6 @@
 // Clients take turns, and the number of pictures is bounded.
 #include "serve/jobs/queue.h"
+#include "pictures.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ TEST(Queue, BoundsPicturesNotJobs) {
 }
 
 TEST(Queue, BoundsTheBytesOfThePicturesThatJobsBring) {
-  const Pixels picture{.width = 10, .height = 10, .rgb = std::vector<std::uint8_t>(300)};
+  const auto picture = grey_picture(10, 10);
   const auto with_picture = [&] {
     Order order{.client = "a"};
     order.request.pictures = {.init = picture,

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "service_jobs.h"
+#include "wait_until.h"
 
 namespace braid::serve::service_end_test {
 
@@ -17,8 +18,7 @@ TEST(ServiceEnd, StopsWhenTheEngineIsLost) {
   engine.finish();
   EXPECT_EQ(wait_for_end(*last), JobState::kFailed);
   EXPECT_EQ(wait_for_end(*waiting), JobState::kFailed) << "nobody waits for ever";
-  while (service.status().readiness != Readiness::kStopped)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return service.status().readiness == Readiness::kStopped; }));
   EXPECT_TRUE(service.failure());
   EXPECT_EQ(status_of_refusal(service, order_of("a")), 503);
 }
@@ -34,8 +34,7 @@ TEST(ServiceEnd, DrainsWhatItHasAccepted) {
   engine.finish();
   EXPECT_EQ(wait_for_end(*running), JobState::kDone);
   EXPECT_EQ(wait_for_end(*waiting), JobState::kDone);
-  while (service.status().readiness != Readiness::kStopped)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return service.status().readiness == Readiness::kStopped; }));
 }
 
 TEST(ServiceEnd, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
@@ -47,7 +46,7 @@ TEST(ServiceEnd, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
   Service service([&](const Hooks&) { return std::vector<Backend>{backend}; },
                   {.heartbeat = std::chrono::milliseconds(10)});
   start(service);
-  while (alive < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return alive >= 2; }));
   const auto job = service.submit(order_of("a"));
   EXPECT_EQ(wait_for_end(*job), JobState::kDone);
   job->mark_fetched(0);
@@ -68,9 +67,7 @@ TEST(ServiceEnd, DrainsWhatHasItsRoom) {
   auto room = service.reserve("a", {.pictures = 1});
   auto given_up = service.reserve("b", {.pictures = 1});
   service.drain();
-  const auto until = Clock::now() + std::chrono::seconds(20);
-  for (const int before = alive; alive < before + 3 && Clock::now() < until;)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&, before = int(alive)] { return alive >= before + 3; }));
   EXPECT_EQ(service.status().readiness, Readiness::kDraining);
   EXPECT_EQ(status_of_refusal(service, order_of("b")), 503);
   const auto job = service.submit(order_of("a"), std::move(room));
@@ -105,10 +102,7 @@ TEST(ServiceEnd, FreesItsModelsOnceNothingWaits) {
   engine.finish();
   wait_for_end(*running);
   wait_for_end(*waiting);
-  const auto deadline = Clock::now() + std::chrono::seconds(20);
-  while (engine.num_releases() == 0 && Clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(engine.num_releases(), 1);
+  EXPECT_TRUE(wait_until([&] { return engine.num_releases() == 1; }));
 }
 
 TEST(ServiceEnd, StopsWhenARankIsLostWhileNothingIsAsked) {
@@ -262,8 +256,7 @@ TEST(ServiceEnd, ReportsAModelThatCannotBeLoaded) {
   Service service([](const Hooks&) -> std::vector<Backend> { throw InputError("no such file"); },
                   {});
   service.start();
-  while (service.status().readiness != Readiness::kStopped)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return service.status().readiness == Readiness::kStopped; }));
   EXPECT_THROW(std::rethrow_exception(service.failure()), InputError);
 }
 

@@ -6,6 +6,7 @@
 #include "fake_backend.h"
 #include "serve/api_error.h"
 #include "serve/service.h"
+#include "wait_until.h"
 
 namespace braid::serve {
 
@@ -25,12 +26,11 @@ inline Order order_of(const std::string& prompt, int pictures = 1,
 
 inline void start(Service& service) {
   service.start();
-  while (service.status().readiness == Readiness::kLoading)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return service.status().readiness != Readiness::kLoading; }));
 }
 
 inline JobState wait_for_end(const Job& job) {
-  while (!is_final(job.status().state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return is_final(job.status().state); }));
   return job.status().state;
 }
 

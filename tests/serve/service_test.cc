@@ -6,6 +6,7 @@
 #include <semaphore>
 
 #include "service_jobs.h"
+#include "wait_until.h"
 
 namespace braid::serve::service_test {
 
@@ -137,21 +138,26 @@ TEST(Service, RefusesPicturesBeyondTheBoundAndSaysWhenToComeAgain) {
   }
 }
 
+// Runs a job whose first step takes a tenth of a second, by which the service foretells others.
+void run_slow_job(FakeEngine& engine, Service& service) {
+  const auto job = service.submit(order_of("a"));
+  engine.wait_until_called(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  engine.release(4);
+  wait_for_end(*job);
+}
+
 // It says so by measured steps, but never so long that OpenAI's clients give up.
 TEST(Service, SaysWhenTheRunningJobWillHaveEnded) {
   for (const auto& [steps, shortest, longest] : {std::tuple(400, 5, 119), {100'000, 120, 120}}) {
     FakeEngine engine(FakeEngine::Steps::kHeld);
     Service service(engine.load(), {.max_waiting_pictures = 1});
     start(service);
-    const auto first = service.submit(order_of("a"));
-    engine.wait_until_called(1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // in the first step
-    engine.release(4);
-    wait_for_end(*first);
+    run_slow_job(engine, service);
     auto slow = order_of("a");
     slow.request.steps = steps;
     const auto running = service.submit(slow);
-    while (!running->status().eta) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(wait_until([&] { return running->status().eta.has_value(); }));
     service.submit(order_of("waits"));
     try {
       service.require_room();
@@ -261,13 +267,9 @@ TEST(Service, CountsWhatIsLeftOfTheRunningJob) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Service service(engine.load(), {});
   start(service);
-  const auto first = service.submit(order_of("a"));
-  engine.wait_until_called(1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // in the first step
-  engine.release(4);
-  wait_for_end(*first);
+  run_slow_job(engine, service);
   const auto running = service.submit(order_of("a"));
-  while (!running->status().eta) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return running->status().eta.has_value(); }));
   EXPECT_GT(*running->status().eta, 0.05);
   EXPECT_GE(service.status().seconds_until_idle, running->status().eta);
   engine.finish();

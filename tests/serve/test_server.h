@@ -7,6 +7,7 @@
 #include "fake_backend.h"
 #include "raw_client.h"
 #include "serve/http/http_server.h"
+#include "wait_until.h"
 
 namespace braid::serve {
 
@@ -19,8 +20,7 @@ class Server {
         server_(api_, with_own_port(std::move(options))),
         thread_([this] { server_.run(); }) {
     service_.start();
-    while (service_.status().readiness == Readiness::kLoading)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(wait_until([&] { return service_.status().readiness != Readiness::kLoading; }));
   }
   ~Server() {
     server_.stop();

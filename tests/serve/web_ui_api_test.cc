@@ -3,6 +3,7 @@
 
 #include "image/mask.h"
 #include "serve/api/sdapi_overlay.h"
+#include "wait_until.h"
 #include "web_ui_client.h"
 
 namespace braid::serve::web_ui_api_test {
@@ -21,10 +22,11 @@ class WebUiScalesTaken : public testing::Test {
  protected:
   void serve(GuidanceKind kind, double guidance = 3.5, double unguided = 1) {
     server_.reset();
-    engine_.adapt = [=](Backend& backend) {
+    engine_.adapt = [=, this](Backend& backend) {
       backend.info.guidance_kind = kind;
       backend.info.guidance = guidance;
       backend.unguided = unguided;
+      backend.embeds_guidance = embeds_guidance_;
       backend.complete = [=, complete = backend.complete](Request request, const Hooks& hooks) {
         if (!request.guidance) request.guidance = guidance;
         return complete(request, hooks);
@@ -50,6 +52,7 @@ class WebUiScalesTaken : public testing::Test {
   FakeEngine engine_;
   std::optional<Server> server_;
   json answer_;
+  bool embeds_guidance_ = true;
 };
 
 // FLUX.1-dev: distilled to take guidance as a number, with true guidance besides.
@@ -87,6 +90,20 @@ TEST_F(WebUiScalesTaken, ByAModelWithoutTrueGuidanceAreItsNumberAlone) {
   expect_none();
   taken({{"cfg_scale", 7}, {"distilled_cfg_scale", 3.5}});
   expect_warning("'cfg_scale' 7 is not used");
+  expect_warning("'distilled_cfg_scale' 3.5 is not used");
+  EXPECT_FALSE(answer_["parameters"].contains("distilled_cfg_scale"));
+}
+
+// A default of 0, which a model's generation_config.json may have, is a number like others. Schnell
+// has no input for one.
+TEST_F(WebUiScalesTaken, ByADistilledModelAreItsNumberWhateverItsDefault) {
+  serve(GuidanceKind::kEmbeddedOrTrue, 0);
+  EXPECT_EQ(taken({{"distilled_cfg_scale", 3.5}}), (Taken{3.5, 1, {}}));
+  expect_none();
+  EXPECT_EQ(answer_["parameters"]["distilled_cfg_scale"], 3.5);
+  embeds_guidance_ = false;
+  serve(GuidanceKind::kEmbeddedOrTrue, 0);
+  EXPECT_EQ(taken({{"distilled_cfg_scale", 3.5}}), (Taken{0.0, 1, {}}));
   expect_warning("'distilled_cfg_scale' 3.5 is not used");
   EXPECT_FALSE(answer_["parameters"].contains("distilled_cfg_scale"));
 }
@@ -194,16 +211,17 @@ TEST_F(WebUi, FillsWhatIsMaskedFromAround) {
   for (int y = 0; y < 30; ++y)
     for (int x = 0; x < 50; ++x)
       mask.rgb.insert(mask.rgb.end(), 3, y >= 7 && y < 15 && x >= 16 && x < 33 ? 255 : 0);
-  json wish = {{"prompt", "a"}, {"init_images", {file_of(noise(50, 30))}}, {"mask", file_of(mask)}};
+  json wish = {
+      {"prompt", "a"}, {"init_images", {file_of(noise_picture(50, 30))}}, {"mask", file_of(mask)}};
   const auto init = [&](const json& fill) {
     wish["inpainting_fill"] = fill;
     const auto answer = post("img2img", wish);
     EXPECT_EQ(status_of(answer), 200) << answer;
-    return digits_of(*engine_.last().pictures.init);
+    return picture_digest(*engine_.last().pictures.init);
   };
   EXPECT_EQ(init(0), "98f639fb5ad417ba");
-  EXPECT_EQ(init(1), digits_of(noise(50, 30)));
-  EXPECT_EQ(init(nullptr), digits_of(noise(50, 30)));
+  EXPECT_EQ(init(1), picture_digest(noise_picture(50, 30)));
+  EXPECT_EQ(init(nullptr), picture_digest(noise_picture(50, 30)));
 }
 
 TEST_F(WebUi, HearsOfItsBatchesAsItSentThem) {
@@ -225,38 +243,37 @@ TEST_F(WebUi, KeepsWhatTheMaskKeeps) {
     Pixels mask{.width = width, .height = height, .rgb = {}};
     for (int i = 0; i < width * height; ++i)
       mask.rgb.insert(mask.rgb.end(), 3, std::uint8_t(std::min(255, 6 * (i % width))));
-    json wish = {{"prompt", "a"}, {"seed", 7},    {"init_images", {file_of(noise(width, height))}},
-                 {"width", 48},   {"height", 32}, {"mask", file_of(mask)}};
+    json wish = {
+        {"prompt", "a"}, {"seed", 7},    {"init_images", {file_of(noise_picture(width, height))}},
+        {"width", 48},   {"height", 32}, {"mask", file_of(mask)}};
     wish.update(more);
     return made(json_of(post("img2img", wish))["images"][0]);
   };
   const auto same_size = made_of(48, 32, json::object());
-  EXPECT_EQ(digits_of(same_size), "c353025f26c004dd");
-  const auto init = noise(48, 32);
+  EXPECT_EQ(picture_digest(same_size), "c353025f26c004dd");
+  const auto init = noise_picture(48, 32);
   for (std::size_t at = 0; at < init.rgb.size(); at += std::size_t(48) * 3)
     EXPECT_EQ(same_size.rgb[at], init.rgb[at]) << "where the mask is black";
-  EXPECT_EQ(digits_of(made_of(50, 30, json::object())), "27799b495215d120");
+  EXPECT_EQ(picture_digest(made_of(50, 30, json::object())), "27799b495215d120");
   const json filled = {{"inpainting_fill", 0}};  // overlay_images are made before masking.fill()
-  EXPECT_EQ(digits_of(made_of(48, 32, filled)), "c353025f26c004dd");
-  EXPECT_EQ(digits_of(made_of(50, 30, filled)), "27799b495215d120");
-  EXPECT_EQ(
-      digits_of(made_of(48, 32, {{"inpaint_full_res", true}})),
-      digits_of({.width = 48, .height = 32, .rgb = std::vector<std::uint8_t>(48 * 32 * 3, 7)}))
+  EXPECT_EQ(picture_digest(made_of(48, 32, filled)), "c353025f26c004dd");
+  EXPECT_EQ(picture_digest(made_of(50, 30, filled)), "27799b495215d120");
+  EXPECT_EQ(picture_digest(made_of(48, 32, {{"inpaint_full_res", true}})),
+            picture_digest(grey_picture(48, 32, 7)))
       << "the engine puts a crop back";
   const auto init_alone =
       post("img2img", {{"prompt", "a"}, {"seed", 7}, {"init_images", {file_of(init)}}});
-  EXPECT_EQ(made(json_of(init_alone)["images"][0]).rgb,
-            std::vector<std::uint8_t>(std::size_t(48) * 32 * 3, 7));
+  EXPECT_EQ(made(json_of(init_alone)["images"][0]).rgb, grey_picture(48, 32, 7).rgb);
 }
 
 // The engine puts a crop back with what it began with, which was filled. Another rounding remains.
 TEST_F(WebUi, KeepsWhatTheMaskKeepsAroundACrop) {
-  const auto unfilled = noise(48, 32);
-  PicturesIn in{.init = noise(48, 32), .mask = noise(48, 32), .padding_crop = 0};
+  const auto unfilled = noise_picture(48, 32);
+  PicturesIn in{.init = noise_picture(48, 32), .mask = noise_picture(48, 32), .padding_crop = 0};
   std::ranges::reverse(in.init->rgb);
   for (int i = 0; i < 48 * 32 * 3; ++i) in.mask->rgb[std::size_t(i)] = std::uint8_t(i / 3 % 256);
   const Region region{.left = 8, .top = 4, .width = 30, .height = 20};
-  const Pixels drawn{30, 20, std::vector<std::uint8_t>(30 * 20 * 3, 7)};
+  const auto drawn = grey_picture(30, 20, 7);
   const auto want = put_back(drawn, region, unfilled, *in.mask);
   Picture picture;
   picture.width = 48;
@@ -295,11 +312,11 @@ class WebUiProgress : public testing::Test {
     EXPECT_EQ(status_of(server_.ask("POST /v1/jobs", "", job.dump())), 202);
     engine_.wait_until_called(1);
     engine_.release(1);
-    auto progress = now();
-    for (int i = 0; i < 1000 && progress["state"]["sampling_step"] != 1; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    json progress;
+    EXPECT_TRUE(wait_until([&] {
       progress = now();
-    }
+      return progress["state"]["sampling_step"] == 1;
+    }));
     return progress;
   }
   json now(const std::string& parameters = "") const {
@@ -343,7 +360,7 @@ TEST_F(WebUi, SaysWhatIsNotThere) {
 
 TEST_F(WebUi, FreesItsModelsBetweenRequests) {
   EXPECT_EQ(status_of(server_.ask("POST /sdapi/v1/unload-checkpoint")), 200);
-  while (engine_.num_releases() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return engine_.num_releases() > 0; }));
   EXPECT_EQ(status_of(post("txt2img", {{"prompt", "a"}})), 200) << "it is loaded again";
   EXPECT_EQ(status_of(server_.ask("GET /readyz")), 200);
 }
@@ -359,7 +376,7 @@ TEST(WebUiRelease, WaitsForWhatRuns) {
   EXPECT_EQ(engine.num_releases(), 0);
   engine.finish();
   EXPECT_THAT(client.read_all(), HasSubstr("images"));
-  while (engine.num_releases() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(wait_until([&] { return engine.num_releases() > 0; }));
 }
 
 TEST(WebUiRelease, IsRefusedWhereModelsStay) {

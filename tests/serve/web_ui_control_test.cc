@@ -3,6 +3,7 @@
 
 #include "service_jobs.h"
 #include "test_server.h"
+#include "wait_until.h"
 
 namespace braid::serve::web_ui_control_test {
 
@@ -26,7 +27,7 @@ class Skips : public testing::Test {
       return int(status.pictures.size()) + status.num_skipped == number && status.step == step &&
              status.phase == "denoise";
     };
-    while (!is_there()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(wait_until(is_there));
   }
 
   FakeEngine engine_{FakeEngine::Steps::kHeld};
@@ -147,8 +148,10 @@ class WebUiControl : public testing::Test {
         R"({"prompt": "a", "steps": 4, "n_iter": 4, "seed": 7, "width": 16, "height": 16})"));
     engine_.wait_until_called(1);
     engine_.release(5);
-    while (progress()["state"]["job_no"] != 1 || progress()["state"]["sampling_step"] != 1)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(wait_until([&] {
+      const auto state = progress()["state"];
+      return state["job_no"] == 1 && state["sampling_step"] == 1;
+    }));
     EXPECT_EQ(status_of(server_.ask("POST /sdapi/v1/" + what)), 200);
     if (what == "skip") engine_.wait_until_called(2);
     engine_.finish();

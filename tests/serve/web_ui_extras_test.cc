@@ -5,6 +5,7 @@
 #include "image/lossy/lossy_encode.h"
 #include "image/make_png.h"
 #include "image/resize.h"
+#include "wait_until.h"
 #include "web_ui_client.h"
 
 namespace braid::serve::web_ui_extras_test {
@@ -19,7 +20,7 @@ class WebUiExtras : public WebUi {};
 
 // The web UI makes sides that are multiples of 8; the checksums are those of Pillow 13.
 TEST_F(WebUiExtras, ScalesPictures) {
-  json wish = {{"image", file_of(noise(48, 32))}, {"upscaling_resize", 2}};
+  json wish = {{"image", file_of(noise_picture(48, 32))}, {"upscaling_resize", 2}};
   const auto scaled = [&](const char* upscaler) {
     wish["upscaler_1"] = upscaler;
     const auto answer = post("extra-single-image", wish);
@@ -27,9 +28,9 @@ TEST_F(WebUiExtras, ScalesPictures) {
     EXPECT_TRUE(json_of(answer).contains("html_info"));
     return made(json_of(answer)["image"]);
   };
-  EXPECT_EQ(digits_of(scaled("None")), digits_of(noise(48, 32)));
-  EXPECT_EQ(digits_of(scaled("Lanczos")), "72babfc5aec22d6d");
-  EXPECT_EQ(digits_of(scaled("Nearest")), "ad54cc6aa8d0863e");
+  EXPECT_EQ(picture_digest(scaled("None")), picture_digest(noise_picture(48, 32)));
+  EXPECT_EQ(picture_digest(scaled("Lanczos")), "72babfc5aec22d6d");
+  EXPECT_EQ(picture_digest(scaled("Nearest")), "ad54cc6aa8d0863e");
   wish.update({{"resize_mode", 1}, {"upscaling_resize_w", 96}, {"upscaling_resize_h", 40}});
   EXPECT_EQ(scaled("Lanczos").height, 40) << "cropped";
   wish["upscaling_crop"] = false;
@@ -42,7 +43,8 @@ TEST_F(WebUiExtras, ScalesPictures) {
 }
 
 TEST_F(WebUiExtras, MakesTheSizeThatIsAskedFor) {
-  json wish = {{"image", file_of(noise(64, 64))}, {"upscaler_1", "Lanczos"}, {"resize_mode", 1}};
+  json wish = {
+      {"image", file_of(noise_picture(64, 64))}, {"upscaler_1", "Lanczos"}, {"resize_mode", 1}};
   const auto made_for = [&](int width, int height) {
     wish.update({{"upscaling_resize_w", width}, {"upscaling_resize_h", height}});
     return made(json_of(post("extra-single-image", wish))["image"]);
@@ -52,7 +54,7 @@ TEST_F(WebUiExtras, MakesTheSizeThatIsAskedFor) {
     const auto picture = made_for(width, height);
     EXPECT_EQ(std::pair(picture.width, picture.height), std::pair(width, height));
   }
-  const auto whole = resized(noise(64, 64), 85, 80, Resampling::kLanczos);
+  const auto whole = resized(noise_picture(64, 64), 85, 80, Resampling::kLanczos);
   EXPECT_EQ(made_for(85, 48).rgb, cropped(whole, 0, 16, 85, 48).rgb)
       << "it covers, from the middle";
   wish["upscaling_crop"] = false;
@@ -61,10 +63,11 @@ TEST_F(WebUiExtras, MakesTheSizeThatIsAskedFor) {
 }
 
 TEST_F(WebUiExtras, FindsTheNearestPixelAsPillowDoes) {
-  const json wish = {
-      {"image", file_of(noise(64, 64))}, {"upscaler_1", "Nearest"}, {"upscaling_resize", 1.625}};
+  const json wish = {{"image", file_of(noise_picture(64, 64))},
+                     {"upscaler_1", "Nearest"},
+                     {"upscaling_resize", 1.625}};
   EXPECT_EQ(made(json_of(post("extra-single-image", wish))["image"]).rgb,
-            resized_to_nearest(noise(64, 64), 104, 104).rgb);
+            resized_to_nearest(noise_picture(64, 64), 104, 104).rgb);
 }
 
 // A picture of noise with these chunks before its pixels.
@@ -150,7 +153,7 @@ TEST_F(WebUiExtras, SaysWhatIsNoPictureInBase64) {
 }
 
 TEST_F(WebUiExtras, SaysWhichScalingIsNotThere) {
-  const auto image = file_of(noise(16, 16));
+  const auto image = file_of(noise_picture(16, 16));
   for (const auto& [wish, words] : std::vector<std::pair<json, std::string>>{
            {json::object(), "there is no 'image'"},
            {{{"image", "AAAA"}, {"upscaler_1", "Lanczos"}}, "the image"},
@@ -176,14 +179,13 @@ TEST_F(WebUiExtras, BoundsThePixelsOfAllPicturesThatItScales) {
         "extra-batch-images",
         {{"upscaler_1", "Nearest"}, {"upscaling_resize", factor}, {"imageList", std::move(list)}});
   };
-  const auto small = file_of(noise(32, 32));
+  const auto small = file_of(noise_picture(32, 32));
   EXPECT_EQ(status_of(asked(small, 3, 100)), 200) << "3 x 3200 x 3200";
   const auto made = asked(small, 4, 100);
   EXPECT_EQ(status_of(made), 413);
   EXPECT_THAT(made, HasSubstr("the picture would become 3200x3200, at most 33554432 pixels are "
                               "made for all pictures of a request"));
-  const auto large =
-      file_of({.width = 7000, .height = 5000, .rgb = std::vector<std::uint8_t>(105'000'000)});
+  const auto large = file_of(grey_picture(7000, 5000));
   const auto read = asked(large, 1, 0.01);
   EXPECT_EQ(status_of(read), 413);
   EXPECT_THAT(read, HasSubstr("the image has 7000x5000 pixels, at most 33554432 pixels are read"));
@@ -191,10 +193,10 @@ TEST_F(WebUiExtras, BoundsThePixelsOfAllPicturesThatItScales) {
 
 // A picture without pixels: its header can be read, and nothing else.
 TEST_F(WebUiExtras, CountsThePixelsOfAllPicturesBeforeItReadsOne) {
-  const auto file = encode_png(8, 8, noise(8, 8).rgb);
+  const auto file = encode_png(8, 8, noise_picture(8, 8).rgb);
   const auto empty = base64(file.substr(0, 8 + 25) + file.substr(file.size() - 12));
   const json wish = {{"upscaler_1", "Nearest"},
-                     {"imageList", {{{"data", empty}}, {{"data", file_of(noise(8, 8))}}}}};
+                     {"imageList", {{{"data", empty}}, {{"data", file_of(noise_picture(8, 8))}}}}};
   EXPECT_EQ(status_of(post("extra-batch-images", wish)), 400);
   auto huge = wish;
   huge["upscaling_resize"] = 1000;
@@ -221,7 +223,7 @@ std::string long_batch() {
 TEST_F(WebUiExtras, ServesOthersBetweenThePicturesOfABatch) {
   RawClient batch(server_.port());
   batch.send(long_batch());
-  const json wish = {{"upscaler_1", "Nearest"}, {"image", file_of(noise(8, 8))}};
+  const json wish = {{"upscaler_1", "Nearest"}, {"image", file_of(noise_picture(8, 8))}};
   EXPECT_EQ(status_of(post("extra-single-image", wish)), 200);
   EXPECT_FALSE(batch.has_more()) << "it waited for the whole batch";
   ASSERT_TRUE(batch.read_until("html_info"));
@@ -244,7 +246,7 @@ TEST(WebUiBatch, EndsWithItsClientOrTheServer) {
     ASSERT_TRUE(waits.read_until("html_info"));
   });
   waits.leave();
-  while (server->http().num_connections() > 0) std::this_thread::yield();
+  EXPECT_TRUE(wait_until([&] { return server->http().num_connections() == 0; }));
   EXPECT_EQ(left, 0);
   const auto abandoned = seconds_of([&] {
     RawClient client(server->port());

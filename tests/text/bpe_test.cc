@@ -16,12 +16,6 @@ Vocabulary vocabulary(std::initializer_list<const char*> tokens) {
   return out;
 }
 
-std::vector<std::int64_t> ids(const Bpe& bpe, std::string_view word) {
-  std::vector<std::int64_t> out;
-  bpe.encode(word, out);
-  return out;
-}
-
 TEST(Bpe, MergesTheEarliestLearntPairFirst) {
   const Bpe bpe(vocabulary({"a", "b", "c", "bc", "ab", "abc"}),
                 {{"b", "c"}, {"a", "b"}, {"a", "bc"}}, {}, "t");

@@ -73,12 +73,6 @@ Vocabulary with_bytes(std::initializer_list<const char*> tokens) {
   return out;
 }
 
-std::vector<std::int64_t> ids(const Bpe& bpe, std::string_view word) {
-  std::vector<std::int64_t> out;
-  bpe.encode(word, out);
-  return out;
-}
-
 // Four tokens, then byte b is id 4 + b.
 TEST(ByteFallback, SpellsTheMarkOfAWordsEndToo) {
   const Bpe bpe(with_bytes({"a", "b</w>", "a</w>", "<unk>"}), {},

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "message_of.h"
+#include "text/vocabulary/bpe.h"
 
 namespace braid::testing_text {
 
@@ -34,6 +35,12 @@ inline std::vector<std::string> corpus() {
   for (const auto& line : lines_of(data("corpus.jsonl")))
     texts.push_back(nlohmann::json::parse(line).get<std::string>());
   return texts;
+}
+
+inline std::vector<std::int64_t> ids(const text::Bpe& bpe, std::string_view word) {
+  std::vector<std::int64_t> out;
+  bpe.encode(word, out);
+  return out;
 }
 
 // FNV-1a, one number at a time, as in dump_tokenizers.py.

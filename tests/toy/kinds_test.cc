@@ -16,6 +16,7 @@
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
+#include "random_picture.h"
 #include "served.h"
 #include "sticker/model.h"
 
@@ -32,18 +33,6 @@ const std::filesystem::path& made_sticker() {
   return sticker.model();
 }
 
-Pixels noisy_picture(int width, int height, std::uint64_t seed) {
-  const auto values = [&](std::int64_t count, std::uint64_t of) {
-    const auto drawn =
-        at::randint(0, 256, {count}, at::detail::createCPUGenerator(2 * seed + of), at::kByte);
-    const auto* const data = drawn.const_data_ptr<std::uint8_t>();
-    return std::vector<std::uint8_t>(data, data + count);
-  };
-  const auto pixels = std::int64_t(width) * height;
-  return {
-      .width = width, .height = height, .rgb = values(3 * pixels, 0), .alpha = values(pixels, 1)};
-}
-
 struct Kind {
   const char* name;
   const std::filesystem::path& (*model)();
@@ -53,7 +42,7 @@ struct Kind {
   Request request() const {
     Request request{.prompts = {"a blue star"}, .seed = 5};
     if (has_references)
-      request.pictures.references = {noisy_picture(40, 24, 1), noisy_picture(24, 32, 2)};
+      request.pictures.references = {random_picture(40, 24, 1), random_picture(24, 32, 2)};
     request.pictures.reference_cache = cache;
     request.width = request.height = 64;
     return request;

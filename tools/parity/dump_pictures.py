@@ -44,14 +44,14 @@ MASKS = [((60, 50), (20, 10, 30, 25), (64, 64), 4), ((60, 50), (0, 0, 60, 3), (4
 
 
 def colours(width, height):
-    """Waves, and jumping values that make sums leave 0..255; the same as in tests/image."""
+    """Waves, and jumping values that make sums leave 0..255; the same as in tests/pictures.h."""
     i = np.arange(width * height * 3, dtype=np.int64)
     return Image.fromarray(((i * i * 31 + i * 7) % 65537 % 256).astype(np.uint8)
                            .reshape(height, width, 3))
 
 
 def with_alpha(picture):
-    """Its colours, and alpha that jumps as they do; the same as in tests/image."""
+    """Its colours, and alpha that jumps as they do; the same as in tests/pictures.h."""
     i = np.arange(picture.width * picture.height, dtype=np.int64)
     alpha = ((i * i * 17 + i * 5) % 65521 % 256).astype(np.uint8)
     picture.putalpha(Image.fromarray(alpha.reshape(picture.height, picture.width)))

@@ -25,6 +25,30 @@ TEST_F(SpoiledModel, IsNoModelAtAll) {
   expect_refused("it has no model_index.json");
 }
 
+// What lies in the current folder under the program's names may be anybody's.
+TEST_F(SpoiledModel, AndTheEngineAreNotThoseOfTheCurrentFolderWithoutProc) {
+  const std::string without = "unshare -rm /bin/sh -c 'mount -t tmpfs none /proc && ";
+  if (std::system((without + "true' 2> /dev/null").c_str()) != 0)
+    GTEST_SKIP() << "no mount can be made";
+  const auto engine = write("braid-engine", "#!/bin/sh\necho another engine\n");
+  std::filesystem::permissions(engine, std::filesystem::perms::owner_all);
+  std::filesystem::create_directories(folder_ / "share/braid/models");
+  std::filesystem::rename(folder_ / "model", folder_ / "share/braid/models/demo");
+  const auto run = [&](const std::string& program) {
+    return run_in_shell("exec " + without + "exec \"$0\"" + program + " generate a' \"$0\"", {},
+                        folder_);
+  };
+  const auto launched = run("");
+  EXPECT_EQ(launched.exit_code, 1);
+  EXPECT_EQ(launched.out, "");
+  EXPECT_EQ(launched.err,
+            "braid: cannot read /proc/self/exe, which says where braid is: No such file or "
+            "directory\n");
+  const auto started = run("-engine");
+  EXPECT_EQ(started.exit_code, 2);
+  EXPECT_THAT(started.err, testing::HasSubstr("cannot be found without /proc"));
+}
+
 TEST_F(SpoiledModel, SingleFilesNeedTheirComponents) {
   std::filesystem::create_directory(folder_ / "alone");
   std::filesystem::copy_file(file(kFlux), folder_ / "alone/flux.safetensors");

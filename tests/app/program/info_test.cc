@@ -186,6 +186,22 @@ TEST_F(Info, SumsUpAModel) {
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 12);
 }
 
+// A terminal would follow them: an archive may hold a folder of any name.
+TEST_F(Info, ShowsNoControlCharactersOfNames) {
+  const std::string model = "m\x1b[31m", shown = "m [31m";
+  std::filesystem::copy(BRAID_SOURCE_DIR "/models/demo", folder_ / model,
+                        std::filesystem::copy_options::recursive);
+  for (const std::string command : {"info", "plan", "bench"}) {
+    std::vector<std::string> arguments = {command, "-m", model, "--components", "b\x1b[31m\nc"};
+    if (command == "bench") arguments.insert(arguments.end(), {"--size", "64x64", "--runs", "1"});
+    const auto finished = braid(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("--components b [31m c is not read")) << command;
+    EXPECT_THAT(finished.err + finished.out, testing::Not(HasSubstr("\x1b"))) << command;
+  }
+  EXPECT_THAT(braid({"info", "-m", model}).out, testing::StartsWith("FLUX.1, " + shown + "\n"));
+}
+
 TEST_F(Info, TellsItsVersion) {
   const auto finished =
       Subprocess({.arguments = {"--version"}, .folder = folder_, .from_shell = true}).finish();

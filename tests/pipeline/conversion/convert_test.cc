@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "edit_json.h"
 #include "pipeline/engine/engine.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
@@ -139,9 +140,9 @@ TEST_F(Convert, SaysNothingOfCodesThatWereRead) {
   fs::copy(model_, source, fs::copy_options::recursive);
   const std::string parts[] = {"transformer", "text_encoder_2"};
   for (const auto& part : parts) {
-    auto config = nlohmann::json::parse(read_file(source / part / "config.json"));
-    config["quantization_config"] = {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
-    write_file(source / part / "config.json", config.dump());
+    edit_json(source / part / "config.json", [](Json& config) {
+      config["quantization_config"] = {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
+    });
   }
   convert({.model = source, .out = out, .dtype = Dtype::kBfloat16});
   for (const auto& part : parts)

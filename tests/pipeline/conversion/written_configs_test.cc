@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/files/published.h"
@@ -83,9 +84,9 @@ TEST_F(WrittenSampling, IsThatOfTheLorasMetadata) {
   EXPECT_EQ(read_json(out_ / "generation_config.json")["guidance_scale"], 2.5) << "the model's own";
   write_defaults({{"base_sigmas", {1.0, 0.5}}, {"num_inference_steps", 9}, {"shift", 2.0}});
   for (const auto& metadata : all) expect_as_beside(metadata);
-  auto index = read_json(model_ / "model_index.json");
-  index["sample_sigmas"] = {1.0, 0.9, 0.4};
-  write_file(model_ / "model_index.json", index.dump());
+  edit_json(model_ / "model_index.json", [](Json& index) {
+    index["sample_sigmas"] = {1.0, 0.9, 0.4};
+  });
   for (const auto& metadata : all) expect_as_beside(metadata);
 }
 

@@ -31,19 +31,15 @@ class SlowWire : public SocketWire {
 // What the first of two ranks returns.
 template <typename Body>
 auto over_slow_wires(const Body& body) {
-  auto sockets = connected(2);
   decltype(body(Group())) of_first;
-  std::vector<std::jthread> ranks;
-  for (int r = 0; r < 2; ++r)
-    ranks.emplace_back([&, r] {
-      ProcessWorld world(std::make_unique<SlowWire>(r, std::move(sockets[std::size_t(r)])),
-                         std::chrono::seconds(60));
-      world.run([&](const Group& group) {
-        auto mine = body(group);
-        if (r == 0) of_first = std::move(mine);
-      });
+  on_connected_ranks(2, [&](int rank, auto sockets) {
+    ProcessWorld world(std::make_unique<SlowWire>(rank, std::move(sockets)),
+                       std::chrono::seconds(60));
+    world.run([&](const Group& group) {
+      auto mine = body(group);
+      if (rank == 0) of_first = std::move(mine);
     });
-  ranks.clear();
+  });
   return of_first;
 }
 

@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "comm/worlds.h"
+#include "edit_json.h"
+#include "pictures.h"
 #include "temporary_folder.h"
 
 namespace braid::same_run_test {
@@ -108,9 +110,7 @@ TEST(SameRun, ComparesConfigurationsButNotTheirNotes) {
                              const std::string& field, const Json& value) {
     const auto copy = folder / name;
     fs::copy(kDemo, copy, fs::copy_options::recursive);
-    auto json = read_json(copy / file);
-    json[field] = value;
-    write_file(copy / file, json.dump());
+    edit_json(copy / file, [&](Json& json) { json[field] = value; });
     auto options = usual_options();
     options.model = copy;
     return options;
@@ -129,11 +129,7 @@ TEST(SameRun, ComparesConfigurationsButNotTheirNotes) {
 
 Request with_picture() {
   auto request = usual_request();
-  const Pixels grey{.width = kSide,
-                    .height = kSide,
-                    .rgb = std::vector<std::uint8_t>(std::size_t(3) * kSide * kSide, 128)};
-  request.pictures.init = grey;
-  request.pictures.mask = grey;
+  request.pictures.init = request.pictures.mask = grey_picture(kSide, kSide, 128);
   return request;
 }
 

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "pictures.h"
 #include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/costs/time.h"
 #include "pipeline/planner/planner.h"
@@ -58,8 +59,7 @@ PlanJob job_of(const Subject& subject) {
   job.batch_size = job.num_pictures = 8;  // enough for any data parallelism
   PicturesIn pictures;
   if (job.family->description().limits.pictures.most_references > 0)
-    pictures.references = {
-        {.width = 200, .height = 120, .rgb = std::vector<std::uint8_t>(3 * 200 * 120)}};
+    pictures.references = {grey_picture(200, 120)};
   job.pictures = planned_pictures(*job.family, pictures, job.size());
   return job;
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "message_of.h"
+#include "wave_latents.h"
 
 namespace braid::picture_autoencoder_test {
 
@@ -21,23 +22,6 @@ constexpr float kScale = 1.0656f, kShift = 0.0081f;
 PipelineOptions options() {
   return {.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
           .dtype = Dtype::kFloat32};
-}
-
-Latents waves(const std::vector<std::int64_t>& shape, double pace) {
-  std::int64_t count = 1;
-  for (const auto extent : shape) count *= extent;
-  Latents latents{.shape = shape, .values = {}};
-  for (std::int64_t i = 0; i < count; ++i)
-    latents.values.push_back(float(std::sin(pace * double(i + 1))));
-  return latents;
-}
-
-double largest_difference(const Latents& a, const Latents& b) {
-  EXPECT_EQ(a.shape, b.shape);
-  double most = 0;
-  for (std::size_t i = 0; i < a.values.size() && i < b.values.size(); ++i)
-    most = std::max(most, std::abs(double(a.values[i]) - double(b.values[i])));
-  return most;
 }
 
 // Packed tokens hold 2 x 2 latents of each channel, scaled for the transformer.

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "message_of.h"
+#include "pictures.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/sampling/latent_colors.h"
 
@@ -73,8 +74,7 @@ TEST(Previews, OfTransparentPicturesLieOnWhite) {
     Request request{.prompts = {"a star"}, .width = 96, .height = 64, .steps = 2, .seed = 3};
     if (engine.info().layers.most > 0) {
       request.layers = 2;
-      const std::vector<std::uint8_t> grey(96 * 64 * 3, 128);
-      request.pictures.references = {{.width = 96, .height = 64, .rgb = grey}};
+      request.pictures.references = {grey_picture(96, 64, 128)};
     }
     std::vector<Preview> previews;
     const Hooks hooks{.preview = [&](const Preview& preview) { previews.push_back(preview); }};
@@ -146,8 +146,8 @@ TEST(Complete, SaysAllThatTheRunWillDo) {
 
 TEST(Complete, RefusesWhatTheRunRefuses) {
   const Engine engine({.model = kModel}, {});
-  Pixels lone{64, 64, std::vector<std::uint8_t>(64 * 64 * 3)};  // one pixel to draw anew
-  auto black = lone;
+  const auto black = grey_picture(64, 64);
+  auto lone = black;  // one pixel to draw anew
   lone.rgb[3 * (64 * 32 + 32)] = 255;
   const PicturesIn blurred{.init = black, .mask = lone, .mask_blur = 20, .padding_crop = 4};
   for (const Request& request :
@@ -162,7 +162,7 @@ TEST(Complete, RefusesWhatTheRunRefuses) {
 
 TEST(Complete, SaysHowMuchOfAPictureIsKept) {
   const Engine engine({.model = kModel}, {});
-  const Pixels init{64, 64, std::vector<std::uint8_t>(64 * 64 * 3)};
+  const auto init = grey_picture(64, 64);
   const auto complete = engine.complete({.prompts = {"a"}, .pictures = {.init = init}}, {});
   EXPECT_TRUE(complete.pictures.strength.has_value());
   EXPECT_FALSE(engine.complete({.prompts = {"a"}}, {}).pictures.strength.has_value());

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "message_of.h"
+#include "wave_latents.h"
 
 namespace braid::transformer_test {
 
@@ -22,15 +23,6 @@ PipelineOptions options_with(const Layout& layout = {}, const CacheOptions& cach
           .cache = cache};
 }
 
-Latents waves(std::vector<std::int64_t> shape, double pace) {
-  std::int64_t count = 1;
-  for (const auto extent : shape) count *= extent;
-  Latents latents{.shape = std::move(shape), .values = {}};
-  for (std::int64_t i = 0; i < count; ++i)
-    latents.values.push_back(float(std::sin(pace * double(i + 1))));
-  return latents;
-}
-
 // A picture of 64 x 48 pixels for the bundled model.
 TransformerInput input_of(double pace, std::int64_t text_tokens = 9) {
   return {.latents = waves({1, 12, 64}, pace),
@@ -40,13 +32,6 @@ TransformerInput input_of(double pace, std::int64_t text_tokens = 9) {
           .guidance = {3.5f},
           .width = 64,
           .height = 48};
-}
-
-double largest_difference(const Latents& a, const Latents& b) {
-  double most = 0;
-  for (std::size_t i = 0; i < a.values.size(); ++i)
-    most = std::max(most, std::abs(double(a.values[i]) - double(b.values[i])));
-  return most;
 }
 
 std::string refusal(const Transformer& transformer, const TransformerInput& input) {

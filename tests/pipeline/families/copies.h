@@ -32,10 +32,10 @@ void expect_copies_once_per_picture(const Config& config, const Probe& probe, st
       in.modulations_BM = model.modulations({model.condition(in)}).front();
       if constexpr (requires { model.refine(in, {}); }) in.refined_BTC = model.refine(in, {});
       for (int i = 0; i < 2; ++i) (void)model.advance(in, {});
-      const auto before = device->bytes_copied();
+      const auto before = device->copied_bytes();
       for (int i = 0; i < 3; ++i) (void)model.advance(in, {});
       // Plans count every block in every step; one that still has its slot is not copied again.
-      const auto copied = device->bytes_copied() - before;
+      const auto copied = device->copied_bytes() - before;
       EXPECT_GT(copied, 0) << picture;
       EXPECT_LE(copied, 3 * of_steps) << picture;
     }

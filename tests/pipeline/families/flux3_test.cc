@@ -3,14 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "edit_json.h"
 #include "message_of.h"
+#include "pictures.h"
 #include "pipeline/families/flux3/references.h"
+#include "pipeline/files/found_files.h"
 #include "pipeline/files/model_folder.h"
 #include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/request/check_pictures.h"
 #include "predicted.h"
 #include "small_models.h"
+#include "temporary_folder.h"
 
 namespace braid::flux3_test {
 
@@ -35,6 +39,38 @@ TEST(Flux3Family, IsGuidedAgainstAnEmptyPrompt) {
       at::equal(got["latents_final"], kFlux3.drawn(kFlux3.with(), spelled)["latents_final"]));
   EXPECT_GT(relative_error(got["latents_final"], kFlux3.drawn(kFlux3.with())["latents_final"]),
             1e-3);
+}
+
+// As diffusers loads a part that the index names. The class's own scale is 7.5.
+TEST(Flux3Family, IsGuidedAsTheGuiderInItsFolderSays) {
+  const TemporaryFolder folder;
+  const auto model = folder / "model";
+  fs::copy(kFlux3.folder, model, fs::copy_options::recursive);
+  fs::create_directory(model / "guider");
+  const auto scale = [&](const Json& guider) {
+    write_file(model / "guider/guider_config.json", guider.dump());
+    return open_family(find_model({.model = model}).files)->description().limits.defaults.guidance;
+  };
+  EXPECT_EQ(scale({{"guidance_scale", 2.5}}), 3.5) << "not named";
+  edit_json(index_of(model), [](Json& index) {
+    index["guider"] = {"diffusers", "ClassifierFreeGuidance", {{"subfolder", "guider"}}};
+  });
+  EXPECT_EQ(scale({{"_class_name", "ClassifierFreeGuidance"}, {"guidance_scale", 2.5}}), 2.5);
+  EXPECT_EQ(scale(Json::object()), 7.5);
+  for (const Json& off : {Json(false), Json()})
+    EXPECT_EQ(scale({{"guidance_scale", 2.5}, {"enabled", off}}), 1) << off;
+  EXPECT_THAT(message_of([&] {
+                scale({{"stop", 0.5}});
+              }),
+              HasSubstr("'stop' should be 1, it is 0.5"));
+  EXPECT_THAT(message_of([&] {
+                scale({{"use_original_formulation", true}});
+              }),
+              HasSubstr("'use_original_formulation' should be false"));
+  EXPECT_THAT(message_of([&] {
+                scale({{"_class_name", "AdaptiveProjectedGuidance"}});
+              }),
+              HasSubstr("ClassifierFreeGuidance"));
 }
 
 // Off only at 1: at 0 the sum is the negative branch alone, at one half it is the mean.
@@ -69,13 +105,13 @@ TEST(Flux3Family, LetsThePadsOfAPromptBeSeen) {
 TEST(Flux3Family, DrawsWhatIsLeftOfTheCanvasOfOneReference) {
   auto request = kFlux3.plain;
   request.width = request.height = std::nullopt;
-  request.pictures.references = {some_picture(75, 90)};
+  request.pictures.references = {noise_picture(75, 90)};
   const auto picture = kFlux3.drawn(kFlux3.with(), request).pictures.front();
   EXPECT_EQ(std::pair(picture.width, picture.height), std::pair(75, 90));
   request.height = 64;  // the other side is the canvas's
   const auto sized = kFlux3.drawn(kFlux3.with(), request).pictures.front();
   EXPECT_EQ(std::pair(sized.width, sized.height), std::pair(80, 64));
-  request.pictures.references.push_back(some_picture(40, 50));
+  request.pictures.references.push_back(noise_picture(40, 50));
   request.height = std::nullopt;
   const auto of_two = kFlux3.drawn(kFlux3.with(), request).pictures.front();
   EXPECT_EQ(std::pair(of_two.width, of_two.height), std::pair(64, 80));
@@ -93,7 +129,7 @@ TEST(Flux3Family, FitsALoneReferenceAsTheReferenceDoes) {
        {Fit{75, 90, 80, 96, {2, 3, 75, 90}}, Fit{15, 90, 64, 96, {24, 3, 15, 90}},
         Fit{3000, 2000, 2496, 1664, {0, 0, 2496, 1664}}, Fit{5000, 40, 4096, 64, {0, 15, 4096, 33}},
         Fit{2049, 2047, 2048, 2048, {4, 5, 2039, 2037}}, Fit{1, 1, 64, 64, {31, 31, 1, 1}}}) {
-    const auto picture = some_picture(f.width, f.height);
+    const auto picture = noise_picture(f.width, f.height);
     const auto canvas = taken.lone_reference->fit(picture);
     EXPECT_EQ(std::pair(canvas.width, canvas.height), std::pair(f.canvas_width, f.canvas_height))
         << f.width << "x" << f.height;
@@ -107,28 +143,28 @@ TEST(Flux3Family, FitsALoneReferenceAsTheReferenceDoes) {
 // The processor's grid has 16 pixels, also where tokens have 8.
 TEST(Flux3Family, FitsReferencesToTheProcessorsGrid) {
   const auto taken = flux3_pictures(8);
-  const auto canvas = taken.lone_reference->fit(some_picture(98, 150));
+  const auto canvas = taken.lone_reference->fit(noise_picture(98, 150));
   EXPECT_EQ(std::pair(canvas.width, canvas.height), std::pair(112, 160));
-  const auto region = taken.lone_reference->region(some_picture(98, 150));
+  const auto region = taken.lone_reference->region(noise_picture(98, 150));
   EXPECT_EQ(std::pair(region.left, region.top), std::pair(7, 5));
-  const auto cropped = taken.fit_reference(some_picture(98, 150));
+  const auto cropped = taken.fit_reference(noise_picture(98, 150));
   EXPECT_EQ(std::pair(cropped.width, cropped.height), std::pair(96, 144));
 }
 
 // What is scaled down has fewer pixels per side than what is given.
 TEST(Flux3Family, RefusesOneOfSeveralReferencesThatIsTooNarrowWhenItIsScaledDown) {
   const auto limits = named_family("flux3-klein")->description().limits;
-  Request request{.prompts = {"a"}, .pictures = {.references = {some_picture(64, 64)}}};
+  Request request{.prompts = {"a"}, .pictures = {.references = {noise_picture(64, 64)}}};
   auto& references = request.pictures.references;
   references.push_back({.width = 16, .height = 70'000, .rgb = {}});
   references.back().rgb.resize(std::size_t(3) * 16 * 70'000);
   EXPECT_EQ(message_of([&] { check_pictures(request, limits.pictures); }),
             "a reference beside others should have at least 16 pixels per side, one of 16x70000 is "
             "scaled down to a megapixel and has 15x67731");
-  references.back() = some_picture(15, 20);
+  references.back() = noise_picture(15, 20);
   EXPECT_THAT(message_of([&] { check_pictures(request, limits.pictures); }),
               HasSubstr("16 pixels per side, one has 15x20"));
-  references.back() = some_picture(16, 20);
+  references.back() = noise_picture(16, 20);
   EXPECT_EQ(message_of([&] { check_pictures(request, limits.pictures); }), "");
 }
 
@@ -137,7 +173,7 @@ TEST(Flux3Family, DrawsAFlowMapOnSeveralRanks) {
   auto request = kFlux3.plain;
   request.guidance.reset();
   request.steps = 4;
-  request.pictures.references = {some_picture(75, 90)};
+  request.pictures.references = {noise_picture(75, 90)};
   const auto one = kFlux3Map.drawn(kFlux3Map.with(), request);
   for (const Layout& layout : {Layout{.tp = 3}, Layout{.ring = 2}, Layout{.pp = 4}})
     expect_as_drawn(kFlux3Map.drawn(kFlux3Map.with(layout), request), one, 1);
@@ -249,7 +285,7 @@ TEST(Flux3Family, RefusesRequestsThatItCannotDraw) {
   request.max_sequence_length = 8193;
   EXPECT_THAT(refusal(request), HasSubstr("maximum sequence length"));
   request = kFlux3.plain;
-  request.pictures.references = {some_picture(15, 90), some_picture(64, 64)};
+  request.pictures.references = {noise_picture(15, 90), noise_picture(64, 64)};
   EXPECT_THAT(refusal(request), HasSubstr("at least 16 pixels per side, one has 15x90"));
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "edit_json.h"
 #include "joy_model.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/proofs/verify.h"
@@ -77,12 +78,9 @@ TEST(SlowJoyNoise, OfEveryStepIsTheReferencesOnAllRanks) {
   const TemporaryFolder folder;
   const auto edit = folder.path() / "edit", plus = plus_in(folder.path());
   std::filesystem::copy(kJoy / "model", edit, std::filesystem::copy_options::recursive);
-  for (const auto& model : {edit, plus}) {
-    const auto path = model / "scheduler/scheduler_config.json";
-    auto config = read_json(path);
-    config["stochastic_sampling"] = true;
-    write_file(path, config.dump());
-  }
+  for (const auto& model : {edit, plus})
+    edit_json(model / "scheduler/scheduler_config.json",
+              [](Json& config) { config["stochastic_sampling"] = true; });
   const auto want = Checkpoint::open_file(kJoy / "stochastic.safetensors");
   const auto error = [&](const char* name, const PipelineOptions& options, const Request& request) {
     const auto got = recorded_latents(options, request).at("latents_final");

@@ -13,20 +13,12 @@ using testing::DoubleNear;
 
 // Parameters as published with the checkpoints.
 TEST(Published, ParametersAreCounted) {
-  const auto parameters = [](const std::string& name, const std::string& folder) {
-    const auto job = surveyed(named_job(name));
-    std::int64_t sum = 0;
-    for (const auto& part : job.family->description().parts)
-      if (part.folder == folder)
-        for (const auto& tensor : job.tensors->of(part).tensors) sum += numbers_of(tensor, 1);
-    return sum;
-  };
-  EXPECT_EQ(parameters("flux1-dev", "transformer"), 11'901'408'320);
-  EXPECT_EQ(parameters("flux1-schnell", "transformer"), 11'891'178'560);
+  EXPECT_EQ(parameters_of_named("flux1-dev", "transformer"), 11'901'408'320);
+  EXPECT_EQ(parameters_of_named("flux1-schnell", "transformer"), 11'891'178'560);
   // token tables stay in their files and are not surveyed
-  EXPECT_EQ(parameters("flux1-dev", "text_encoder_2") + 32128 * 4096, 4'762'310'656);
-  EXPECT_EQ(parameters("flux1-dev", "text_encoder") + 49408 * 768, 123'060'480);
-  EXPECT_EQ(parameters("flux1-dev", "vae"), 49'545'475);
+  EXPECT_EQ(parameters_of_named("flux1-dev", "text_encoder_2") + 32128 * 4096, 4'762'310'656);
+  EXPECT_EQ(parameters_of_named("flux1-dev", "text_encoder") + 49408 * 768, 123'060'480);
+  EXPECT_EQ(parameters_of_named("flux1-dev", "vae"), 49'545'475);
   EXPECT_EQ(named_family("flux1-pro"), nullptr);
 }
 

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "message_of.h"
+#include "pictures.h"
 #include "pipeline/families/qwen21/describe.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/named_job.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/request/check_pictures.h"
 #include "predicted.h"
+#include "random_picture.h"
 #include "small_models.h"
 
 namespace braid::qwen21_test {
@@ -19,17 +21,9 @@ using testing::HasSubstr;
 
 // Even where references have a megapixel, their latents are few: 4096 and 4144.
 Pixels qwen21_reference(int width, int height, std::uint64_t seed, bool has_alpha) {
-  const auto values = [&](std::int64_t count, std::uint64_t of) {
-    const auto drawn =
-        at::randint(0, 256, {count}, at::detail::createCPUGenerator(2 * seed + of), at::kByte);
-    const auto* const data = drawn.const_data_ptr<std::uint8_t>();
-    return std::vector<std::uint8_t>(data, data + count);
-  };
-  const auto pixels = std::int64_t(width) * height;
-  return {.width = width,
-          .height = height,
-          .rgb = values(3 * pixels, 0),
-          .alpha = has_alpha ? values(pixels, 1) : std::vector<std::uint8_t>()};
+  auto picture = random_picture(width, height, seed);
+  if (!has_alpha) picture.alpha.clear();
+  return picture;
 }
 
 Request qwen21_with_references(ReferenceCache cache = ReferenceCache::kAuto) {
@@ -99,8 +93,7 @@ TEST(SlowQwen21Family, DrawsTheSameWithItsReferencesKept) {
 
 TEST(Qwen21Family, ResizesReferencesToAMegapixel) {
   const auto size = [](int width, int height) {
-    const auto fitted = fit_qwen21_reference(
-        {.width = width, .height = height, .rgb = std::vector<std::uint8_t>(3 * width * height)});
+    const auto fitted = fit_qwen21_reference(grey_picture(width, height));
     return std::pair(fitted.width, fitted.height);
   };
   EXPECT_EQ(size(10, 10), std::pair(1024, 1024));
@@ -113,9 +106,7 @@ TEST(Qwen21Family, ResizesReferencesToAMegapixel) {
 TEST(Qwen21Family, RefusesReferencesThatItsTextEncoderCannotBeShown) {
   const auto taken = named_family("qwen-image-2.1")->description().limits.pictures;
   const auto refusal = [&](int width, int height) {
-    const Pixels narrow{.width = width,
-                        .height = height,
-                        .rgb = std::vector<std::uint8_t>(std::size_t(3) * width * height)};
+    const auto narrow = grey_picture(width, height);
     return message_of(
         [&] { check_pictures({.prompts = {"a"}, .pictures = {.references = {narrow}}}, taken); });
   };

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "message_of.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/families/description.h"
@@ -231,14 +232,15 @@ TEST(QwenImageFilled, HasAMaskForEachLatentOfAToken) {
   auto options = filling_with();
   options.controlnets = {scratch / "net"};
   fs::copy(kFilledModel / "controlnet_1", scratch / "net");
-  auto json = read_json(scratch / "net/config.json");
-  json["extra_condition_channels"] = 3;
-  write_file(scratch / "net/config.json", json.dump());
+  const auto set_channels = [&](int count) {
+    edit_json(scratch / "net/config.json",
+              [&](Json& json) { json["extra_condition_channels"] = count; });
+  };
+  set_channels(3);
   EXPECT_THAT(
       message_of([&] { (void)open_family(find_model(options).files); }),
       HasSubstr("'extra_condition_channels' should be 0, or 4 for a ControlNet that fills"));
-  json["extra_condition_channels"] = 0;
-  write_file(scratch / "net/config.json", json.dump());
+  set_channels(0);
   EXPECT_THAT(message_of([&] { Engine(options, {}); }), HasSubstr("controlnet_x_embedder"));
 }
 

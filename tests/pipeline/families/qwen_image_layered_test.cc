@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "image/png.h"
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
@@ -20,6 +21,7 @@
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
 #include "pipeline/request/settings.h"
+#include "predicted.h"
 #include "small_models.h"
 #include "temporary_folder.h"
 
@@ -348,13 +350,9 @@ TEST(QwenImageLayered, IsTimed) {
 
 TEST(QwenImageLayered, IsPlannedByName) {
   const auto job = surveyed(named_job("qwen-image-layered"));
-  const auto parameters = [&](Part::Role role) {
-    std::int64_t sum = 0;
-    for (const auto& tensor : job.tensors->of(role).tensors) sum += numbers_of(tensor, 1);
-    return sum;
-  };
-  EXPECT_EQ(parameters(Part::Role::kDenoiser), 20'430'401'088 + 2 * 3072);
-  EXPECT_EQ(parameters(Part::Role::kText), 6'525'621'760);  // without the table of its words
+  EXPECT_EQ(numbers_of_part(job, Part::Role::kDenoiser), 20'430'401'088 + 2 * 3072);
+  EXPECT_EQ(numbers_of_part(job, Part::Role::kText),
+            6'525'621'760);  // without the table of its words
   EXPECT_EQ(job.image_tokens(), 5 * 1600);
   EXPECT_EQ(job.branches, 2);
 }
@@ -373,9 +371,7 @@ std::string refusal_of_changed(const char* file, const Json& values) {
   const TemporaryFolder scratch;
   const auto model = scratch / "model";
   fs::copy(kLayeredFolder / "model", model, fs::copy_options::recursive);
-  auto json = read_json(model / file);
-  json.merge_patch(values);
-  write_file(model / file, json.dump());
+  edit_json(model / file, [&](Json& json) { json.merge_patch(values); });
   auto options = layered_with();
   options.model = model;
   return message_of([&] { kQwenImage.drawn(options, layered_request()); });

@@ -9,6 +9,7 @@
 #include "image/png.h"
 #include "message_of.h"
 #include "models/qwen_image/model.h"
+#include "pictures.h"
 #include "pipeline/families/qwen_image/qwen_image.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/planner/costs/memory.h"
@@ -195,9 +196,7 @@ TEST(QwenImageEdit, RefusesReferencesThatItsTextEncoderCannotBeShown) {
   const auto refusal = [](const char* model, int width, int height) {
     const auto& taken =
         open_family(find_model(editing(model)).files)->description().limits.pictures;
-    const Pixels narrow{.width = width,
-                        .height = height,
-                        .rgb = std::vector<std::uint8_t>(std::size_t(3) * width * height)};
+    const auto narrow = grey_picture(width, height);
     return message_of(
         [&] { check_pictures({.prompts = {"a"}, .pictures = {.references = {narrow}}}, taken); });
   };

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "message_of.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/found_files.h"
@@ -28,12 +29,10 @@ class ReduxFiles : public testing::Test {
 
   // The refusal of a copy in whose file `name` the field at `pointer` is `value`.
   std::string refusal(const std::string& name, const std::string& pointer, const Json& value) {
-    const auto original = read_json(kModel / "redux" / name);
-    auto changed = original;
-    changed[Json::json_pointer(pointer)] = value;
-    write_file(redux() / name, changed.dump());
+    const auto original = read_file(redux() / name);
+    edit_json(redux() / name, [&](Json& json) { json[Json::json_pointer(pointer)] = value; });
     const auto message = refusal_as_it_is();
-    write_file(redux() / name, original.dump());
+    write_file(redux() / name, original);
     return message;
   }
   std::string refusal_as_it_is() const {
@@ -56,11 +55,8 @@ TEST_F(ReduxFiles, HaveTheLengthOfTheReferencesPrompts) {
   fs::copy(kModel, model, fs::copy_options::recursive);
   for (const auto& [file, key] :
        {std::pair{"transformer/config.json", "guidance_embeds"},
-        std::pair{"scheduler/scheduler_config.json", "use_dynamic_shifting"}}) {
-    auto json = read_json(model / file);
-    json[key] = false;
-    write_file(model / file, json.dump());
-  }
+        std::pair{"scheduler/scheduler_config.json", "use_dynamic_shifting"}})
+    edit_json(model / file, [key = key](Json& json) { json[key] = false; });
   const auto defaults = [&](const fs::path& redux) {
     const auto family = open_family(find_model({.model = model, .redux = redux}).files);
     return family->description().limits.defaults;

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "message_of.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/engine/engine.h"
@@ -64,9 +65,7 @@ struct SmallModel {
     const TemporaryFolder scratch;
     const auto changed = scratch / "model";
     std::filesystem::copy(folder, changed, std::filesystem::copy_options::recursive);
-    auto json = read_json(changed / file);
-    json.merge_patch(values);
-    write_file(changed / file, json.dump());
+    edit_json(changed / file, [&](Json& json) { json.merge_patch(values); });
     return message_of([&] { drawn(from(changed)); });
   }
 };

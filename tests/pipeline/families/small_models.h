@@ -1,6 +1,7 @@
 // The families' small models.
 #pragma once
 
+#include "pictures.h"
 #include "small_model.h"
 
 namespace braid {
@@ -19,13 +20,6 @@ inline Request guided_from(Request plain) {
   plain.negative_prompt = "blurry, two stars; a green ring above a pink square, a purple heart";
   plain.max_sequence_length = 120;
   return plain;
-}
-
-inline Pixels some_picture(int width, int height) {
-  Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
-  for (std::size_t i = 0; i < picture.rgb.size(); ++i)
-    picture.rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
-  return picture;
 }
 
 inline const ProbeOptions kSmallProbe{.width = 112, .height = 80, .max_sequence_length = 40};
@@ -103,7 +97,7 @@ inline const SmallModel kFlux3 = [] {
   guided.guidance = 3;
   guided.negative_prompt = "blurry, two stars";
   for (int i = 0; i < 20; ++i) *guided.negative_prompt += ", a green ring above a pink square";
-  guided.pictures.references = {some_picture(75, 90), some_picture(64, 96)};
+  guided.pictures.references = {noise_picture(75, 90), noise_picture(64, 96)};
   return SmallModel{.folder = small_pipeline("flux3"),
                     .plain = plain,
                     .guided = guided,

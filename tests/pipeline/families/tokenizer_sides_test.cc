@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "message_of.h"
 #include "pipeline/engine/engine.h"
 #include "small_models.h"
@@ -21,10 +22,7 @@ class TokenizerSides : public testing::Test {
   fs::path copy_with(const fs::path& model, const char* key, const std::string& side) const {
     const auto copy = folder_ / side;
     fs::copy(model, copy, fs::copy_options::recursive);
-    const auto file = copy / "tokenizer/tokenizer_config.json";
-    auto json = read_json(file);
-    json[key] = side;
-    write_file(file, json.dump());
+    edit_json(copy / "tokenizer/tokenizer_config.json", [&](Json& json) { json[key] = side; });
     return copy;
   }
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "copies.h"
+#include "edit_json.h"
 #include "models/zimage/model.h"
 #include "pipeline/families/zimage/zimage.h"
 #include "pipeline/planner/costs/memory.h"
@@ -163,10 +164,10 @@ TEST(ZImageFamily, RefusesATokenizerThatCannotSpellAChat) {
   const TemporaryFolder scratch;
   const auto model = scratch / "model";
   fs::copy(kZImage.folder, model, fs::copy_options::recursive);
-  auto json = read_json(model / "tokenizer/tokenizer.json");
-  for (auto& token : json["added_tokens"])
-    if (token["content"] == "<|im_start|>") token["content"] = "<|start|>";
-  write_file(model / "tokenizer/tokenizer.json", json.dump());
+  edit_json(model / "tokenizer/tokenizer.json", [](Json& json) {
+    for (auto& token : json["added_tokens"])
+      if (token["content"] == "<|im_start|>") token["content"] = "<|start|>";
+  });
   auto options = kZImage.with();
   options.model = model;
   EXPECT_THAT(zimage_refusal(options), HasSubstr("has no token <|im_start|>"));

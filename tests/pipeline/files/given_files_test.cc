@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "edit_json.h"
 #include "message_of.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/found_files.h"
@@ -52,12 +53,6 @@ void copy_model(const fs::path& model, const fs::path& to, Copied what = Copied:
     fs::create_directories(copy.parent_path());
     fs::copy_file(entry.path(), copy);
   }
-}
-
-void edit(const fs::path& path, const std::function<void(Json&)>& change) {
-  auto json = read_json(path);
-  change(json);
-  write_file(path, json.dump());
 }
 
 class GivenFiles : public testing::Test {
@@ -349,7 +344,7 @@ TEST_F(GivenFiles, MayNameAClassOfTheirOwn) {
   const auto model = folder_ / "copy";
   copy_model(kModel, model);
   const auto family = [&](const Json& name) {
-    edit(model / "model_index.json", [&](Json& index) { index["_class_name"] = name; });
+    edit_json(model / "model_index.json", [&](Json& index) { index["_class_name"] = name; });
     return family_of_directory(model).pipeline_class;
   };
   EXPECT_EQ(family({"pipeline", "FluxPipeline"}), "FluxPipeline");
@@ -371,9 +366,9 @@ TEST_F(GivenFiles, NameTheirScheduler) {
   const auto model = folder_ / "copy";
   copy_model(kModel, model);
   const auto refused = [&](const Json& in_index, const Json& in_config) {
-    edit(model / "model_index.json", [&](Json& index) { index["scheduler"] = in_index; });
-    edit(model / "scheduler/scheduler_config.json",
-         [&](Json& config) { config["_class_name"] = in_config; });
+    edit_json(model / "model_index.json", [&](Json& index) { index["scheduler"] = in_index; });
+    edit_json(model / "scheduler/scheduler_config.json",
+              [&](Json& config) { config["_class_name"] = in_config; });
     return message_of([&] { (void)read_scheduler(find_model({.model = model}).files); });
   };
   const std::string euler = "FlowMatchEulerDiscreteScheduler";
@@ -390,7 +385,7 @@ TEST_F(GivenFiles, NameTheirScheduler) {
 TEST_F(GivenFiles, MayHaveTheConfigOfAWholeClip) {
   const auto model = folder_ / "copy";
   copy_model(kModel, model);
-  edit(model / "text_encoder/config.json", [](Json& config) {
+  edit_json(model / "text_encoder/config.json", [](Json& config) {
     config = {{"model_type", "clip"}, {"projection_dim", 512}, {"text_config", config}};
   });
   EXPECT_EQ(refusal({.model = model}), "");

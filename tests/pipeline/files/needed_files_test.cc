@@ -102,6 +102,13 @@ TEST(NeededFiles, OfAModularDirectoryAreItsParts) {
       index + ", " + entry("scheduler", "FlowMatchEulerDiscreteScheduler") + "}";
   paths.insert(paths.begin() + 1, "scheduler/scheduler_config.json");
   EXPECT_THAT(needed(files), ElementsAreArray(paths));
+  files["guider/guider_config.json"] = "";
+  EXPECT_THAT(needed(files), ElementsAreArray(paths));
+  files["modular_model_index.json"] =
+      text_of(index, ", ", entry("scheduler", "FlowMatchEulerDiscreteScheduler"), ", ",
+              entry("guider", "ClassifierFreeGuidance"), "}");
+  paths.insert(paths.begin(), "guider/guider_config.json");
+  EXPECT_THAT(needed(files), ElementsAreArray(paths));
 }
 
 TEST(NeededFiles, OfAModelDirectoryAreItsParts) {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "pipeline/graphs/graph_pool.h"
 #include "pipeline/graphs/recording_turn.h"
+#include "wait_until.h"
 
 namespace braid::step_graph_test {
 
@@ -302,9 +303,7 @@ TEST_F(StepGraphTest, RanksOfAPipelineRecordTogether) {
   std::atomic<int> arrived = 0;
   const auto meet = [&] {
     ++arrived;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (arrived < kRanks && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    EXPECT_EQ(arrived, kRanks);
+    EXPECT_TRUE(wait_until([&] { return arrived == kRanks; }));
   };
   {
     std::vector<std::jthread> ranks;

@@ -218,16 +218,16 @@ TEST(Offload, CopiesABlockOnceAStepAndWhatModulatesItOnceAPicture) {
     for (int picture = 0; picture < 2; ++picture) {
       paged.begin_picture();
       for (int i = 0; i < 2; ++i) paged.step();
-      const auto before = paged.device->bytes_copied();
+      const auto before = paged.device->copied_bytes();
       for (int i = 0; i < 3; ++i) paged.step();
-      EXPECT_EQ(paged.device->bytes_copied() - before, 3 * of_steps)
+      EXPECT_EQ(paged.device->copied_bytes() - before, 3 * of_steps)
           << int(how.level) << ", " << prefetch << " ahead, picture " << picture;
     }
   }
   PagedFlux whole({.level = PageLevel::kModel}, {.prefetch = 0});
   whole.begin_picture();
   for (int i = 0; i < 3; ++i) whole.step();
-  EXPECT_EQ(whole.device->bytes_copied(), whole.pages->page_bytes()) << "it stays, being alone";
+  EXPECT_EQ(whole.device->copied_bytes(), whole.pages->page_bytes()) << "it stays, being alone";
 }
 
 TEST(Offload, VerifyProvesALayoutWithPages) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pictures.h"
 #include "pipeline/deployment/deployment.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/picture_requests.h"
@@ -18,7 +19,7 @@ TEST(PlannedPictures, HaveAnEncoder) {
 }
 
 TEST(PlannedPictures, AreOfTheSizeThatTheModelSees) {
-  const Pixels large{2048, 1024, std::vector<std::uint8_t>(2048 * 1024 * 3)};
+  const auto large = grey_picture(2048, 1024);
   const auto klein = named_family("klein-9b-kv");
   const auto planned = planned_pictures(*klein, {.references = {large, large}}, {64, 64});
   EXPECT_EQ(planned.encoded_pixels, 1440 * 720);  // 1448 x 724, cut

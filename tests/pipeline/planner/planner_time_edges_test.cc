@@ -6,23 +6,10 @@
 
 #include "pipeline/deployment/deployment.h"
 #include "pipeline/families/flux/flux.h"
+#include "pipeline/planner/instant_machine.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::planner_time_edges_test {
-
-Machine machine(int ranks, const LinkSpec& link, double flops = 1e30, double memory_speed = 1e30) {
-  const DeviceSpec device{"instant", 1e15, flops, flops, memory_speed, 1, "pcie4"};
-  return {.devices = std::vector(std::size_t(ranks), device), .link = link, .network = link};
-}
-
-// One byte per second, or only a latency of one second per message.
-const LinkSpec kBytes{"bytes", 1, 0}, kLatency{"latency", 1e30, 1};
-
-std::map<std::string, double> communication(const PlanJob& job, const Machine& machine,
-                                            const Degrees& grid) {
-  const auto step = plan_layout(job, machine, grid).step;
-  return {step.communication.begin(), step.communication.end()};
-}
 
 // An axis that fills a host does not leave it; the one around it does.
 TEST(PlannedTimeEdges, AxesThatFillAHostStayWithinIt) {
@@ -83,7 +70,10 @@ TEST(PlannedTimeEdges, CopiesOfAStageHideBehindItsOwnPicture) {
   job.memory.offload.transformer = OffloadMode::kBlock;
   job.num_pictures = 2;
   const auto step_at = [&](double flops) {
-    return plan_layout(job, machine(2, kBytes, flops), {.pp = 2}).step;
+    auto device = instant();
+    device.bfloat16_flops = device.float32_flops = flops;
+    device.link = "pcie4";
+    return plan_layout(job, machine(2, kBytes, device), {.pp = 2}).step;
   };
   constexpr double kTicks = 3, kStages = 2;
   const double copies = step_at(1e30).copies;
@@ -109,9 +99,10 @@ TEST(PlannedTimeEdges, ControlNetsReadTheirWeightsOnceForABatch) {
     return braid::job_of(deployment,
                          {.prompts = {"a"}, .num_images = pictures, .batch_size = pictures});
   };
+  auto device = instant();
+  device.memory_speed = 1;
   const auto seconds = [&](int pictures) {
-    return plan_layout(job_of(pictures), machine(1, kBytes, 1e30, /*memory_speed=*/1), {})
-        .step.compute;
+    return plan_layout(job_of(pictures), machine(1, kBytes, device), {}).step.compute;
   };
   const auto job = job_of(1);
   double weights = 0;

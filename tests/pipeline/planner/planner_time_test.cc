@@ -3,26 +3,10 @@
 
 #include <map>
 
+#include "pipeline/planner/instant_machine.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::planner_time_test {
-
-// A device that computes and reads instantly.
-DeviceSpec instant() { return {"instant", 1e15, 1e30, 1e30, 1e30, 1, "none"}; }
-
-Machine machine(int ranks, LinkSpec link, DeviceSpec device = instant()) {
-  return {
-      .devices = std::vector(std::size_t(ranks), std::move(device)), .link = link, .network = link};
-}
-
-// One byte per second, or only a latency of one second per message.
-const LinkSpec kBytes{"bytes", 1, 0}, kLatency{"latency", 1e30, 1};
-
-std::map<std::string, double> communication(const PlanJob& job, const Machine& machine,
-                                            const Degrees& grid) {
-  const auto step = plan_layout(job, machine, grid).step;
-  return {step.communication.begin(), step.communication.end()};
-}
 
 PlanJob replicated() { return flux_dev_replicated(); }
 

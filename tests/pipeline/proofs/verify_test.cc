@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "message_of.h"
+#include "pictures.h"
 
 namespace braid::verify_test {
 
@@ -79,14 +80,12 @@ TEST(Verify, GivesEveryRankAPictureWhateverItsShare) {
 
 // Each reference is a run of tokens that ranks split separately.
 TEST(Verify, PassesWithReferences) {
-  const Pixels first{70, 64, std::vector<std::uint8_t>(70 * 64 * 3)};
-  const Pixels second{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
   PipelineOptions model{.model = kFixtures / "klein-base/model",
                         .dtype = Dtype::kFloat32,
                         .layout = {.ring = 2, .ulysses = 2}};
   VerifyOptions options{.probe = {.width = 80, .height = 64, .max_sequence_length = 21}};
   const auto alone = verify(deploy(model), options);
-  options.probe.pictures.references = {first, second};
+  options.probe.pictures.references = {grey_picture(70, 64), grey_picture(80, 112)};
   const auto verdict = verify(deploy(model), options);
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_NE(verdict.blocks.back().difference, alone.blocks.back().difference);
@@ -98,14 +97,13 @@ TEST(Verify, PassesWithReferences) {
 
 // Keys kept of references are attended to under every layout, unlike references seen in every step.
 TEST(Verify, PassesWithReferencesThatAreSeenOnce) {
-  const Pixels picture{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
   PipelineOptions model{.model = kFixtures / "klein-kept/model",
                         .dtype = Dtype::kFloat32,
                         .layout = {.ring = 2, .ulysses = 2}};
   VerifyOptions options{.probe = {.width = 80,
                                   .height = 64,
                                   .max_sequence_length = 21,
-                                  .pictures = {.references = {picture}}}};
+                                  .pictures = {.references = {grey_picture(80, 112)}}}};
   const auto kept = verify(deploy(model), options);
   EXPECT_EQ(kept.first_divergent(), nullptr);
   options.probe.pictures.reference_cache = ReferenceCache::kOff;
@@ -119,7 +117,7 @@ TEST(Verify, PassesWithReferencesThatAreSeenOnce) {
 
 // Klein looks at the initial picture and draws a part of it, at its size.
 TEST(Verify, LooksAtAnInitialPicture) {
-  const Pixels picture{80, 64, std::vector<std::uint8_t>(80 * 64 * 3)};
+  const auto picture = grey_picture(80, 64);
   PipelineOptions model{
       .model = kFixtures / "klein-base/model", .dtype = Dtype::kFloat32, .layout = {.ring = 2}};
   VerifyOptions options{.probe = {.width = 80, .height = 64, .max_sequence_length = 21}};

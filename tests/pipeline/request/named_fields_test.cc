@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/request_error.h"
+#include "pictures.h"
 #include "pipeline/request/settings.h"
 #include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/schedule.h"
@@ -30,11 +31,7 @@ struct Case {
   std::function<void(Request&, RequestLimits&)> make_wrong;
 };
 
-Pixels white(int width = 32, int height = 32) {
-  return {.width = width,
-          .height = height,
-          .rgb = std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, 255)};
-}
+Pixels white(int width = 32, int height = 32) { return grey_picture(width, height, 255); }
 
 // Refusals of all requests and of sampling, in the order of the sources, not those of families;
 // those about what no field of the server can have are left out.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "message_of.h"
+#include "pictures.h"
 #include "pipeline/request/latents.h"
 
 namespace braid::settings_test {
@@ -54,7 +55,7 @@ TEST(Settle, RoundsSizesDownWithAWarning) {
 
 // diffusers' pipelines of FLUX.1 and Qwen-Image cut before they round, klein's rounds first.
 TEST(Settle, KeepsTheShapeOfACropAsItIsAskedForOrAsItIsDrawn) {
-  const Pixels white{.width = 90, .height = 61, .rgb = std::vector<std::uint8_t>(90 * 61 * 3, 255)};
+  const auto white = grey_picture(90, 61, 255);
   const Request request{.prompts = {"a"},
                         .width = 79,
                         .height = 48,

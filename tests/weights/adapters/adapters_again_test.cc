@@ -326,33 +326,4 @@ TEST(AdapterModules, ReplaceOnlyWholeTensors) {
             (std::vector<std::string>{"n_scale", "p_n_scale", "norm_weight", "p_norm_weight"}));
 }
 
-TEST_F(AdaptersAgain, TakePeftsPatternsOfWholeNames) {
-  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
-  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", down},
-                           {"transformer.x.0.to_q.lora_B.weight", up}};
-  const auto expect = [&](const std::string& config, double factor) {
-    expect_added({{.file = write_with(config, tensors)}},
-                 {{"a.weight", rows_joined(0, factor * up.mm(down), 12)}});
-  };
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"^x.0.to_q\": 12}})",
-         3);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"^to_q\": 12}})", 0.5);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"0.to_q\": 12}})", 3);
-  // what peft does not set it writes as null
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": null, )"
-         R"(\"transformer.use_rslora\": null, \"transformer.peft_type\": null})",
-         0.5);
-}
-
-TEST(PeftConfigs, RefuseRanksThatAreNotPositive) {
-  const auto refusal = [](const std::string& fields) {
-    return message_of(
-        [&] { (void)read_peft_config(R"({"peft_type":"LOKR",)" + fields + "}", "c.json"); });
-  };
-  EXPECT_EQ(refusal(R"("r":2,"rank_pattern":{"a":1})"), "");
-  EXPECT_THAT(refusal(R"("r":2,"rank_pattern":{"a":0})"),
-              HasSubstr("rank of 'a' should be positive"));
-  EXPECT_THAT(refusal(R"("r":-1)"), HasSubstr("'r' should be positive, it is -1"));
-}
-
 }  // namespace braid::adapters_again_test

@@ -4,44 +4,62 @@
 namespace braid::peft_scaling_test {
 
 using testing::AllOf, testing::HasSubstr;
-using PeftScalings = AdaptedModel;
+
+class PeftScalings : public AdaptedModel {
+ protected:
+  // Expects this LoRA of one layer to be added so many times under a configuration.
+  void expect_scaled(const std::string& config, double factor) {
+    expect_added({{.file = write_with(config, tensors_)}},
+                 {{"a.weight", rows_joined(0, factor * up_.mm(down_), 12)}});
+  }
+
+  const Tensor up_ = at::randn({4, 4}), down_ = at::randn({4, 6});
+  const Tensors tensors_ = {{"transformer.x.0.to_q.lora_A.weight", down_},
+                            {"transformer.x.0.to_q.lora_B.weight", up_}};
+};
 
 TEST_F(PeftScalings, TakeAlphasFromPeftsConfiguration) {
-  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
-  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", down},
-                           {"transformer.x.0.to_q.lora_B.weight", up}};
-  const auto expect = [&](const std::string& config, double factor) {
-    expect_added({{.file = write_with(config, tensors)}},
-                 {{"a.weight", rows_joined(0, factor * up.mm(down), 12)}});
-  };
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.r\": 4})", 0.5);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.use_rslora\": true})", 1);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"o_q\": 12}})", 0.5);
-  expect(R"({\"transformer.lora_alpha\": 0, \"transformer.r\": 4})", 0);
-  expect(R"({\"text_encoder.lora_alpha\": 2})", 1);
+  expect_scaled(R"({\"transformer.lora_alpha\": 2, \"transformer.r\": 4})", 0.5);
+  expect_scaled(R"({\"transformer.lora_alpha\": 2, \"transformer.use_rslora\": true})", 1);
+  expect_scaled(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"to_q\": 12}})",
+                3);
+  expect_scaled(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"o_q\": 12}})",
+                0.5);
+  expect_scaled(R"({\"transformer.lora_alpha\": 0, \"transformer.r\": 4})", 0);
+  expect_scaled(R"({\"text_encoder.lora_alpha\": 2})", 1);
   // peft's alpha is 8 if nobody says otherwise
-  expect(R"({\"transformer.r\": 4})", 2);
-  expect(R"({\"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
-  expect(R"({\"transformer.alpha_pattern\": {\"to_k\": 12}})", 2);
-  expect(R"({\"lora_alpha\": 2})", 1);  // for names without a prefix
-  expect_added(
-      {{.file = write_with(R"({\"transformer.lora_alpha\": 2})", tensors, R"(\u005f_metadata__)")}},
-      {{"a.weight", rows_joined(0, 0.5 * up.mm(down), 12)}});
+  expect_scaled(R"({\"transformer.r\": 4})", 2);
+  expect_scaled(R"({\"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
+  expect_scaled(R"({\"transformer.alpha_pattern\": {\"to_k\": 12}})", 2);
+  expect_scaled(R"({\"lora_alpha\": 2})", 1);  // for names without a prefix
+  expect_added({{.file = write_with(R"({\"transformer.lora_alpha\": 2})", tensors_,
+                                    R"(\u005f_metadata__)")}},
+               {{"a.weight", rows_joined(0, 0.5 * up_.mm(down_), 12)}});
   for (const std::string config :
        {R"({\"transformer.alpha_pattern\": {\"to_.*\": 12}})",
         R"({\"transformer.lora_alpha\": \"2\"})", R"([1])", R"({)",
         R"({\"transformer.use_rslora\": 1})", R"({\"transformer.alpha_pattern\": []})"})
-    EXPECT_THAT(message_of([&] { open_adapters({{.file = write_with(config, tensors)}}); }),
+    EXPECT_THAT(message_of([&] { open_adapters({{.file = write_with(config, tensors_)}}); }),
                 HasSubstr("lora_adapter_metadata"))
         << config;
 }
 
+TEST_F(PeftScalings, TakePeftsPatternsOfWholeNames) {
+  expect_scaled(
+      R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"^x.0.to_q\": 12}})", 3);
+  expect_scaled(
+      R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"^to_q\": 12}})", 0.5);
+  expect_scaled(
+      R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"0.to_q\": 12}})", 3);
+  // what peft does not set it writes as null
+  expect_scaled(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": null, )"
+                R"(\"transformer.use_rslora\": null, \"transformer.peft_type\": null})",
+                0.5);
+}
+
 TEST_F(PeftScalings, NameNumbersThatAreNotFinite) {
-  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", at::randn({4, 6})},
-                           {"transformer.x.0.to_q.lora_B.weight", at::randn({4, 4})}};
   for (const std::string field : {"use_rslora", "alpha_pattern", "lora_alpha"}) {
-    const auto file = write_with(R"({\"transformer.)" + field + R"(\": -Infinity})", tensors);
+    const auto file = write_with(R"({\"transformer.)" + field + R"(\": -Infinity})", tensors_);
     EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }), HasSubstr("it is -Infinity"))
         << field;
   }
@@ -212,6 +230,17 @@ TEST_F(PeftScalings, ScalePeftsHadamardAndKroneckerProductsAsPeft) {
       {{a + "hada_w1_a", b1}, {a + "hada_w1_b", a1}, {a + "hada_w2_a", b2}, {a + "hada_w2_b", a2}},
       "adapter_model");
   expect(R"({"peft_type": "LOHA", "r": 2, "alpha": 5})", loha, 2.5 * b1.mm(a1) * b2.mm(a2));
+}
+
+TEST(PeftConfigs, RefuseRanksThatAreNotPositive) {
+  const auto refusal = [](const std::string& fields) {
+    return message_of(
+        [&] { (void)read_peft_config(R"({"peft_type":"LOKR",)" + fields + "}", "c.json"); });
+  };
+  EXPECT_EQ(refusal(R"("r":2,"rank_pattern":{"a":1})"), "");
+  EXPECT_THAT(refusal(R"("r":2,"rank_pattern":{"a":0})"),
+              HasSubstr("rank of 'a' should be positive"));
+  EXPECT_THAT(refusal(R"("r":-1)"), HasSubstr("'r' should be positive, it is -1"));
 }
 
 }  // namespace braid::peft_scaling_test

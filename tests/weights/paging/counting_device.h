@@ -8,13 +8,13 @@ namespace braid::testing_pages {
 class CountingDevice : public CpuPageDevice {
  public:
   void copy(StreamName stream, Slot to, const PageBytes& from, Site site) override {
-    bytes_copied_ += from.size;
+    copied_bytes_ += from.size;
     CpuPageDevice::copy(stream, to, from, site);
   }
-  std::int64_t bytes_copied() const { return bytes_copied_; }
+  std::int64_t copied_bytes() const { return copied_bytes_; }
 
  private:
-  std::int64_t bytes_copied_ = 0;
+  std::int64_t copied_bytes_ = 0;
 };
 
 }  // namespace braid::testing_pages

@@ -125,7 +125,7 @@ TEST(Pages, CopyEachGroupOnceAStep) {
   const Model model(pages, 6);
   for (int i = 0; i < 4; ++i) step(pages, {0, 1, 2, 3, 4, 5}, [](int) {});
   // and the first group of a fifth step, prefetched
-  EXPECT_EQ(device->bytes_copied(), 4 * pages.page_bytes() + 8192);
+  EXPECT_EQ(device->copied_bytes(), 4 * pages.page_bytes() + 8192);
   EXPECT_EQ(pages.slot_bytes(), 2 * 12288) << "two slots, as large as the largest group";
 }
 
@@ -138,9 +138,9 @@ TEST(Pages, CopyEachGroupOnceAStepInAnyOrder) {
     const Model model(pages, 7);
     const auto look = [&](int group) { EXPECT_TRUE(model.is_right(group)); };
     for (int i = 0; i < 2; ++i) step(pages, kAnyOrder, look);
-    const auto before = device->bytes_copied();
+    const auto before = device->copied_bytes();
     for (int i = 0; i < 3; ++i) step(pages, kAnyOrder, look);
-    EXPECT_EQ(device->bytes_copied() - before, 3 * pages.page_bytes()) << prefetch << " ahead";
+    EXPECT_EQ(device->copied_bytes() - before, 3 * pages.page_bytes()) << prefetch << " ahead";
   }
 }
 
@@ -154,11 +154,11 @@ TEST(Pages, OfResidentsAreNeverCopiedAgain) {
       pages.add(at::full({4096}, i, at::kByte));
     }
     pages.finish();
-    EXPECT_EQ(device->bytes_copied(), 3 * 4096);
+    EXPECT_EQ(device->copied_bytes(), 3 * 4096);
     for (int i = 0; i < 2; ++i) step(pages, kAnyOrder, [](int) {});
-    const auto before = device->bytes_copied();
+    const auto before = device->copied_bytes();
     for (int i = 0; i < 3; ++i) step(pages, kAnyOrder, [](int) {});
-    EXPECT_EQ(device->bytes_copied() - before, 3 * 4 * 4096);
+    EXPECT_EQ(device->copied_bytes() - before, 3 * 4 * 4096);
   }
 }
 

@@ -30,13 +30,13 @@ TEST(PagesUsedOnce, AreNotCopiedInTheLoop) {
       for (int picture = 0; picture < 2; ++picture) {
         step(pages, {0, 1});
         step(pages, {2, 3, 4, 5, 6, 7});
-        const auto before = device->bytes_copied();
+        const auto before = device->copied_bytes();
         for (int i = 0; i < 3; ++i) step(pages, {2, 3, 4, 5, 6, 7});
-        EXPECT_EQ(device->bytes_copied() - before, 3 * copied * 4096)
+        EXPECT_EQ(device->copied_bytes() - before, 3 * copied * 4096)
             << resident << " stay, " << prefetch << " ahead, picture " << picture;
       }
       if (resident < 0) {
-        EXPECT_EQ(device->bytes_copied(), 8 * 4096);
+        EXPECT_EQ(device->copied_bytes(), 8 * 4096);
       }
     }
 }
