@@ -9,6 +9,8 @@
 //
 // Any number of threads may share a pipeline; its calls run one at a time. Stop and join them
 // before main() returns: what LibTorch and the standard library destroy then, a call still uses.
+// A pipeline may not be moved from or destroyed while a call of it runs, nor in a callback of that
+// call.
 // fork() takes none of their threads along: in a child, generate() of a pipeline made before throws
 // Error, and that of a new one may hang if LibTorch has computed in the parent. Start processes
 // anew, with exec.
