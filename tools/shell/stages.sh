@@ -190,18 +190,18 @@ fuzz_one() {
 run_fuzz() {
   stage "fuzz, $seconds s a target"
   local folder=$root/build/fuzz target
-  local -a running=()
+  local -a fuzzing=()
   make_folder "$folder"
   forget_others "$folder" "$root/fuzz"
   cmake -S fuzz -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=clang++ >"$folder/braid-build.log" 2>&1 ||
     show_failure "$folder/braid-build.log"
   compile "$folder" all
   for target in "$folder"/bin/*_fuzz; do
-    ((${#running[@]} < $(nproc))) || { wait "${running[0]}" || stop 1 "a fuzz target failed"; running=("${running[@]:1}"); }
+    ((${#fuzzing[@]} < $(nproc))) || { wait "${fuzzing[0]}" || stop 1 "a fuzz target failed"; fuzzing=("${fuzzing[@]:1}"); }
     fuzz_one "$target" &
-    running+=($!)
+    fuzzing+=($!)
   done
-  for target in "${running[@]}"; do wait "$target" || stop 1 "a fuzz target failed"; done
+  for target in "${fuzzing[@]}"; do wait "$target" || stop 1 "a fuzz target failed"; done
 }
 
 run_bench() {
