@@ -231,6 +231,11 @@ bool JsonObject::has(std::string_view key) const {
   return it != object_->end() && !it->is_null();
 }
 
+bool JsonObject::is_null(std::string_view key) const {
+  const auto it = object_->find(std::string(key));
+  return it != object_->end() && it->is_null();
+}
+
 const Json& JsonObject::at(std::string_view key) const {
   require(has(key), source_, " has no '", key, "'");
   return object_->at(std::string(key));

@@ -38,7 +38,8 @@ class JsonObject {
   // Throws InputError unless `object` is one; it must outlive this.
   JsonObject(const Json& object, std::string source);
 
-  bool has(std::string_view key) const;  // present and not null
+  bool has(std::string_view key) const;      // present and not null
+  bool is_null(std::string_view key) const;  // None to Python's classes, and not their default
   // Each throws InputError if the value has another type or is out of range.
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high) const;
   std::int64_t integer_or(std::string_view key, std::int64_t otherwise, std::int64_t low,

@@ -63,7 +63,7 @@ Tensor convolve_padded(const Tensor& x, const Convolution& c, at::IntArrayRef pa
 }
 
 Tensor convolve(const Tensor& x, const Convolution& c) {
-  return reference::convolve_padded(x, c, {c.padding, c.padding});
+  return convolve_padded(x, c, {c.padding, c.padding});
 }
 
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv) {

@@ -295,7 +295,7 @@ TEST(VaeConfig, OfWanRefusesWhatItCannotRun) {
   EXPECT_THAT(refused(of_two + "[1,-2]"), HasSubstr("one is -2"));
   EXPECT_THAT(refused(of_two + "[1]"), HasSubstr("should have 'z_dim', 2, numbers"));
   EXPECT_THAT(refused(R"("latents_mean":"none")"), HasSubstr("should be a list of numbers"));
-  EXPECT_EQ(refused(R"("dim_mult":[2,4])"), "accepted");
+  EXPECT_THAT(refused(R"("dim_mult":[2,4])"), HasSubstr("it has 3")) << "by the class's default";
   EXPECT_THAT(refused(R"("dim_mult":[])"), HasSubstr("1 to 8 levels, it has 0"));
   EXPECT_EQ(refused(R"("dim_mult":[2,4],"temperal_downsample":[true])"), "accepted");
   EXPECT_THAT(refused(R"("dim_mult":[2,4],"temperal_downsample":[true,true])"),

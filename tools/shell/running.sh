@@ -33,7 +33,7 @@ end_filter() {
 # run COMMAND...: a program that a signal to this script ends, too. It gets none of what the script has open, but for
 # flock: a daemon that a compiler starts (sccache's server) would hold the lock for ever.
 run() {
-  local status=0
+  local status=0 running
   {
     exec {spoken}>&-
     [[ -z ${output:-} ]] || exec {output}>&-
@@ -45,7 +45,6 @@ run() {
   trap 'end_by TERM' TERM
   wait "$running" || status=$?
   trap - HUP TERM
-  running=
   return "$status"
 }
 

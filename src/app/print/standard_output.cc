@@ -11,12 +11,11 @@
 #include "base/error.h"
 
 namespace braid {
-
 namespace {
 
 // A parent may have left a pipe or a terminal that does not block: a reader has to catch up first.
 bool waits_for_reader() {
-  if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
+  if (errno != EAGAIN) return false;
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   return ::poll(&output, 1, /*timeout=*/-1) >= 0 || errno == EINTR;
 }

@@ -45,10 +45,6 @@ CausalLmConfig class_defaults(const std::string& type, const std::string& source
   return c;
 }
 
-bool is_null(const JsonObject& json, const char* key) {
-  return json.json().contains(key) && !json.has(key);
-}
-
 double read_theta(const JsonObject& json, double otherwise) {
   const auto rope = rope_object(json);
   const auto type = rope.string_or("rope_type", rope.string_or("type", "default"));
@@ -77,7 +73,7 @@ std::int64_t read_window(const JsonObject& json, const std::string& type, std::i
     require(type == "full_attention" || type == "sliding_attention", json.source(),
             ": 'layer_types' should name full_attention or sliding_attention, one is ", type);
   if (!has_sliding_layers(json, type, num_layers)) return 0;
-  if (is_null(json, "sliding_window")) return 0;
+  if (json.is_null("sliding_window")) return 0;
   return json.integer_or("sliding_window", 4096, 1, 1 << 30);
 }
 
@@ -88,7 +84,7 @@ CausalLmConfig read_text_config(const JsonObject& json, const std::string& type)
   c.mlp_hidden = json.integer_or("intermediate_size", c.mlp_hidden, 1, kMaxWidth);
   c.num_layers = json.integer_or("num_hidden_layers", c.num_layers, 0, 10'000);
   c.num_heads = json.integer_or("num_attention_heads", c.num_heads, 1, 1 << 14);
-  if (is_null(json, "num_key_value_heads")) c.num_kv_heads = c.num_heads;
+  if (json.is_null("num_key_value_heads")) c.num_kv_heads = c.num_heads;
   c.num_kv_heads = json.integer_or("num_key_value_heads", c.num_kv_heads, 1, 1 << 14);
   const auto usual_width = c.head_norm == HeadNorm::kYes ? c.head_width : c.hidden / c.num_heads;
   c.head_width = json.integer_or("head_dim", usual_width, 2, 1 << 14);

@@ -1,7 +1,5 @@
 #include "models/qwen_image/config.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "models/flux/model.h"
 #include "models/qwen_image/names.h"
@@ -21,7 +19,7 @@ constexpr const char* kOneTime = "all layers are drawn at the step's timestep";
 // The reference class counts a null as the tokens' channels; where nothing is said it has 16.
 std::int64_t read_latent_channels(const JsonObject& json, std::int64_t in_channels) {
   constexpr const char* kKey = "out_channels";
-  const auto otherwise = json.json().contains(kKey) ? in_channels : kUsualLatents;
+  const auto otherwise = json.is_null(kKey) ? in_channels : kUsualLatents;
   return json.integer_or(kKey, otherwise, 1, kMaxQwenImageWidth / kLatentsOfToken);
 }
 

@@ -62,14 +62,18 @@ void read_flux2_fields(const JsonObject& json, VaeConfig& c) {
           c.widths.size(), ", it has ", c.decoder_widths().size());
 }
 
-std::vector<double> numbers_or(const JsonObject& json, const char* key,
-                               const std::vector<double>& otherwise) {
+// A list of numbers, or of flags.
+template <class Value>
+std::vector<Value> list_or(const JsonObject& json, const char* key, std::vector<Value> otherwise) {
+  constexpr bool are_flags = std::is_same_v<Value, bool>;
   if (!json.has(key)) return otherwise;
   const auto& list = json.at(key);
-  const bool are_numbers = list.is_array() && std::all_of(list.begin(), list.end(),
-                                                          [](auto& x) { return x.is_number(); });
-  require(are_numbers, json.source(), ": '", key, "' should be a list of numbers");
-  return list.get<std::vector<double>>();
+  const bool fits = list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& x) {
+                      return are_flags ? x.is_boolean() : x.is_number();
+                    });
+  require(fits, json.source(), ": '", key, "' should be a list of ",
+          are_flags ? "true and false" : "numbers");
+  return list.get<std::vector<Value>>();
 }
 
 void check_wan_latents(const VaeConfig& c, const std::string& source) {
@@ -90,19 +94,10 @@ void check_wan_kind(const JsonObject& json, bool is_residual) {
           ": 'attn_scales' should be empty");
 }
 
-std::vector<bool> read_flags(const JsonObject& json, const char* key, std::vector<bool> otherwise) {
-  if (!json.has(key)) return otherwise;
-  const auto& list = json.at(key);
-  const bool are_flags = list.is_array() && std::all_of(list.begin(), list.end(),
-                                                        [](auto& x) { return x.is_boolean(); });
-  require(are_flags, json.source(), ": '", key, "' should be a list of true and false");
-  return list.get<std::vector<bool>>();
-}
-
 // Whether levels halve time. The reference takes the number of entries for that of halvings.
 std::vector<bool> read_temporal(const JsonObject& json, const VaeConfig& c,
                                 std::vector<bool> otherwise) {
-  auto flags = read_flags(json, "temperal_downsample", std::move(otherwise));
+  auto flags = list_or(json, "temperal_downsample", std::move(otherwise));
   require(flags.size() + 1 == c.widths.size(), json.source(),
           ": 'temperal_downsample' should have an entry for each of the ", c.widths.size(),
           " levels of 'dim_mult' but the last, it has ", flags.size());
@@ -127,8 +122,8 @@ void read_wan_fields(const JsonObject& json, VaeConfig& c, std::int64_t decoder_
   }
   c.latent_channels = json.integer_or("z_dim", c.latent_channels, 1, kMaxWidth);
   c.layers_per_block = json.integer_or("num_res_blocks", c.layers_per_block, 1, 100);
-  c.latents_mean = numbers_or(json, "latents_mean", c.latents_mean);
-  c.latents_std = numbers_or(json, "latents_std", c.latents_std);
+  c.latents_mean = list_or(json, "latents_mean", c.latents_mean);
+  c.latents_std = list_or(json, "latents_std", c.latents_std);
   check_wan_latents(c, json.source());
   json.integer_or("scale_factor_spatial", c.downscale(), c.downscale(), c.downscale());
 }
@@ -141,8 +136,7 @@ VaeConfig read_wan_config(const JsonObject& json, std::int64_t most_channels) {
   for (const char* const key : {"in_channels", "out_channels"})
     (void)json.integer_or(key, c.image_channels, c.image_channels, c.image_channels);
   read_wan_fields(json, c, /*decoder_base=*/0, {1, 2, 4, 4});
-  // A picture has no time to halve.
-  (void)read_temporal(json, c, std::vector<bool>(c.widths.size() - 1));
+  (void)read_temporal(json, c, {false, true, true});  // checked: a picture has no time to halve
   return c;
 }
 
@@ -163,8 +157,7 @@ VaeConfig read_qwen21_config(const JsonObject& json) {
   auto c = qwen21_vae_config();
   c.image_channels = json.integer_or("in_channels", c.image_channels, 3, 4);
   json.integer_or("out_channels", c.image_channels, c.image_channels, c.image_channels);
-  const bool has_null = json.json().contains("decoder_base_dim") && !json.has("decoder_base_dim");
-  read_wan_fields(json, c, has_null ? 0 : 144, {1, 2, 4, 8, 8});
+  read_wan_fields(json, c, json.is_null("decoder_base_dim") ? 0 : 144, {1, 2, 4, 8, 8});
   require(c.widths.size() > 1, json.source(), ": 'dim_mult' should have at least 2 levels, it has ",
           c.widths.size());
   c.temporal = read_temporal(json, c, c.temporal);

@@ -56,6 +56,18 @@ bool is_link_to(const fs::path& path, const fs::path& target) {
   return fs::is_symlink(path, missing) && fs::read_symlink(path, missing) == target;
 }
 
+// Several processes may do this at once: what exists suddenly is tried again.
+bool place_link(const fs::path& path, const fs::path& target) {
+  constexpr int kMostAttempts = 100;  // a folder of this name stays in the way
+  std::error_code failure = std::make_error_code(std::errc::file_exists);
+  for (int i = 0; i < kMostAttempts && failure == std::errc::file_exists; ++i) {
+    fs::remove(path, failure);
+    fs::create_symlink(target, path, failure);
+    if (!failure || is_link_to(path, target)) return true;
+  }
+  return false;
+}
+
 // A group that shares a cache shares its locks, whatever the umask: huggingface_hub gives them this
 // mode. The file of another user keeps its own mode; where it is not writable, a descriptor that
 // only reads can hold the lock.
@@ -139,18 +151,6 @@ fs::path CachedRepository::source(const HubFile& file, const std::vector<HubFile
   for (const auto& other : files)
     if (found.empty() && other.etag == file.etag) found = contents(other, commit);
   return found;
-}
-
-// Several processes may do this at once: what exists suddenly is tried again.
-bool CachedRepository::place_link(const fs::path& path, const fs::path& target) const {
-  constexpr int kMostAttempts = 100;  // a folder of this name stays in the way
-  std::error_code failure = std::make_error_code(std::errc::file_exists);
-  for (int i = 0; i < kMostAttempts && failure == std::errc::file_exists; ++i) {
-    fs::remove(path, failure);
-    fs::create_symlink(target, path, failure);
-    if (!failure || is_link_to(path, target)) return true;
-  }
-  return false;
 }
 
 CachedRepository::Placed CachedRepository::place(const HubFile& file, const fs::path& from,

@@ -66,7 +66,6 @@ class CachedRepository {
   enum class Placed { kAsItWas, kAsLink, kAsCopy };
   Placed place(const HubFile& file, const std::filesystem::path& from, const std::string& commit,
                const std::stop_token& stop) const;
-  bool place_link(const std::filesystem::path& path, const std::filesystem::path& target) const;
 
   std::filesystem::path folder_, locks_;
   Links links_;

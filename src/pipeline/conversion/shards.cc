@@ -153,12 +153,15 @@ void write_shard(const ShardJob& job, const fs::path& path,
   write_file(path.string() + kNote, note_of(job, path, asked));
 }
 
-// An earlier run may have made more shards of another model, which an index would join.
+// An earlier run may have made more shards of another model, which an index would join. Files that
+// only begin with the same word are not of the stem's names.
 void remove_others(const ShardJob& job, const std::set<std::string>& written) {
   std::vector<fs::path> others;
   for (const auto& entry : fs::directory_iterator(job.folder)) {
     const auto name = entry.path().filename().string();
-    if (name.starts_with(job.stem) && !written.contains(name)) others.push_back(entry.path());
+    const bool is_ours =
+        name.starts_with(job.stem + ".safetensors") || name.starts_with(job.stem + "-");
+    if (is_ours && !written.contains(name)) others.push_back(entry.path());
   }
   for (const auto& other : others) fs::remove(other);
 }

@@ -22,7 +22,8 @@ export const offered = () => capabilities;
 // A damaged text counts as none: it would stop the page at each visit.
 function rememberedSettings() {
   try {
-    return Object(JSON.parse(local.read("settings")));
+    const settings = JSON.parse(local.read("settings"));
+    return settings instanceof Object ? settings : {};
   } catch (error) {
     console.debug(error);
     return {};
@@ -205,9 +206,8 @@ export async function fillFrom(text) {
 function heldSettings() {
   const prompts = { prompt: $("prompt").value, negative_prompt: $("negative_prompt").value, empty_negative: isEmptyNegativeUsed };
   if (!capabilities) return { ...rememberedSettings(), ...prompts };
-  return { ...Object.fromEntries(remembered.map((name) => [name, $(name).value])), seed: anySeed ? "" : $("seed").value,
-    enhance: $("enhance").checked, loras: chosenLoras(), boxes: chosenBoxes(), model: capabilities.model,
-    empty_negative: isEmptyNegativeUsed };
+  return { ...Object.fromEntries(remembered.map((name) => [name, $(name).value])), ...prompts, enhance: $("enhance").checked,
+    seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), boxes: chosenBoxes(), model: capabilities.model };
 }
 export const rememberForm = () => local.write("settings", JSON.stringify(heldSettings()));
 for (const kind of ["input", "change"]) $("form").addEventListener(kind, rememberForm);

@@ -25,6 +25,9 @@ class Patience {
   #controller = new AbortController();
   #timer = 0;
 
+  constructor() {
+    this.renew();
+  }
   get signal() {
     return this.#controller.signal;
   }
@@ -130,7 +133,6 @@ async function* piecesOf(stream, patience) {
 // A file, however slowly it comes.
 export async function askFile(path) {
   const patience = new Patience();
-  patience.renew();
   try {
     const response = await ask(path, { signal: patience.signal }), pieces = [];
     for await (const piece of piecesOf(response.body, patience)) pieces.push(piece);
@@ -161,7 +163,6 @@ export async function* eventsOf(id) {
   let last = 0;
   for (let failures = 0; failures < 20;) {
     const patience = new Patience();
-    patience.renew();
     try {
       const response = await ask(`v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` }, signal: patience.signal });
       for await (const event of eventsOfStream(response.body, patience)) {

@@ -60,29 +60,20 @@ void AcceleratorPageDevice::wait(StreamName stream, Event event, Site) {
   event_of(event).block(stream_of(stream));
 }
 
-void AcceleratorPageDevice::make_staging(SlotState& slot, const Tensor& bytes) const {
-  slot.staging = bytes;
+// Gives a slot staging memory that is locked, unless Pin::kNever or the system forbids it.
+void AcceleratorPageDevice::lock_staging(SlotState& slot) const {
+  if (slot.staged) return;
   slot.staged = std::make_unique<c10::Event>(device_.type());
-}
-
-// A file's pages do. Those in host memory gain only by staging memory that is locked.
-bool AcceleratorPageDevice::needs_staging(SlotState& slot, const PageBytes& page) const {
-  if (!page.memory.defined()) return true;
-  if (pin_ == Pin::kNever || page.is_locked || slot.is_refused) return false;
-  if (slot.staging.defined()) return true;
+  if (pin_ == Pin::kNever) return;
   const auto memory = locked(aligned_bytes(slot.memory.numel()));
-  slot.is_refused = !memory;
-  if (memory) make_staging(slot, *memory);
-  return !slot.is_refused;
+  slot.is_locked = memory.has_value();
+  if (memory) slot.staging = *memory;
 }
 
-// Reads the page into the slot's staging memory, which is locked unless Pin::kNever or the system
-// forbids it. The last copy out of it was issued one round of slots ago.
+// Reads the page into the slot's staging memory. The last copy out of it was issued one round of
+// slots ago.
 Tensor AcceleratorPageDevice::stage(SlotState& slot, const PageBytes& page) const {
-  if (!slot.staging.defined()) {
-    const auto bytes = aligned_bytes(slot.memory.numel());
-    make_staging(slot, pin_ == Pin::kNever ? bytes : locked(bytes).value_or(bytes));
-  }
+  if (!slot.staging.defined()) slot.staging = aligned_bytes(slot.memory.numel());
   slot.staged->synchronize();
   read_page(page, static_cast<std::byte*>(slot.staging.mutable_data_ptr()));
   return slot.staging.narrow(0, 0, page.size);
@@ -95,7 +86,9 @@ void AcceleratorPageDevice::copy(StreamName stream, Slot to, const PageBytes& fr
     target.copy_(in_memory(from));
     return;
   }
-  const bool is_staged = needs_staging(slot, from);
+  if (!from.is_locked) lock_staging(slot);
+  // A file's pages are staged. Those in host memory gain only by staging memory that is locked.
+  const bool is_staged = !from.memory.defined() || (!from.is_locked && slot.is_locked);
   const auto source = is_staged ? stage(slot, from) : from.memory;
   const c10::StreamGuard on_stream(copies_);
   target.copy_(source, /*non_blocking=*/true);

@@ -36,13 +36,12 @@ class AcceleratorPageDevice : public PageDevice {
   struct SlotState {
     Tensor memory;
     Tensor staging;  // created for the first page that is staged
+    bool is_locked = false;
     std::unique_ptr<c10::Event> staged = {};
-    bool is_refused = false;  // the system locks no memory for it
   };
   c10::Stream stream_of(StreamName stream) const;
   c10::Event& event_of(Event event) const { return *events_[std::size_t(event.id)]; }
-  bool needs_staging(SlotState& slot, const PageBytes& page) const;
-  void make_staging(SlotState& slot, const Tensor& bytes) const;
+  void lock_staging(SlotState& slot) const;
   Tensor stage(SlotState& slot, const PageBytes& page) const;
 
   at::Device device_;

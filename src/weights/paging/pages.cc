@@ -176,39 +176,32 @@ void Pages::finish() {
   for (int i = 0; i < shared; ++i) make_slot(largest);
   for (int slot = 0; auto& group : groups_)
     if (!group.is_resident) group.slot = slot++ % shared;
-  std::vector<std::pair<Group*, Tensor>> copied;  // again and again, with their memory
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     auto& group = groups_[i];
     if (group.is_resident) {
       group.slot = make_slot(group.page.size);
       place(int(i));
-    } else {
-      copied.emplace_back(&group, group.page.memory);
     }
     show_views(group);
   }
-  bool are_locked = true;
-  for (const auto& [group, memory] : copied) {
-    if (are_locked) lock(*group);
-    are_locked = are_locked && group->page.is_locked;
-  }
-  if (are_locked) return;
-  // A system that refuses to lock a page, as WSL2 does from about 1 GB on, would have nothing left
-  // for staging memory: then none is locked, and all pass through that.
-  for (const auto& [group, memory] : copied) {
-    group->page.memory = memory;
-    group->page.is_locked = false;
-  }
+  if (options_.pin == Pin::kAlways && !where_.is_cpu()) lock_pages();
 }
 
-// Devices copy directly only from pages' memory, locked in place at its exact size.
-void Pages::lock(Group& group) const {
-  group.page.is_locked = false;
-  if (options_.pin != Pin::kAlways || where_.is_cpu() || !group.page.memory.defined()) return;
-  const auto memory = locked(group.page.memory);
-  if (!memory) return;
-  group.page.memory = *memory;
-  group.page.is_locked = true;
+// Devices copy directly only from pages' memory, locked in place at its exact size. All pages that
+// stay on the host are locked, or none: a system that refuses one, as WSL2 does from about 1 GB on,
+// would have nothing left for staging memory, through which the others pass.
+void Pages::lock_pages() {
+  std::vector<std::pair<PageBytes*, Tensor>> all;
+  for (auto& group : groups_) {
+    if (!group.page.memory.defined()) continue;
+    const auto memory = locked(group.page.memory);
+    if (!memory) return;
+    all.emplace_back(&group.page, *memory);
+  }
+  for (auto& [page, memory] : all) {
+    page->memory = std::move(memory);
+    page->is_locked = true;
+  }
 }
 
 // Copies a resident group, once.

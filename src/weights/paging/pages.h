@@ -79,7 +79,7 @@ class Pages {
   void close_group();
   Tensor room_for(const Group& group) const;
   Tensor made_of(const Group& group, const std::vector<PageSource>& sources) const;
-  void lock(Group& group) const;
+  void lock_pages();
   int make_slot(std::int64_t bytes);
   std::vector<bool> resident() const;
   int first_guess_behind(int group) const;

@@ -46,7 +46,7 @@ TEST_F(SpoiledModel, AndTheEngineAreNotThoseOfTheCurrentFolderWithoutProc) {
             "directory\n");
   const auto started = run("-engine");
   EXPECT_EQ(started.exit_code, 2);
-  EXPECT_THAT(started.err, testing::HasSubstr("cannot be found without /proc"));
+  EXPECT_THAT(started.err, testing::HasSubstr("is not in /share/braid/models"));
 }
 
 TEST_F(SpoiledModel, SingleFilesNeedTheirComponents) {

@@ -257,6 +257,14 @@ TEST_F(Shards, HaveAnIndexWithTheirSize) {
   EXPECT_EQ(index["weight_map"]["b.weight"], "model-00002-of-00002.safetensors");
 }
 
+// A single file named conversion.safetensors lies beside the recipe, conversion.json.
+TEST_F(Shards, LeaveWhatOnlyBeginsAlike) {
+  write(1);
+  write_file(folder_ / "out/model.json", "{}");
+  write(1000);
+  EXPECT_EQ(read_file(folder_ / "out/model.json"), "{}");
+}
+
 // Otherwise diffusers would read them by their index.
 TEST_F(Shards, OfAnEarlierRunAreRemoved) {
   write(1);

@@ -166,8 +166,7 @@ RequestDefaults guided_as_in(const ModelFiles& files, const JsonObject& index,
   require(!json.flag_or("use_original_formulation", false), json.source(),
           ": 'use_original_formulation' should be false");
   const auto scale = json.number_or("guidance_scale", kScaleOfClass);
-  const bool says_nothing = !json.json().contains("enabled");  // Python's null is false
-  defaults.guidance = json.flag_or("enabled", says_nothing) ? scale : 1;
+  defaults.guidance = json.flag_or("enabled", !json.is_null("enabled")) ? scale : 1;
   return defaults;
 }
 
