@@ -175,7 +175,7 @@ class KitTest(unittest.TestCase):
         """PROGRAM/../share/braid/models/demo, as app/machine/bundled_model.cc has it."""
         root = Path(__file__).resolve().parents[2]
         lookup = (root / "src/app/machine/bundled_model.cc").read_text()
-        up = re.search(r"return program((?:\.parent_path\(\))+)((?: / \"\w+\")+);", lookup)
+        up = re.search(r"program((?:\.parent_path\(\))+)((?: / \"\w+\")+);", lookup)
         place = self.kit / "bin/braid-engine"
         for _ in range(up[1].count("parent_path")):
             place = place.parent
