@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <future>
 #include <mutex>
+#include <thread>
 
 #include "comm/process/sockets.h"
 #include "comm/worlds.h"
@@ -168,7 +170,7 @@ TEST(Rendezvous, ThrowsWhatAWarningThrows) {
     warned.set_value();
     throw Error("nobody reads this");
   };
-  EXPECT_EQ(message_of<Error>([&] { (void)meet_over_sockets(launch_of(0, 2, port), 20s, warn); }),
+  EXPECT_EQ(message_of<Error>([&] { (void)meet_over_sockets(launch_of(0, 2, port), 3s, warn); }),
             "nobody reads this");
 }
 
@@ -216,6 +218,32 @@ TEST(Sockets, WaitForAllAddressesOfAHostTogether) {
   EXPECT_THAT(failure, HasSubstr("it does not answer"));
   EXPECT_GE(took, kPatience / 2);
   EXPECT_LT(took, 2 * kPatience - 50ms);
+}
+
+// Signals stand for a process that is stopped and goes on, which interrupts the same calls.
+TEST(Sockets, WaitThroughSignals) {
+  const auto listener = listen_anywhere();
+  ASSERT_EQ(::listen(listener.socket.get(), 0), 0);
+  std::vector<FileDescriptor> waiting;
+  const auto connect = [&](std::chrono::milliseconds patience) {
+    return message_of<Error>(
+        [&] { waiting.push_back(connect_to("127.0.0.1", listener.port, patience)); });
+  };
+  while (connect(100ms).empty()) ASSERT_LT(waiting.size(), 16);
+  struct sigaction act = {}, before = {};
+  act.sa_handler = [](int) {};
+  ::sigaction(SIGUSR1, &act, &before);
+  std::atomic<bool> has_ended = false;
+  std::string failure;
+  std::jthread caller([&] {
+    failure = connect(400ms);
+    has_ended = true;
+  });
+  for (; !has_ended; std::this_thread::sleep_for(10ms))
+    ::pthread_kill(caller.native_handle(), SIGUSR1);
+  caller.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_THAT(failure, HasSubstr("it does not answer"));
 }
 
 // A process that dies says nothing, but its connections end.

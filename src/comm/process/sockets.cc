@@ -1,5 +1,6 @@
 #include "comm/process/sockets.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <poll.h>
@@ -108,6 +109,30 @@ std::string source_towards(const std::string& host) {
   throw Error("this host has no way to " + host);
 }
 
+using Clock = std::chrono::steady_clock;
+
+std::chrono::milliseconds left_until(Clock::time_point end) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+  return std::max(left, std::chrono::milliseconds(0));
+}
+
+// Otherwise errno says why. A connect() that waits would be given up when the process is stopped
+// and goes on (Ctrl-Z and fg, a debugger): signal(7), "by stop signals".
+bool connects(const FileDescriptor& socket, const addrinfo& to,
+              std::chrono::milliseconds patience) {
+  if (::connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  const auto end = Clock::now() + patience;
+  pollfd way{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+  int count = -1;
+  do count = ::poll(&way, 1, int(left_until(end).count()));
+  while (count < 0 && errno == EINTR);
+  if (count == 0) errno = ETIMEDOUT;
+  socklen_t size = sizeof errno;
+  if (count > 0) ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &errno, &size);
+  return errno == 0;
+}
+
 }  // namespace
 
 std::string socket_error() { return std::strerror(errno); }
@@ -136,25 +161,21 @@ void check_host(const std::string& host) { (void)look_up(host, /*port=*/1, SOCK_
 // Each address may take its part of the time that is left: one that does not answer leaves time for
 // the others.
 FileDescriptor connect_to(const std::string& host, int port, std::chrono::milliseconds patience) {
-  using Clock = std::chrono::steady_clock;
   const auto found = look_up(host, port, SOCK_STREAM);
   const auto end = Clock::now() + std::min(patience, kPatience);
   auto num_left = count_of(found);
   int why = 0;
-  for (const auto* a = found.get(); a; a = a->ai_next) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    FileDescriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket.is_open()) limit_sends(socket, left / num_left);  // also limits connect()
-    --num_left;
-    if (socket.is_open() && ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) {
+  for (const auto* a = found.get(); a; a = a->ai_next, --num_left) {
+    FileDescriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket.is_open() && connects(socket, *a, left_until(end) / num_left)) {
+      ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
       limit_sends(socket, kPatience);
       return socket;
     }
     why = errno;
   }
-  const bool took_too_long = why == EINPROGRESS || why == ETIMEDOUT;
   throw Error(text_of("cannot connect to ", host, " port ", port, ": ",
-                      took_too_long ? "it does not answer" : std::strerror(why)));
+                      why == ETIMEDOUT ? "it does not answer" : std::strerror(why)));
 }
 
 void send_all(const FileDescriptor& socket, const void* data, std::size_t size) {
