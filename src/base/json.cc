@@ -245,8 +245,10 @@ std::int64_t JsonObject::integer(std::string_view key, std::int64_t low, std::in
   const auto& value = at(key);
   require(value.is_number_integer(), source_, ": '", key, "' should be a whole number, it is ",
           json_text(value));
-  require(is_within(value, low, high), source_, ": '", key, "' should lie between ", low, " and ",
-          high, ", it is ", json_text(value));
+  const auto wanted =
+      low == high ? text_of("be ", low) : text_of("lie between ", low, " and ", high);
+  require(is_within(value, low, high), source_, ": '", key, "' should ", wanted, ", it is ",
+          json_text(value));
   return value.get<std::int64_t>();
 }
 
@@ -270,6 +272,8 @@ bool JsonObject::flag_or(std::string_view key, bool otherwise) const {
           json_text(value));
   return value.get<bool>();
 }
+
+bool JsonObject::is_set(std::string_view key) const { return flag_or(key, !is_null(key)); }
 
 std::string JsonObject::string(std::string_view key) const {
   const auto& value = at(key);

@@ -46,6 +46,8 @@ class JsonObject {
                           std::int64_t high) const;
   double number_or(std::string_view key, double otherwise) const;
   bool flag_or(std::string_view key, bool otherwise) const;
+  // A flag that Python's class sets: it is set where it is absent, but a null clears it.
+  bool is_set(std::string_view key) const;
   std::string string(std::string_view key) const;
   // diffusers' field `_class_name`: a class, or a list whose last item is one.
   std::string class_name_or(std::string_view otherwise) const;

@@ -38,7 +38,7 @@ TEST(Json, RefusesZeroBytes) {
     EXPECT_THAT(message_of([&] { parse_json(text, "f"); }), HasSubstr("a byte of value zero"));
 }
 
-// Also of numbers that are too large, which the reader reports in another way.
+// The reader reports numbers that are too large in another way.
 TEST(Json, SaysWhereInOurOwnWords) {
   const auto said = [](const char* text) { return message_of([&] { parse_json(text, "f"); }); };
   EXPECT_THAT(said("{\n\"a\" 1}"),
@@ -176,6 +176,7 @@ TEST(JsonObject, NamesTheFileAndTheKeyInEveryComplaint) {
   EXPECT_THAT(message_of([&] { object.integer("i", 0, 9); }), HasSubstr("f: 'i'"));
   EXPECT_THAT(message_of([&] { object.integer("u", -1, INT64_MAX); }), HasSubstr("f: 'u'"));
   EXPECT_THAT(message_of([&] { object.integer("s", 6, 9); }), HasSubstr("between 6 and 9"));
+  EXPECT_THAT(message_of([&] { object.integer("s", 6, 6); }), HasSubstr("should be 6, it is 5"));
   EXPECT_THAT(message_of([&] { object.string("s"); }), HasSubstr("should be a string, it is 5"));
   EXPECT_THAT(message_of([&] { object.at("none"); }), HasSubstr("f has no 'none'"));
   EXPECT_THAT(message_of([&] { JsonObject(json["s"], "f"); }), HasSubstr("JSON object"));
@@ -229,6 +230,16 @@ TEST(JsonObject, TakesWhatIsMissingFromItsCaller) {
     EXPECT_EQ(object.strings_or(key, {"u"}), std::vector<std::string>{"u"});
     EXPECT_THAT(message_of([&] { object.at(key); }), HasSubstr("f has no"));
   }
+}
+
+TEST(JsonObject, HasSetWhatIsMissingButNotWhatIsNull) {
+  const auto json = parse_json(R"({"on":true,"off":false,"none":null,"one":1})", "f");
+  const JsonObject object(json, "f");
+  EXPECT_TRUE(object.is_set("on"));
+  EXPECT_TRUE(object.is_set("missing"));
+  EXPECT_FALSE(object.is_set("off"));
+  EXPECT_FALSE(object.is_set("none"));
+  EXPECT_THAT(message_of([&] { (void)object.is_set("one"); }), HasSubstr("true or false, it is 1"));
 }
 
 TEST(JsonObject, OfAFileOutlivesTheReading) {

@@ -8,11 +8,14 @@
 #include "dumps.h"
 #include "models/causal_lm/config.h"
 #include "models/clip/model.h"
+#include "models/flux2/config.h"
+#include "models/krea2/config.h"
 #include "models/qwen21/config.h"
 #include "models/qwen_image/config.h"
 #include "models/siglip/model.h"
 #include "models/t5/model.h"
 #include "models/vae/config.h"
+#include "models/zimage/config.h"
 
 namespace braid::config_defaults_test {
 
@@ -80,6 +83,39 @@ TEST(ConfigDefaults, OfQwen21) {
   EXPECT_TRUE(c.causal_condition);
   const auto null = config_of_text(read_qwen21_config, R"({"causal_condition": null})");
   EXPECT_FALSE(null.causal_condition);
+}
+
+// A null is None, which clears a flag that is set unless a config says otherwise.
+TEST(ConfigDefaults, OfFlagsThatAreNull) {
+  const auto vae = [](const std::string& value) {
+    return config_of_text(read_vae_config, "{\"mid_block_add_attention\": " + value +
+                                               ", \"use_quant_conv\": " + value +
+                                               ", \"use_post_quant_conv\": " + value + "}");
+  };
+  EXPECT_FALSE(vae("null").mid_attention);
+  EXPECT_FALSE(vae("null").quant_conv);
+  EXPECT_FALSE(vae("null").post_quant_conv);
+  const auto usual = config_of_text(read_vae_config);
+  EXPECT_TRUE(usual.mid_attention && usual.quant_conv && usual.post_quant_conv);
+  EXPECT_TRUE(config_of_text(read_zimage_config).qk_norm);
+  EXPECT_FALSE(config_of_text(read_zimage_config, R"({"qk_norm": null})").qk_norm);
+  EXPECT_TRUE(config_of_text(read_flux2_config).guidance_embeds);
+  EXPECT_FALSE(config_of_text(read_flux2_config, R"({"guidance_embeds": null})").guidance_embeds);
+  EXPECT_THROW(config_of_text(read_rgba_vae_config, R"({"_class_name": "AutoencoderKLQwenImage21",
+                                                        "is_residual": null})"),
+               InputError);
+}
+
+// Without a number of key heads there are as many as of queries.
+TEST(ConfigDefaults, OfKrea2sKeyHeads) {
+  const auto usual = config_of_text(read_krea2_config);
+  EXPECT_EQ(usual.image.num_kv_heads, 12);
+  EXPECT_EQ(usual.text.num_kv_heads, 20);
+  const auto null =
+      config_of_text(read_krea2_config, R"({"num_attention_heads": 6, "num_key_value_heads": null,
+                             "text_num_attention_heads": 10, "text_num_key_value_heads": null})");
+  EXPECT_EQ(null.image.num_kv_heads, 6);
+  EXPECT_EQ(null.text.num_kv_heads, 10);
 }
 
 TEST(ConfigDefaults, OfSiglip) {

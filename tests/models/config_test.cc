@@ -120,8 +120,8 @@ TEST(ClipConfig, OfAWholeModelIsItsTextConfig) {
 }
 
 TEST(T5Config, RefusesWhatItCannotRun) {
-  for (const std::string odd :
-       {R"("dense_act_fn":"relu")", R"("is_gated_act":false)", R"("is_decoder":true)"})
+  for (const std::string odd : {R"("dense_act_fn":"relu")", R"("is_gated_act":false)",
+                                R"("is_gated_act":null)", R"("is_decoder":true)"})
     EXPECT_THAT(
         refusal(read_t5_config, (R"({"feed_forward_proj":"gated-gelu",)" + odd + "}").c_str()),
         HasSubstr("should be"))

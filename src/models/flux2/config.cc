@@ -39,7 +39,7 @@ Flux2Config read_flux2_config(const JsonObject& json) {
   c.sinusoid = json.integer_or("timestep_guidance_channels", c.sinusoid, 2, kMaxWidth);
   require(c.sinusoid % 2 == 0, json.source(),
           ": 'timestep_guidance_channels' should be even, it is ", c.sinusoid);
-  c.guidance_embeds = json.flag_or("guidance_embeds", c.guidance_embeds);
+  c.guidance_embeds = json.is_set("guidance_embeds");
   c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxWidth);
   c.theta = json.number_or("rope_theta", c.theta);
   const auto eps = json.number_or("eps", 1e-6);

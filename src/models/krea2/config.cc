@@ -16,9 +16,14 @@ void check_groups(const Krea2Widths& w, const char* heads, const char* kv_heads,
           ", should divide '", heads, "', ", w.num_heads);
 }
 
+// The reference class takes a null for as many heads as queries have.
+std::int64_t read_kv_heads(const JsonObject& json, const char* key, const Krea2Widths& w) {
+  return json.integer_or(key, json.is_null(key) ? w.num_heads : w.num_kv_heads, 1, kMaxHeads);
+}
+
 Krea2Widths read_image_widths(const JsonObject& json, Krea2Widths w) {
   w.num_heads = json.integer_or("num_attention_heads", w.num_heads, 1, kMaxHeads);
-  w.num_kv_heads = json.integer_or("num_key_value_heads", w.num_kv_heads, 1, kMaxHeads);
+  w.num_kv_heads = read_kv_heads(json, "num_key_value_heads", w);
   w.hidden = w.num_heads * json.integer_or("attention_head_dim", 128, 2, kMaxWidth);
   w.mlp_hidden = json.integer_or("intermediate_size", w.mlp_hidden, 1, kMaxWidth);
   check_groups(w, "num_attention_heads", "num_key_value_heads", json.source());
@@ -27,7 +32,7 @@ Krea2Widths read_image_widths(const JsonObject& json, Krea2Widths w) {
 
 Krea2Widths read_text_widths(const JsonObject& json, Krea2Widths w) {
   w.num_heads = json.integer_or("text_num_attention_heads", w.num_heads, 1, kMaxHeads);
-  w.num_kv_heads = json.integer_or("text_num_key_value_heads", w.num_kv_heads, 1, kMaxHeads);
+  w.num_kv_heads = read_kv_heads(json, "text_num_key_value_heads", w);
   w.hidden = json.integer_or("text_hidden_dim", w.hidden, 1, kMaxWidth);
   w.mlp_hidden = json.integer_or("text_intermediate_size", w.mlp_hidden, 1, kMaxWidth);
   require(w.hidden % w.num_heads == 0, json.source(), ": 'text_num_attention_heads', ", w.num_heads,

@@ -31,7 +31,7 @@ Qwen21Config read_qwen21_config(const JsonObject& json) {
   c.axes = json.integers_or("axes_dims_rope", c.axes, 0, kMaxQwen21Width);
   c.norm_eps = json.number_or("eps", c.norm_eps);
   require(c.norm_eps >= 0, json.source(), ": 'eps' should not be below 0, it is ", c.norm_eps);
-  c.causal_condition = json.flag_or("causal_condition", !json.is_null("causal_condition"));
+  c.causal_condition = json.is_set("causal_condition");
   check_rope_widths(c.axes, 3, c.head_width(), "axes_dims_rope", json.source());
   return c;
 }

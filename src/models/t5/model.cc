@@ -44,7 +44,7 @@ T5Config read_t5_config(const JsonObject& json) {
   const auto function = json.string_or("dense_act_fn", "gelu_new");
   require(function == "gelu_new", json.source(), ": 'dense_act_fn' should be gelu_new, it is ",
           function);
-  require(json.flag_or("is_gated_act", true), json.source(), ": 'is_gated_act' should be true");
+  require(json.is_set("is_gated_act"), json.source(), ": 'is_gated_act' should be true");
   require(!json.flag_or("is_decoder", false), json.source(), ": 'is_decoder' should be false");
   require(c.max_distance > c.num_buckets / 4, json.source(),
           ": 'relative_attention_max_distance' should exceed a quarter of the buckets, it is ",

@@ -87,8 +87,9 @@ void check_wan_latents(const VaeConfig& c, const std::string& source) {
 
 // Rejects values that would mean another network.
 void check_wan_kind(const JsonObject& json, bool is_residual) {
-  require(json.flag_or("is_residual", is_residual) == is_residual, json.source(),
-          ": 'is_residual' should be ", is_residual ? "true" : "false");
+  constexpr const char* kKey = "is_residual";
+  require((is_residual ? json.is_set(kKey) : json.flag_or(kKey, false)) == is_residual,
+          json.source(), ": 'is_residual' should be ", is_residual ? "true" : "false");
   require(!json.has("patch_size"), json.source(), ": 'patch_size' should be null");
   require(!json.has("attn_scales") || json.at("attn_scales").empty(), json.source(),
           ": 'attn_scales' should be empty");
@@ -240,9 +241,9 @@ VaeConfig config_of_class(const JsonObject& json, std::int64_t most_channels) {
   c.layers_per_block = json.integer_or("layers_per_block", 1, 1, 100);
   c.norm_groups = json.integer_or("norm_num_groups", 32, 1, kMaxWidth);
   c.sample_size = read_sample_size(json, 32);
-  c.mid_attention = json.flag_or("mid_block_add_attention", true);
-  c.quant_conv = json.flag_or("use_quant_conv", true);
-  c.post_quant_conv = json.flag_or("use_post_quant_conv", true);
+  c.mid_attention = json.is_set("mid_block_add_attention");
+  c.quant_conv = json.is_set("use_quant_conv");
+  c.post_quant_conv = json.is_set("use_post_quant_conv");
   c.scaling_factor = json.number_or("scaling_factor", 0.18215);
   c.shift_factor = json.number_or("shift_factor", 0);
   const auto activation = json.string_or("act_fn", "silu");

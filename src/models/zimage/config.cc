@@ -54,7 +54,7 @@ ZImageConfig read_zimage_config(const JsonObject& json) {
   c.theta = json.number_or("rope_theta", c.theta);
   c.time_scale = json.number_or("t_scale", c.time_scale);
   c.norm_eps = json.number_or("norm_eps", c.norm_eps);
-  c.qk_norm = json.flag_or("qk_norm", c.qk_norm);
+  c.qk_norm = json.is_set("qk_norm");
   require(c.theta > 0, json.source(), ": 'rope_theta' should be above 0, it is ", c.theta);
   require(c.norm_eps >= 0, json.source(), ": 'norm_eps' should not be below 0, it is ", c.norm_eps);
   check_heads(c, json.source());

@@ -1,5 +1,7 @@
 #include "pipeline/families/parts.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "models/causal_lm/names.h"
 #include "models/qwen25_vl/model.h"
@@ -23,6 +25,12 @@ void check_kinds(const Family& model, const std::vector<int>& counts) {
   const auto kinds = model.shape().blocks.size();
   require(counts.size() <= kinds, "a ", model.description().family, " model has ", kinds,
           kinds == 1 ? " kind" : " kinds", " of blocks, numbers of ", counts.size(), " were given");
+}
+
+double ratio_to(std::int64_t hidden, std::int64_t wide) {
+  const double ratio = double(wide) / double(hidden);
+  const bool is_below = double(hidden) * ratio < double(wide);
+  return is_below ? std::nextafter(ratio, INFINITY) : ratio;
 }
 
 Part autoencoder_part(const VaeConfig& config) {

@@ -16,6 +16,10 @@ Part transformer_part(const std::string& class_name, std::int64_t num_heads);
 // Throws InputError if `counts` (Family::with_blocks) name more kinds of blocks than the model has.
 void check_kinds(const Family& model, const std::vector<int>& counts);
 
+// What a config calls the ratio of an MLP's width: the classes round its product with `hidden`
+// down, which has to be `wide` again.
+double ratio_to(std::int64_t hidden, std::int64_t wide);
+
 // The decoder of an AutoencoderKL or AutoencoderKLFlux2.
 Part autoencoder_part(const VaeConfig& config);
 

@@ -43,10 +43,6 @@ std::int64_t area(const JsonObject& json, const char* field, const char* edge,
   return size.integer(edge, 1, kLargestArea);
 }
 
-void check_is_on(const JsonObject& json, const char* key) {
-  require(json.flag_or(key, true), json.source(), ": '", key, "' should be true");
-}
-
 // Bytes [1 3 H W], resized as Pillow does.
 Tensor pillow_resized(const Tensor& bytes_13HW, PictureSize size, Resampling filter) {
   const auto bytes_HW3 = bytes_13HW[0].permute({1, 2, 0}).contiguous();
@@ -105,13 +101,13 @@ void PictureProcessor::read(const JsonObject& json, const PatchForm& form) {
   check_same("patch_size", form.patch);
   check_same("temporal_patch_size", form.frames);
   check_same("merge_size", form.merge);
-  check_is_on(json, "do_rescale");
-  check_is_on(json, "do_normalize");
+  for (const auto* const step : {"do_rescale", "do_normalize"})
+    require(json.is_set(step), json.source(), ": '", step, "' should be true");
   check_rescale_factor(json);
   side_ = form.pixels_per_token();
   least_area_ = area(json, "min_pixels", "shortest_edge", kLeastArea);
   most_area_ = area(json, "max_pixels", "longest_edge", kMostArea);
-  resizes_ = json.flag_or("do_resize", true);
+  resizes_ = json.is_set("do_resize");
   filter_ = int(json.integer_or("resample", kBicubic, kBilinear, kBicubic));
   mean_ = three_numbers(json, "image_mean", kMean);
   deviation_ = three_numbers(json, "image_std", kDeviation);

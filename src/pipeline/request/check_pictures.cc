@@ -28,13 +28,20 @@ void check_pixels(const char* field, const char* name, const Pixels& picture) {
                 " values of alpha or none, it has ", picture.alpha.size());
 }
 
+// Settings alone, without a picture, are for what a ControlNet fills in.
+void check_followed(const ControlPicture& control) {
+  const auto& picture = control.picture;
+  require_field("control", picture.width > 0 || picture.height > 0 || !picture.rgb.empty(),
+                "the ControlNet needs a control picture to follow: it fills none in");
+  check_pixels("control", "control picture", picture);
+}
+
 void check_all_pixels(const PicturesIn& in, const PicturesTaken& taken) {
   if (in.init) check_pixels("init", "initial picture", *in.init);
   if (in.mask) check_pixels("mask", "mask", *in.mask);
   for (const auto& reference : in.references) check_pixels("reference", "reference", reference);
   if (taken.nets_follow != NetsFollow::kMasked)
-    for (const auto& control : in.controls)
-      check_pixels("control", "control picture", control.picture);
+    for (const auto& control : in.controls) check_followed(control);
 }
 
 void check_taken(const PicturesIn& in, const PicturesTaken& taken) {

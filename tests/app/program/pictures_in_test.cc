@@ -193,6 +193,8 @@ TEST_F(PicturesIn, AreFilledInByAControlNet) {
           "fills pictures in: it cannot be used together with others");
   refused(follows, {"--init", photo, "--mask", mask},
           "--controlnet needs --control: it follows a picture, and fills none in");
+  refused(follows, {"--init", photo, "--mask", mask, "--control-scale", "0.5"},
+          "the ControlNet needs a control picture to follow: it fills none in");
   expect_refused({"--init", photo, "--mask", mask, "--control-scale", "1"},
                  "--control-scale needs --control");
 }

@@ -272,6 +272,7 @@ TEST_F(JoyFiles, AreRefusedWhereTheyDoNotFit) {
   const auto* const processor = "processor/preprocessor_config.json";
   EXPECT_THAT(tried(processor, "patch_size", 14), HasSubstr("patch_size"));
   EXPECT_THAT(tried(processor, "do_normalize", false), HasSubstr("'do_normalize' should be true"));
+  EXPECT_THAT(tried(processor, "do_rescale", nullptr), HasSubstr("'do_rescale' should be true"));
   EXPECT_THAT(tried(processor, "rescale_factor", 0.5), HasSubstr("should be 1/255, it is 0.5"));
   EXPECT_THAT(tried(processor, "resample", 1), HasSubstr("'resample'"));
   EXPECT_THAT(tried(processor, "size", {{"shortest_edge", 1}}), HasSubstr("longest_edge"));

@@ -105,6 +105,20 @@ TEST_F(JoyProcessor, RefusesPicturesOfMoreThanTwoHundredToOne) {
   EXPECT_NE(message_of([&] { (void)process.size_seen({2001, 10}); }), "");
 }
 
+// Qwen2VLImageProcessorPil 5.23.0 has a null for no, and shows 140 x 112 pixels in patches of 14
+// as a grid of 8 x 10, or else here of 4 x 4.
+TEST_F(JoyProcessor, ResizesUnlessItIsToldNotTo) {
+  const auto tokens = [&](const Json& resizes) {
+    Json fields = {{"size", {{"shortest_edge", 3136}, {"longest_edge", 4000}}}};
+    if (resizes != "absent") fields["do_resize"] = resizes;
+    return with(fields, 14).num_tokens({.width = 140, .height = 112});
+  };
+  EXPECT_EQ(tokens("absent"), 4 * 4 / 4);
+  EXPECT_EQ(tokens(true), 4 * 4 / 4);
+  EXPECT_EQ(tokens(false), 8 * 10 / 4);
+  EXPECT_EQ(tokens(nullptr), 8 * 10 / 4);
+}
+
 // Sums over what Qwen2VLImageProcessor and Qwen2VLImageProcessorPil 5.23.0 make of the same
 // picture.
 TEST_F(JoyProcessor, ResizesAndNormalisesLikeTransformers) {

@@ -213,7 +213,7 @@ TEST(QwenImageFilled, IsNotWhatOtherNetsDo) {
   auto request = filled_request();
   request.pictures.controls = {{.scale = 0.5}};
   EXPECT_THAT(message_of([&] { settle(request, limits, {}); }),
-              HasSubstr("the control picture should have pixels, it has 0x0"));
+              HasSubstr("the ControlNet needs a control picture to follow: it fills none in"));
   EXPECT_FALSE(
       info_of(open_family(find_model(options).files)->description()).pictures.net_fills_in);
   EXPECT_TRUE(

@@ -100,6 +100,9 @@ TEST_F(ReduxFiles, OfOtherPreparationsAreRefused) {
     const auto field = pointer.substr(pointer.rfind('/') + 1);
     EXPECT_THAT(refusal(kPrepared, pointer, value), HasSubstr("'" + field + "'")) << pointer;
   }
+  for (const std::string step : {"do_resize", "do_rescale", "do_normalize"})  // null: not done
+    EXPECT_THAT(refusal(kPrepared, "/" + step, nullptr),
+                HasSubstr("'" + step + "' should be true"));
 }
 
 }  // namespace braid::redux_files_test

@@ -28,7 +28,7 @@ void check_processor(const ModelFiles& files, const SiglipConfig& siglip) {
   check_halves(json, "image_mean");
   check_halves(json, "image_std");
   for (const auto* step : {"do_resize", "do_rescale", "do_normalize"})
-    require(json.flag_or(step, true), json.source(), ": '", step, "' should be true");
+    require(json.is_set(step), json.source(), ": '", step, "' should be true");
   check_rescale_factor(json);
   constexpr int kPillowsBicubic = 3;
   json.integer_or("resample", kPillowsBicubic, kPillowsBicubic, kPillowsBicubic);

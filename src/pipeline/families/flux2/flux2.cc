@@ -168,7 +168,7 @@ std::string Flux2Family::config_text(const Part& denoiser) const {
                                          {"guidance_embeds", c.guidance_embeds},
                                          {"in_channels", c.in_channels},
                                          {"joint_attention_dim", c.text_width},
-                                         {"mlp_ratio", double(c.mlp_hidden) / double(c.hidden())},
+                                         {"mlp_ratio", ratio_to(c.hidden(), c.mlp_hidden)},
                                          {"num_attention_heads", c.num_heads},
                                          {"num_layers", c.num_double},
                                          {"num_single_layers", c.num_single},

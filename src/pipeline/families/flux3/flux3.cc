@@ -125,7 +125,7 @@ std::string Flux3Family::config_text(const Part& denoiser) const {
                                          {"flow_map", c.flow_map},
                                          {"in_channels", c.token_width},
                                          {"joint_attention_dim", c.text_width},
-                                         {"mlp_ratio", double(c.mlp_hidden) / double(c.hidden())},
+                                         {"mlp_ratio", ratio_to(c.hidden(), c.mlp_hidden)},
                                          {"num_attention_heads", c.num_heads},
                                          {"num_layers", c.num_mode},
                                          {"num_single_layers", c.num_single},
@@ -166,7 +166,7 @@ RequestDefaults guided_as_in(const ModelFiles& files, const JsonObject& index,
   require(!json.flag_or("use_original_formulation", false), json.source(),
           ": 'use_original_formulation' should be false");
   const auto scale = json.number_or("guidance_scale", kScaleOfClass);
-  defaults.guidance = json.flag_or("enabled", !json.is_null("enabled")) ? scale : 1;
+  defaults.guidance = json.is_set("enabled") ? scale : 1;
   return defaults;
 }
 

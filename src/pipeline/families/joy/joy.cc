@@ -110,7 +110,7 @@ std::string JoyFamily::config_text(const Part& denoiser) const {
       {"_class_name", denoiser.class_name},
       {"hidden_size", c.hidden},
       {"in_channels", c.latent_channels},
-      {"mlp_width_ratio", double(c.mlp_hidden) / double(c.hidden)},
+      {"mlp_width_ratio", ratio_to(c.hidden, c.mlp_hidden)},
       {"num_attention_heads", c.num_heads},
       {"num_layers", c.num_layers},
       {"out_channels", c.out_channels},

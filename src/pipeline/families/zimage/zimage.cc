@@ -176,7 +176,7 @@ std::string ZImageFamily::config_text(const Part& denoiser) const {
                                          {"n_layers", c.num_layers},
                                          {"n_refiner_layers", c.num_refiners},
                                          {"norm_eps", c.norm_eps},
-                                         {"qk_norm", true},
+                                         {"qk_norm", c.qk_norm},
                                          {"rope_theta", c.theta},
                                          {"t_scale", c.time_scale}};
   return config.dump(2) + "\n";
