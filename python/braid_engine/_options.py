@@ -208,6 +208,10 @@ def memory_of(
         budget.may_quantize = True
     if text_quantization == "auto":
         budget.may_quantize_text = True
+    if (budget.may_quantize or budget.may_quantize_text) and not (budget.device or budget.host):
+        raise InputError(
+            "quantization 'auto' needs a budget, since it takes 8 bits only if nothing else fits: give memory or host_memory, too"
+        )
     if quantization not in (None, "auto"):
         result.quantize = word(_core.Quantize, "quantization", quantization)
     if text_quantization not in (None, "auto"):

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from ._options import device_name, path_of
 
 PROGRAM = Path(__file__).resolve().parent / "bin" / "braid"
 BAD_INPUT = 2
+REPEATED = {"lora", "controlnet", "reference", "text_encoder_file"}  # flags that may be given several times
+LISTS = {"blocks", "sigmas", "base_sigmas", "quantize_skip"}  # that take several values, with commas between
 
 
 def flag_of(name: str) -> str:
@@ -20,6 +22,14 @@ def flag_of(name: str) -> str:
 
 def text_of(value: object) -> str:
     return os.fsdecode(value) if isinstance(value, bytes | os.PathLike) else str(value)
+
+
+def flags_of_list(name: str, values: list[object]) -> list[str]:
+    if name in REPEATED:
+        return [word for value in values for word in (flag_of(name), text_of(value))]
+    if name not in LISTS:
+        raise InputError(f"{name} should be one value, it is {values!r}")
+    return [flag_of(name), ",".join(map(text_of, values))]
 
 
 def arguments_of(options: Mapping[str, object]) -> list[str]:
@@ -37,9 +47,8 @@ def arguments_of(options: Mapping[str, object]) -> list[str]:
             arguments += [flag, ",".join(map(device_name, value))]
         elif name == "shares" and isinstance(value, Mapping):
             arguments += [flag, ",".join(f"{axis}={':'.join(map(str, of))}" for axis, of in value.items())]
-        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-            for one in value:
-                arguments += [flag, text_of(one)]
+        elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
+            arguments += flags_of_list(name, list(value))
         else:
             arguments += [flag, text_of(value)]
     return arguments

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import braid_engine
 import numpy as np
-from braid_engine import InputError, _core, _options
+from braid_engine import InputError, _core, _options, _program
 from braid_engine._call_arguments import CallArguments
 from braid_engine._requests import OTHER_NAMES, Call
 from shared import PROMPT, RUN, pipeline
@@ -29,6 +29,16 @@ class Program(unittest.TestCase):
             plan = braid_engine.plan("flux1-dev", ["rtx-5090", "rtx-4090"], shares=shares, quantize="int8")
             found = [layout for layout in plan["layouts"] if layout["layout"] == "tp 2 (3:2)"]
             self.assertEqual([layout["shares"] for layout in found], [{"tp": [3, 2]}], shares)
+
+    def test_plans_with_lists(self) -> None:
+        lists = {"quantize": "int8", "quantize_skip": ["img_in", "txt_in"], "sigmas": (1, 0.5, 0.25)}
+        plan = braid_engine.plan("flux1-dev", "h100", **lists)
+        self.assertEqual((plan["flags"], plan["steps"]), ("--quantize int8 --quantize-skip img_in,txt_in", 3))
+        self.assertEqual(_program.arguments_of({"lora": ["a", Path("b")], "blocks": [1, 2], "sigmas": np.array([1, 0.5])}),
+                         ["--lora", "a", "--lora", "b", "--blocks", "1,2", "--sigmas", "1.0,0.5"])
+        for options in ({"tp": [2, 3]}, {"quantize": {"int8": 1}}):
+            with self.assertRaisesRegex(InputError, r"(tp|quantize) should be one value, it is \["):
+                braid_engine.plan("flux1-dev", "h100", **options)
 
     def test_plans_what_does_not_fit(self) -> None:
         plan = braid_engine.plan("flux1-dev", "rtx-4090")
@@ -144,6 +154,10 @@ class Words(unittest.TestCase):
         self.assertTrue(memory.budget.may_quantize_text)
         self.assertEqual((memory.offload.transformer, memory.offload.blocks), (_core.OffloadMode.block, 2))
         self.assertEqual(memory.budget.device, 8 * 10**9)
+        self.assertTrue(_options.memory_of(None, "8GB", "auto", None, None).budget.may_quantize)
+        for forms in (("auto", None), (None, "auto")):
+            with self.assertRaisesRegex(InputError, "'auto' needs a budget, .*: give memory or host_memory, too"):
+                _options.memory_of(None, None, *forms, None)
 
 
 class Aliases(unittest.TestCase):

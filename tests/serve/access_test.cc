@@ -171,7 +171,7 @@ TEST(Access, IsGivenToPagesThatAProxyNames) {
       << "it cannot rename itself";
 }
 
-// As OpenAI's signed addresses are: an <img> sends no key.
+// An <img> sends no key. OpenAI's addresses are signed, too.
 TEST(Access, ToAMadePictureIsItsAddress) {
   FakeEngine engine;
   const Server server(engine, {.key = "secret", .base_path = "/pictures"});

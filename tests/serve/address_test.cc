@@ -31,9 +31,11 @@ TEST(ListeningAddress, MayHaveBracketsAndCapitals) {
   EXPECT_EQ(address_to_listen_on("[::]"), "::");
   EXPECT_EQ(address_to_listen_on("LOCALHOST"), "127.0.0.1");
   EXPECT_EQ(address_to_listen_on("unix:/tmp/[A]"), "unix:/tmp/[A]");
-  for (const auto* const own : {"127.0.0.1", "localhost", "LocalHost", "::1", "[::1]", "unix:a"})
+  for (const auto* const own : {"127.0.0.1", "127.0.0.2", "127.255.255.254", "localhost",
+                                "LocalHost", "::1", "[::1]", "unix:a"})
     EXPECT_TRUE(is_own_address(own)) << own;
-  for (const auto* const other : {"0.0.0.0", "::", "[::]", "", "[127.0.0.1", "localhost.", "::10"})
+  for (const auto* const other : {"0.0.0.0", "::", "[::]", "", "[127.0.0.1", "localhost.", "::10",
+                                  "126.255.255.255", "128.0.0.1", "127.1", "127.0.0.1.example.org"})
     EXPECT_FALSE(is_own_address(other)) << other;
 }
 

@@ -41,6 +41,7 @@ TEST(Alarm, DoesNotRingOnceItIsDestroyed) {
   alarm->set(milliseconds(-1), [&] { has_rung = true; });
   earlier.async_wait([&](const boost::system::error_code&) { alarm.reset(); });
   io.run();
+  EXPECT_FALSE(alarm) << "the earlier timer has run out";
   EXPECT_FALSE(has_rung);
 }
 

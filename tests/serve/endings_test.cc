@@ -96,7 +96,7 @@ TEST(Endings, ReachReadersThatClaimToKnowMore) {
   EXPECT_THAT(reader.received(), Not(HasSubstr("event: queued")));
 }
 
-// Also where nobody asks for another picture.
+// Nobody has to ask for another picture.
 TEST(Endings, AreForgottenAfterTheirTime) {
   FakeEngine engine;
   Server server(

@@ -86,7 +86,7 @@ TEST(Fields, OfASizeAreRefusedByTheServersLimitFirst) {
               HasSubstr("at most 4194304 pixels here, this one has 268435456"));
 }
 
-// As JSON Schema has it, and as Python's sliders send it.
+// JSON Schema allows it, and Python's sliders send it.
 TEST(Fields, MayBeWholeNumbersWithAPoint) {
   const auto r = read(R"({"prompt": "a", "n": 2.0, "steps": 3e0, "width": 6.4e1, "seed": 5.0})");
   EXPECT_EQ(r.num_images, 2);
@@ -235,7 +235,7 @@ Refusal refusal_of_form(const std::vector<Part>& form, UnknownFields unknown) {
   return {};
 }
 
-// Also where unknown fields are warned of: this one is known.
+// A known field is refused even where unknown ones are only warned of.
 TEST(Fields, OfAFormThatAreTextAreNoFiles) {
   for (const auto unknown : {UnknownFields::kRefused, UnknownFields::kWarnedOf}) {
     const auto found = refusal_of_form({{"seed", true, "seed.txt", "5"}}, unknown);
@@ -250,7 +250,7 @@ TEST(Fields, OfAFormThatAreTextAreNoFiles) {
   EXPECT_EQ(other.message, "there is no field 'b' for a file");
 }
 
-// As browsers send a file that nobody chose.
+// Browsers send such a part for a file that nobody chose.
 TEST(Fields, OfAFormWithoutAFileAreAbsent) {
   const Part unchosen{"mask", true, "", "", true};
   Fields fields(std::vector<Part>{unchosen});

@@ -1,12 +1,11 @@
 // Answers as they are written: their time, and pictures that many clients read. The memory of
 // requests, and the places of their bodies.
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <cstring>
 
 #include "base/ascii.h"
-#include "base/memory_meter.h"
+#include "resident_bytes.h"
 #include "serve/http/body_places.h"
 #include "serve/http/http_date.h"
 #include "test_server.h"
@@ -70,8 +69,7 @@ TEST(Pictures, AreNotCopiedForTheirReaders) {
 
 // Free memory between blocks in use stands for what the parts of a request leave.
 TEST(LongBodies, LeaveNoFreeMemory) {
-  if (::dlsym(RTLD_DEFAULT, "__asan_init") || ::dlsym(RTLD_DEFAULT, "__tsan_init"))
-    GTEST_SKIP() << "sanitizers have memory of their own";
+  if (is_sanitized()) GTEST_SKIP() << "sanitizers have memory of their own";
   FakeEngine engine;
   const Server server(engine);
   const auto body = R"({"prompt": "a", "x": ")" + std::string(5 << 20, 'x') + "\"}";
@@ -83,15 +81,11 @@ TEST(LongBodies, LeaveNoFreeMemory) {
   }
   blocks.erase(blocks.begin(), blocks.end() - 1);
   MemoryMeter meter;
-  const auto resident = [&meter] {
-    meter.take();  // resets the peak to what is resident
-    return std::int64_t(meter.take());
-  };
-  const auto before = resident();
+  const auto before = resident_bytes(meter);
   if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
   EXPECT_THAT(server.ask("POST /v1/jobs", "", body), HasSubstr("unknown_parameter"));
   const auto wanted = before - std::int64_t(kBlock * kBlocks / 2);
-  EXPECT_TRUE(wait_until([&] { return resident() < wanted; }));
+  EXPECT_TRUE(wait_until([&] { return resident_bytes(meter) < wanted; }));
 }
 
 // A Unix socket's clients are a proxy, which stands for many.

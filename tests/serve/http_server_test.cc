@@ -140,7 +140,9 @@ TEST(HttpServer, BoundsHeadsAndBodies) {
                "transfer-encoding: chunked\r\n\r\n400\r\n" + std::string(1024, ' ') +
                "\r\n0\r\n\r\n");
   EXPECT_TRUE(chunked.read_until("413"));
-  EXPECT_EQ(status_of(server.ask("GET /livez", "x: " + std::string(20'000, 'x') + "\r\n")), 431);
+  const auto long_head = server.ask("GET /livez", "x: " + std::string(20'000, 'x') + "\r\n");
+  EXPECT_EQ(status_of(long_head), 431);
+  EXPECT_THAT(long_head, HasSubstr("the head should have at most 16384 bytes, it has more"));
   EXPECT_EQ(status_of(server.ask("GET /%zz")), 400);
   RawClient no_chunk(server.port());
   no_chunk.send("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\n" + json +

@@ -148,7 +148,8 @@ TEST_F(Loras, ThatDoNotFitAreRefusedByName) {
   for (const auto& told : {events, server_.ask(path)}) EXPECT_THAT(told, Not(HasSubstr("/models")));
 }
 
-// Before a picture is drawn and while it is; those of all requests, too, which are nobody's fault.
+// Warnings come before a picture is drawn and while it is. Some are about LoRAs of all requests,
+// which are nobody's fault.
 TEST(LorasOfTheServer, AreToldOfWithoutTheirPaths) {
   FakeEngine engine;
   engine.adapt = [](Backend& backend) {

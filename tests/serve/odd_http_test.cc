@@ -125,7 +125,7 @@ TEST(OddHttp, RestsBehindAnEmptyLine) {
   ASSERT_TRUE(rests.read_until("\"size\":\"16x16\"}"));
   for (const std::string half : {"\r", "\n"}) {
     rests.send(half);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that they come one by one
   }
   begins.send("\r\n");
   EXPECT_EQ(begins.read_all(), "") << "closed after its time";
@@ -300,12 +300,12 @@ TEST(OddHttp, SendsNoPingOfAStreamIntoTheNextAnswer) {
 // A reader that is slow, but reads: the time limit of writing grows with the answer.
 TEST(OddHttp, GivesLongAnswersMoreTime) {
   FakeEngine engine;
-  const Server server(engine, {}, {.write_time = std::chrono::milliseconds(200)});
+  const Server server(engine, {}, {.write_time = std::chrono::milliseconds(50)});
   RawClient slow(server.port());
   const std::string json = R"({"prompt": "large", "size": "16x16", "n": 10})";
   slow.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", json));
   ASSERT_TRUE(slow.read_until("b64_json"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // longer than short answers may
   EXPECT_GT(slow.read_all().size(), std::size_t(40) << 20) << "more than sockets hold";
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "base/base64.h"
+#include "grey_png.h"
 #include "image/picture_file.h"
 #include "test_server.h"
 
@@ -10,11 +11,6 @@ namespace braid::serve::openai_fields_test {
 using nlohmann::json;
 using testing::Contains;
 using testing::HasSubstr;
-
-std::string picture(int width, int height, std::uint8_t value) {
-  return encode_png(width, height,
-                    std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, value));
-}
 
 class OpenAiFields : public testing::Test {
  protected:
@@ -29,7 +25,7 @@ class OpenAiFields : public testing::Test {
 
   FakeEngine engine_;
   Server server_{engine_};
-  const std::string image_ = "data:image/png;base64," + base64(picture(32, 16, 1));
+  const std::string image_ = "data:image/png;base64," + base64(grey_png(32, 16, 1));
 };
 
 // openai 3.57, image_generate_params.py
@@ -276,7 +272,7 @@ TEST(Limits, StandInTheAnswer) {
   for (const auto* const words : {"1000 bytes", "--max-body", "100 pixels", "--max-input-pixels"})
     EXPECT_THAT(answer, HasSubstr(words));
   EXPECT_THAT(answer, HasSubstr("x-request-id")) << "as of every request";
-  const json wish = {{"prompt", "a"}, {"init", base64(picture(11, 10, 0))}};
+  const json wish = {{"prompt", "a"}, {"init", base64(grey_png(11, 10, 0))}};
   const auto large = server.ask("POST /v1/jobs", "", wish.dump());
   EXPECT_EQ(status_of(large), 413) << large;
   EXPECT_THAT(large, HasSubstr("11x10 pixels"));

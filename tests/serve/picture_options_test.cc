@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "grey_png.h"
 #include "image/picture_file.h"
 #include "image/resize.h"
 #include "pictures.h"
@@ -15,11 +16,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
-
-std::string picture(int width, int height, std::uint8_t value) {
-  return encode_png(width, height,
-                    std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, value));
-}
 
 class PictureOptions : public testing::Test {
  protected:
@@ -45,7 +41,7 @@ class PictureOptions : public testing::Test {
   FakeEngine engine_;
   Server server_{engine_};
   int calls_ = 0;
-  const std::string one_ = base64(picture(16, 16, 1)), two_ = base64(picture(8, 8, 2));
+  const std::string one_ = base64(grey_png(16, 16, 1)), two_ = base64(grey_png(8, 8, 2));
 };
 
 TEST_F(PictureOptions, OfJobsAreTheProgramsFlags) {
@@ -77,7 +73,8 @@ TEST_F(PictureOptions, OfJobsAreTheProgramsFlags) {
 TEST_F(PictureOptions, SayHowAPictureIsFilledIn) {
   const nlohmann::json job = {
       {"init", one_}, {"mask", one_}, {"control_scale", 0.5}, {"control_to", 0.75}};
-  expect_refused("/v1/jobs", job, "control_scale", "there are 1 for 0");
+  expect_refused("/v1/jobs", job, "control_scale",
+                 "'control_scale' should come with pictures to follow, there are none");
   FakeEngine filling;
   filling.adapt = [](Backend& backend) { backend.info.pictures.net_fills_in = true; };
   Server server(filling);
@@ -106,7 +103,7 @@ TEST_F(PictureOptions, ComeInForms) {
     return "--xx\r\ncontent-disposition: form-data; name=\"" + name + "\"" + file + "\r\n\r\n" +
            bytes + "\r\n";
   };
-  const auto file = picture(16, 16, 1);
+  const auto file = grey_png(16, 16, 1);
   const char* const name = "; filename=\"a.png\"";
   const auto answer = server_.ask(
       "POST /v1/images/edits", "content-type: multipart/form-data; boundary=xx\r\n",
@@ -123,10 +120,11 @@ TEST_F(PictureOptions, AreRefusedByName) {
   expect_refused("/v1/jobs", {{"control", controls}, {"control_mode", 1.5}}, "control_mode",
                  "whole number");
   expect_refused("/v1/jobs", {{"control_to", "1"}}, "control_to", "a number or a list");
-  expect_refused("/v1/jobs", {{"reference_scale", {1, 2}}}, "reference_scale", "there are 2 for 0");
-  for (const auto* const field :
-       {"reference_scale", "control_scale", "control_from", "control_to", "control_mode"})
-    expect_refused("/v1/jobs", {{field, 0.5}}, field, "there are 1 for 0");
+  for (const nlohmann::json& scales : {nlohmann::json(0.5), nlohmann::json({1, 2})})
+    expect_refused("/v1/jobs", {{"reference_scale", scales}}, "reference_scale",
+                   "'reference_scale' should come with pictures to look at, there are none");
+  for (const auto* const field : {"control_scale", "control_from", "control_to", "control_mode"})
+    expect_refused("/v1/jobs", {{field, 0.5}}, field, "with pictures to follow, there are none");
   expect_refused("/v1/jobs", {{"reference_cache", "on"}}, "reference_cache", "auto, off");
   expect_refused("/v1/jobs", {{"padding_crop", -1}}, "padding_crop", "-1");
 }
@@ -147,7 +145,7 @@ TEST_F(PictureOptions, TakeMasksAndControlsWithoutTheirTransparency) {
 // opens as RGBA; then it resizes masks and pictures to one size.
 TEST_F(PictureOptions, OfTheWebUisClientsHaveMasksThatArePainted) {
   const auto mask_of = [&](const std::string& mask) {
-    return *pictures_of("/sdapi/v1/img2img", {{"init_images", {base64(picture(4, 1, 1))}},
+    return *pictures_of("/sdapi/v1/img2img", {{"init_images", {base64(grey_png(4, 1, 1))}},
                                               {"mask", base64(mask)},
                                               {"mask_blur", 0}})
                 .mask;
@@ -166,8 +164,8 @@ TEST_F(PictureOptions, OfTheWebUisClientsHaveMasksThatArePainted) {
 }
 
 TEST_F(PictureOptions, OfTheWebUisClientsHaveMasksOfAnySize) {
-  nlohmann::json wish = {{"init_images", {base64(picture(32, 16, 1))}},
-                         {"mask", base64(picture(8, 24, 200))},
+  nlohmann::json wish = {{"init_images", {base64(grey_png(32, 16, 1))}},
+                         {"mask", base64(grey_png(8, 24, 200))},
                          {"mask_blur", 3}};
   const auto expect_size = [&](int width, int height) {
     const auto in = pictures_of("/sdapi/v1/img2img", wish);
@@ -189,7 +187,7 @@ TEST_F(PictureOptions, OfTheWebUisClientsBlurAMaskAtItsOwnSize) {
   std::vector<std::uint8_t> rgb;
   for (int i = 0; i < 24 * 20; ++i)
     rgb.insert(rgb.end(), 3, std::uint8_t(std::min(255, 12 * (i % 24))));
-  nlohmann::json wish = {{"init_images", {base64(picture(48, 32, 1))}},
+  nlohmann::json wish = {{"init_images", {base64(grey_png(48, 32, 1))}},
                          {"mask", base64(encode_png(24, 20, rgb))},
                          {"mask_blur", 3}};
   const auto expect_mask = [&](const nlohmann::json& more, const std::string& digits) {
@@ -262,7 +260,7 @@ TEST_F(PictureOptions, OfTheWebUisClientsAreOfMasks) {
 
 // A few bytes of a request must not become gigabytes before its sizes are checked.
 TEST_F(PictureOptions, DoNotScaleThinPicturesToHugeOnes) {
-  for (const auto& thin : {picture(1, 4096, 3), picture(4096, 1, 3)})
+  for (const auto& thin : {grey_png(1, 4096, 3), grey_png(4096, 1, 3)})
     expect_refused(
         "/sdapi/v1/img2img",
         {{"init_images", {base64(thin)}}, {"resize_mode", 1}, {"width", 512}, {"height", 512}},

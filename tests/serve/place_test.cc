@@ -42,7 +42,7 @@ TEST(Place, BelowAPathIsInAllAddresses) {
   EXPECT_EQ(status_of(server.ask("GET /picturesque")), 404);
 }
 
-// With or without a slash at the end: the page's own addresses begin at its base.
+// The page's own addresses begin at its base, with or without a slash at the end.
 TEST(Place, BelowAPathIsThePagesBase) {
   FakeEngine engine;
   const Server server(engine);

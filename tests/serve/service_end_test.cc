@@ -166,7 +166,7 @@ TEST(ServiceEnd, WaitsForThoseWhoComeForTheirPictures) {
     service.drain();
     service.wait();
   });
-  EXPECT_EQ(stopped.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  EXPECT_EQ(stopped.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   job->mark_fetched(0);
   EXPECT_EQ(stopped.wait_for(std::chrono::seconds(5)), std::future_status::ready);
 }

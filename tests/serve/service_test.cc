@@ -86,7 +86,7 @@ TEST(Service, CountsNoStepsOfThePictureBefore) {
     }
 }
 
-// Before the engine says anything: what waits is known by its strength.
+// The strength tells how many, before the engine says anything.
 TEST(Service, ForeseesTheStepsThatAStrengthLeaves) {
   auto order = order_of("a");
   order.request.steps = 10;

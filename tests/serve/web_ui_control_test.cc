@@ -34,7 +34,7 @@ class Skips : public testing::Test {
   Service service_{engine_.load(), {}};
 };
 
-// As without it, those behind it have their own seeds.
+// Pictures behind the one that is skipped keep their own seeds.
 TEST_F(Skips, LeaveOneOutAndDrawTheRest) {
   const auto job = service_.submit(order_of("a", 4));  // of 4 steps each
   engine_.release(5);

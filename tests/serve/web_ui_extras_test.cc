@@ -170,7 +170,7 @@ TEST_F(WebUiExtras, SaysWhichScalingIsNotThere) {
       413);
 }
 
-// As many pictures as a request likes, but no more pixels than it may bring, in or out.
+// A request may have many pictures, but no more pixels than it may bring, in or out.
 TEST_F(WebUiExtras, BoundsThePixelsOfAllPicturesThatItScales) {
   const auto asked = [&](const json& image, int count, double factor) {
     auto list = json::array();

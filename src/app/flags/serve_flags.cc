@@ -80,7 +80,7 @@ std::int64_t bytes_between(std::int64_t low, std::int64_t high, const std::strin
   const bool is_plain = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
   const auto bytes = is_plain ? double(seed_number(flag, text)) : double(bytes_named(flag, text));
   require(bytes >= double(low) && bytes <= double(high), flag, " should be between ", low, " and ",
-          high, " bytes, it is ", bytes);
+          high, " bytes, it is ", in_quotes(text));
   return std::int64_t(bytes);
 }
 
@@ -153,7 +153,7 @@ void add_bound_flags(FlagReader& read, ServeFlags& f) {
   read.text(
       "--max-body", "BYTES", "Limits",
       "Longest body of a request, with its pictures, such as 64MB.\n"
-      "Default: 33554432 bytes",
+      "Default: 32MiB",
       into(f.bounds.max_body_bytes, std::bind_front(bytes_between, kSmallestBody, kLargestBody)));
   number("--max-input-pixels",
          "Most pixels of all pictures that a request brings. Default:\n33554432", 1, 1 << 28,

@@ -1,5 +1,8 @@
 #include "serve/api/address.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 
 #include "base/ascii.h"
@@ -77,7 +80,10 @@ std::string address_to_listen_on(std::string_view address) {
 
 bool is_own_address(std::string_view address) {
   const auto plain = address_to_listen_on(address);
-  return plain == "127.0.0.1" || plain == "::1" || plain.starts_with("unix:");
+  in_addr ip{};
+  if (::inet_pton(AF_INET, plain.c_str(), &ip) == 1)
+    return ntohl(ip.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;  // 127.0.0.0/8
+  return plain == "::1" || plain.starts_with("unix:");
 }
 
 bool is_host_among(const std::set<std::string>& patterns, const std::string& name) {

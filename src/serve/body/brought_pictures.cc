@@ -111,7 +111,7 @@ void require_few(std::size_t files, const std::string& field, Role first, const 
   const auto most = others + std::size_t(info.pictures.most_references);
   if (files > most)
     refuse(field, text_of("this model takes ", most, most == 1 ? " picture" : " pictures", " as '",
-                          field, "', there are ", files));
+                          field, "', there ", files == 1 ? "is " : "are ", files));
 }
 
 // stable-diffusion.cpp's and KoboldCpp's field for pictures to look at, beside those that are

@@ -19,13 +19,22 @@ constexpr int kAnyWhole = std::numeric_limits<int>::max();  // the engine has th
 constexpr int kMostModes = 10'000;
 constexpr int kMostCovering = 16;  // times the pixels kept
 
+// Pictures of one kind that a request brings: "to follow".
+struct Brought {
+  const char* what_for;
+  std::size_t count;
+};
+
 // One value per picture, or one for all; empty if absent.
-std::vector<double> one_each(Fields& fields, const char* name, std::size_t pictures) {
+std::vector<double> one_each(Fields& fields, const char* name, const Brought& pictures) {
   auto values = fields.numbers(name);
-  if (values.size() == 1 && pictures > 0) values.resize(pictures, values.front());
-  if (!values.empty() && values.size() != pictures)
+  if (!values.empty() && pictures.count == 0)
+    refuse(name, text_of("'", name, "' should come with pictures ", pictures.what_for,
+                         ", there are none"));
+  if (values.size() == 1) values.resize(pictures.count, values.front());
+  if (!values.empty() && values.size() != pictures.count)
     refuse(name, text_of("'", name, "' should be one number, or one for each picture: there are ",
-                         values.size(), " for ", pictures));
+                         values.size(), " for ", pictures.count));
   return values;
 }
 
@@ -34,7 +43,7 @@ constexpr const char* kControlFields[] = {"control_scale", "control_from", "cont
 
 void read_controls(Fields& fields, std::vector<ControlPicture>& controls) {
   const auto read = [&](const char* name, const auto& give) {
-    const auto values = one_each(fields, name, controls.size());
+    const auto values = one_each(fields, name, {"to follow", controls.size()});
     for (std::size_t i = 0; i < values.size(); ++i) give(controls[i], values[i]);
   };
   read("control_scale", [](auto& control, double value) { control.scale = value; });
@@ -145,7 +154,7 @@ void read_picture_options(Fields& fields, const ModelInfo& info, PicturesIn& in)
   in.mask_blur = blur_in(fields, "mask_blur").value_or(0);
   if (const auto padding = fields.integer({"padding_crop"}, 0, kAnyWhole))
     in.padding_crop = int(*padding);
-  in.reference_scales = one_each(fields, "reference_scale", in.references.size());
+  in.reference_scales = one_each(fields, "reference_scale", {"to look at", in.references.size()});
   if (fields.word("reference_cache", {"auto", "off"}, "auto") == "off")
     in.reference_cache = ReferenceCache::kOff;
   if (const auto side = fields.integer({"resolution"}, 1, kAnyWhole)) in.resolution = int(*side);

@@ -7,7 +7,7 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kMostHeadBytes = 16 << 10, kMostBytesAtOnce = 64 << 10;
+constexpr std::size_t kMostBytesAtOnce = 64 << 10;
 // Bytes of requests, and of pictures in answers: a millisecond's.
 constexpr std::size_t kReadHere = 64 << 10, kWrittenHere = 64 << 10;
 constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
@@ -31,7 +31,7 @@ void Connection::wait_for_next() {
 void Connection::read_head() {
   if (shared_.is_stopping) return;
   parser_.emplace();
-  parser_->header_limit(kMostHeadBytes);
+  parser_->header_limit(kMostBytesOfHead);
   parser_->body_limit(shared_.options.max_body_bytes);
   begin_request();
   answer_ = {};
@@ -59,8 +59,7 @@ void Connection::on_head(error_code error) {
   began_ = is_cut && since ? *since : Clock::now();
   if (is_cut) return on_cut_head(error);
   has_unread_body_ = true;
-  if (error == http::error::header_limit)
-    return fail({431, "the head is too long", "head_too_large"});
+  if (error == http::error::header_limit) return fail(head_too_long());
   const bool is_too_long = error == http::error::body_limit;
   if (error && !is_too_long) return fail(not_http(error));
   try {

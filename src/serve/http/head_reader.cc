@@ -41,6 +41,11 @@ void async_read_head(Reading reading, std::function<void(error_code)> then) {
       });
 }
 
+ApiError head_too_long() {
+  return {431, text_of("the head should have at most ", kMostBytesOfHead, " bytes, it has more"),
+          "head_too_large"};
+}
+
 ApiError head_too_slow(std::chrono::milliseconds time) {
   const std::chrono::duration<double> seconds = time;
   return {408, text_of("the head should be complete within ", seconds.count(), " s, it is not"),

@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iomanip>
+#include <regex>
+#include <sstream>
+
 #include "app/print/failure.h"
+#include "base/file.h"
 #include "comm/mesh.h"
 #include "message_of.h"
+#include "pipeline/devices/specs.h"
 #include "pipeline/request/settings.h"
 
 namespace braid::deployments_test {
@@ -130,6 +136,39 @@ TEST(Deployments, WarnOfLayersThatNoTransformerHas) {
               testing::ElementsAre("--quantize-skip zzz names no layer of this model",
                                    "--quantize-skip double_blocks.99.img_mod.lin names no layer of "
                                    "this model"));
+}
+
+// docs/memory.md has a table of them, for FLUX.1-dev.
+TEST(Deployments, TakeWhatTheDocumentationSays) {
+  const auto page = read_file(std::string(BRAID_SOURCE_DIR) + "/docs/memory.md");
+  const std::regex row(R"(\n\| (GPU|CPU), .* \| (int8, )?`(.*)` \| ([0-9.]+) \| ([0-9.]*) ?\|)");
+  int rows = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), row), end; it != end; ++it, ++rows) {
+    const bool is_gpu = (*it)[1] == "GPU";
+    std::vector<std::string> flags = {"--device", is_gpu ? "cuda" : "cpu", "--dtype", "bfloat16"};
+    if ((*it)[2].matched)
+      for (const auto* const flag : {"--quantize", "int8", "--quantize-text", "int8"})
+        flags.emplace_back(flag);
+    std::istringstream given((*it)[3].str());
+    for (std::string flag; given >> flag;) flags.push_back(flag);
+    auto asked = parsed<GenerateFlags>({"generate", "a"}, flags);
+    asked.options.memory.offload.folder =
+        "pages";  // not a temporary one, which needs a disk with room
+    const auto plan = *deploy({.pipeline = asked.options,
+                               .stated = asked.stated,
+                               .request = Request{.prompts = {"a"}},
+                               .synthetic = "flux1-dev"},
+                              described_host(devices_named("", is_gpu ? "h100" : "cpu")))
+                           .memory_plan;
+    const auto gigabytes = [](std::int64_t bytes) {
+      std::ostringstream text;
+      text << std::fixed << std::setprecision(1) << double(bytes) / 1e9;
+      return text.str();
+    };
+    EXPECT_EQ((*it)[4], gigabytes(plan.device_peak)) << (*it)[0];
+    EXPECT_EQ((*it)[5], is_gpu ? gigabytes(plan.host_peak) : "") << (*it)[0];
+  }
+  EXPECT_EQ(rows, 7);
 }
 
 }  // namespace braid::deployments_test

@@ -206,7 +206,7 @@ TEST(PictureText, SaysHowAdaptersWereApplied) {
   EXPECT_EQ(mode(), "");
 }
 
-// As --latents takes them.
+// --latents takes such files.
 TEST(PictureText, NamesThePictureOfAFileOfLatents) {
   PipelineOptions options;
   options.model = "models/demo";

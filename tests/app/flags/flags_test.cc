@@ -364,7 +364,8 @@ TEST(Flags, ShowAChatServerWhereTheEnhancersAddressIsNone) {
 }
 
 TEST(Flags, TakeThisMachineByEachOfItsNames) {
-  for (const std::string host : {"localhost", "LOCALHOST", "::1", "[::1]", "127.0.0.1"})
+  for (const std::string host :
+       {"localhost", "LOCALHOST", "::1", "[::1]", "127.0.0.1", "127.0.1.1"})
     EXPECT_EQ(message_of([&] { parse({"serve", "--host", host}); }), "") << host;
   for (const auto* const host : {"0.0.0.0", "::", "[::]"})
     expect_serve_refused({"--host", host}, "others can reach --host ");

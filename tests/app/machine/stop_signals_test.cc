@@ -53,7 +53,7 @@ TEST_F(StopSignalsTest, EndItAtOnceWhenTheyComeTwice) {
   EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGINT), testing::_);
 }
 
-// As where an operator's script, made for another server, sends it after the log was rotated.
+// An operator's script, made for another server, may send it after the log was rotated.
 TEST_F(StopSignalsTest, LeaveAProgramThatIgnoresOthersRunning) {
   const auto body = [] {
     StopSignals signals(std::chrono::hours(1), {SIGUSR1, SIGUSR2});
@@ -82,7 +82,7 @@ TEST_F(StopSignalsTest, LeaveAProgramThatIgnoresOthersRunning) {
   EXPECT_EXIT(body(), testing::ExitedWithCode(0), "SIGUSR1SIGUSR2SIGUSR1SIGUSR2");
 }
 
-// As where it writes to a log that nobody reads.
+// A write to a log that nobody reads hangs like this.
 void hang() { wait(std::chrono::seconds(20)); }
 
 TEST_F(StopSignalsTest, EndItAtOnceThoughACallbackHangs) {

@@ -2,13 +2,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <string>
 #include <thread>
 #include <utility>
+
+#include "wait_until.h"
 
 namespace braid::standard_output_test {
 
@@ -41,6 +43,14 @@ class NonBlockingOutput {
   int before_, reader_ = -1;
 };
 
+constexpr int kPipeBytes = 64 << 10;  // what a pipe holds (pipe(7))
+
+int num_unread(int fd) {
+  int count = 0;
+  EXPECT_EQ(::ioctl(fd, FIONREAD, &count), 0);
+  return count;
+}
+
 std::string read_to_end(int fd) {
   std::string text;
   std::array<char, 4096> piece{};
@@ -50,12 +60,12 @@ std::string read_to_end(int fd) {
 }
 
 TEST(Print, WaitsForTheReaderOfAPipeThatDoesNotBlock) {
-  std::string picture(1 << 20, 'x'), arrived;  // a pipe holds 64 KiB
+  std::string picture(16 * kPipeBytes, 'x'), arrived;
   picture.front() = 'a';
   picture.back() = 'z';
   NonBlockingOutput output;
   std::jthread reader([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(wait_until([&] { return num_unread(output.reader()) == kPipeBytes; }));
     arrived = read_to_end(output.reader());
   });
   std::string failure;

@@ -54,7 +54,7 @@ TEST_F(Generate, DrawsWhatWasAskedFor) {
   }
 }
 
-// On one CPU all ranks are alike, whatever was measured: the picture is the same.
+// All ranks of one CPU are alike, whatever was measured: the picture is the same.
 TEST_F(Generate, MeasuresSharesOnceAndRecordsThem) {
   const auto drawn = [&](const std::string& name, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),

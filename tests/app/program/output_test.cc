@@ -39,7 +39,7 @@ TEST_F(Output, IsNamedAsAskedAndPrinted) {
   EXPECT_EQ(files(), (std::set<std::string>{"new", "no-extension", "one.png", "there"}));
 }
 
-// Also -n 2: the second picture's name is only asked for by the folder's rule.
+// With -n 2, too, names follow the folder's rule, which alone gives a second one.
 TEST_F(Output, KeepsOldPicturesOfAFolderAndWithoutAName) {
   EXPECT_EQ(braid(with({})).out, "braid.png\n");
   EXPECT_EQ(braid(with({})).out, "braid-001.png\n");
@@ -122,7 +122,7 @@ TEST_F(Output, MayBeADevice) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
-// As `docker run -v $PWD/a.png:/a.png` makes one.
+// `docker run -v $PWD/a.png:/a.png` makes one.
 TEST_F(Output, MayBeAMountPoint) {
   write("outer.png", "old");
   const auto file = write("a.png", "below");

@@ -30,7 +30,7 @@ TEST_F(Processes, MakeThePictureThatThreadsMake) {
   EXPECT_EQ(contents("processes.png"), contents("threads.png"));
 }
 
-// As ranks of two machines have, each rank has cores of its own here. Stages that one picture
+// Each rank has cores of its own here, like the ranks of two machines. Stages that one picture
 // follows through are slower than one rank over any link.
 TEST_F(Processes, WarnOfALinkThatMakesTheirSplitSlower) {
   cpu_set_t before, own;

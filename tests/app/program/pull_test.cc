@@ -199,7 +199,7 @@ TEST_F(PullModel, RefusesWhatBraidDoesNotRunBeforeItIsLoaded) {
   expect_bad_input({"pull", "org/demo"}, "HF_ENDPOINT should be an address");
 }
 
-// As a package without the models, or a program that was copied.
+// A package may come without the models, and a program may be copied.
 TEST_F(PullModel, IsListedWhereNoModelComesWithBraid) {
   const char* const copied = "mkdir bin && cp \"$0\" \"$0-engine\" bin && exec bin/${0##*/} \"$@\"";
   const auto listed = run_in_shell(copied, {"models"}, folder_);

@@ -57,7 +57,7 @@ TEST_F(ServeEdits, GiveTheBytesOfGenerate) {
   EXPECT_EQ(stop().exit_code, 0);
 }
 
-// Without a name, a picture is called by its role.
+// A picture without a name is called by its role.
 TEST_F(ServeEdits, GiveTheSameThroughJobsAndTheWebUisClients) {
   write("init", init_);
   const auto wanted = drawn_from({"--init", "init", "--strength", "0.75"});

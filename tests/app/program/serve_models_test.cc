@@ -1,10 +1,9 @@
 // `braid serve` with LoRAs by name and several models: the bytes of `braid generate` with the same
 // files.
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "serving.h"
+#include "wait_until.h"
 
 namespace braid::serve_models_test {
 
@@ -135,10 +134,8 @@ TEST_F(ServeModels, GiveTheirMemoryBackWhenTheyAreUnloaded) {
   EXPECT_EQ(pictures_for(R"({"prompt": "a", "size": "512x512", "steps": 1})").size(), 1u);
   const auto before = resident();
   ask("POST /sdapi/v1/unload-checkpoint");
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (resident() > before - 40e6 && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_LT(resident(), before - 40e6);
+  EXPECT_TRUE(wait_until([&] { return resident() < before - 40e6; }, std::chrono::seconds(20)))
+      << resident() << " of " << before;
 }
 
 // Three copies of the same model, by different names, one after another.

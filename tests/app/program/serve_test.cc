@@ -290,7 +290,7 @@ TEST_F(Serve, KeepsPromptsOutOfItsLog) {
   EXPECT_THAT(stop().err, HasSubstr("prompt=\"my secret\""));
 }
 
-// As the shell gives it for <(command).
+// The shell gives one for <(command).
 TEST_F(Serve, ReadsItsKeyFromAPipe) {
   const auto pipe = folder_ / "key";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -307,7 +307,7 @@ TEST_F(Serve, ReadsItsKeyFromAPipe) {
   EXPECT_THAT(answer_with("another key of a length"), testing::StartsWith("HTTP/1.1 401"));
 }
 
-// Also one that is empty: it was meant to protect.
+// Even an empty one was meant to protect.
 TEST_F(Serve, RefusesAVariableThatIsNoKey) {
   const TakenPort taken;
   for (const auto* const key : {"", "short"}) {
@@ -345,6 +345,7 @@ TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
     expect_no_start({"--frame-ancestors", page}, "--frame-ancestors should be self, none");
   expect_no_start({"--unknown-fields", "ignore"}, "refuse, warn");
   expect_no_start({"--max-body", "10"}, "between 1024 and 1073741824 bytes");
+  expect_no_start({"--max-body", "2GB"}, "1073741824 bytes, it is '2GB'");
   expect_no_start({"--served-model-name", "a,,b"}, "--served-model-name should be a name");
   expect_no_start({"--served-model-name", "a", "--served-model-name", "a"}, "two are called a");
   expect_no_start({"--unix-socket", ""}, "--unix-socket should be a path, it is empty");

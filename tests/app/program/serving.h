@@ -51,7 +51,8 @@ class Serve : public Workplace {
     EXPECT_EQ(braid(std::move(arguments)).exit_code, 0);
     return read_file(folder_ / name);
   }
-  // Before it would listen: its port is taken, so that what is not refused ends at once, too.
+  // Flags are refused before it listens. Its port is taken, so that those which are not refused end
+  // at once, too.
   void expect_no_start(std::vector<std::string> flags, const std::string& words) const {
     const TakenPort taken;
     flags.insert(flags.begin(), {"serve", "--port", std::to_string(taken.number())});

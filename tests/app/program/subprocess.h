@@ -51,7 +51,8 @@ class Subprocess {
   void send(int signal) const;
   void close_out();  // like a reader that goes away
   Finished finish();
-  // As finish(), but reads what the program wrote only after its end, as a reader that stalls.
+  // Does what finish() does, but reads what the program wrote only after its end, like a reader
+  // that stalls.
   Finished finish_unread();
 
  private:
