@@ -45,6 +45,13 @@ class OwnRanks {
     return true;
   }
 
+  // Waits until the rank has sent itself SIGSTOP.
+  void wait_for_stop(int rank) {
+    int status = 0;
+    ASSERT_GT(::waitpid(ranks_[std::size_t(rank)].pid, &status, WUNTRACED), 0);
+    ASSERT_TRUE(WIFSTOPPED(status)) << "it has ended";
+  }
+
   // Everything the rank printed until its end.
   std::string finish(int rank) {
     auto& process = ranks_[std::size_t(rank)];

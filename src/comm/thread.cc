@@ -203,8 +203,9 @@ std::string cpu_in_the_way(const WorldOptions& options) {
 
 }  // namespace
 
-ThreadWorld::ThreadWorld(const WorldOptions& options, const LinkMaker& make_link)
-    : fate_(std::make_shared<Fate>(options.deadline)) {
+ThreadWorld::ThreadWorld(const WorldOptions& options, const LinkMaker& make_link,
+                         const std::function<Fate::Clock::time_point()>& now)
+    : fate_(std::make_shared<Fate>(options.deadline, now)) {
   check(options.size >= 1, "a world of ", options.size, " ranks");
   board_ = std::make_shared<Board>(options.size, fate_);
   for (int rank = 0; rank < options.size; ++rank) {

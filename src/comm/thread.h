@@ -16,7 +16,9 @@ namespace braid {
 class ThreadWorld : public World {
  public:
   using LinkMaker = std::function<LinkedDevices(const Group& world, at::Device device)>;
-  explicit ThreadWorld(const WorldOptions& options, const LinkMaker& make_link = link_devices);
+  // `now` is the clock that the deadline is measured by.
+  explicit ThreadWorld(const WorldOptions& options, const LinkMaker& make_link = link_devices,
+                       const std::function<Fate::Clock::time_point()>& now = Fate::Clock::now);
 
   void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;
 

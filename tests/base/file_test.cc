@@ -186,7 +186,7 @@ TEST_F(File, LeavesNothingBehindWhenKilledInTheMidst) {
     for (;;) write_file(folder_ / "a", contents);
   }
   while (!fs::exists(folder_ / "a")) ::usleep(1000);
-  ::usleep(5000);
+  ::usleep(5000);  // it is then most probably writing the next one
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(fs::file_size(folder_ / "a"), contents.size());

@@ -85,7 +85,7 @@ TEST(ForeignFile, IsNoPictureByTwoBytes) {
     EXPECT_EQ(foreign_kind(std::as_bytes(std::span(text))), "");
 }
 
-// As the hub answers without a token, as S3 does, and as Civitai does.
+// The hub answers so without a token, and so do S3 and Civitai.
 TEST(ForeignFile, IsAMessageAboutAccess) {
   for (const char* const message :
        {"Access to model black-forest-labs/FLUX.1-dev is restricted. You must have access to it.",

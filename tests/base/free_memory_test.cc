@@ -1,7 +1,6 @@
 // Freed memory is returned to the system, at once or when nobody keeps it.
 #include "base/free_memory.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -9,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/memory_meter.h"
+#include "resident_bytes.h"
 
 namespace braid::free_memory_test {
 
@@ -35,15 +34,6 @@ extern "C" int mallopt(int what, int value) noexcept {
 
 namespace braid::free_memory_test {
 
-bool is_sanitized() {
-  return ::dlsym(RTLD_DEFAULT, "__asan_init") || ::dlsym(RTLD_DEFAULT, "__tsan_init");
-}
-
-std::int64_t resident(MemoryMeter& meter) {
-  meter.take();  // resets the peak to what is resident
-  return std::int64_t(meter.take());
-}
-
 // Freed memory of blocks small enough for the heap, which the last block keeps from shrinking.
 class FreeMemory : public testing::Test {
  protected:
@@ -59,10 +49,12 @@ class FreeMemory : public testing::Test {
     }
     last_ = std::move(blocks.back());
     blocks.clear();
-    before_ = resident(meter_);
+    before_ = resident_bytes(meter_);
     if (!meter_.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
   }
-  void expect_given_back() { EXPECT_LT(resident(meter_) + kBlocks * kBlock / 4 * 3, before_); }
+  void expect_given_back() {
+    EXPECT_LT(resident_bytes(meter_) + kBlocks * kBlock / 4 * 3, before_);
+  }
 
  private:
   std::unique_ptr<char[]> last_;
@@ -84,7 +76,7 @@ TEST_F(FreeMemory, IsGivenBackBeforeAnyIsKept) {
 TEST(LargeFreedMemory, IsKeptWhileSomebodyKeepsIt) {
   if (is_sanitized()) GTEST_SKIP() << "sanitizers have memory of their own";
   MemoryMeter meter;
-  const auto before = resident(meter);
+  const auto before = resident_bytes(meter);
   if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
   constexpr std::int64_t kBlock = 96 << 20, kMost = kBlock / 4, kLeast = kBlock / 4 * 3;
   const auto fill_and_free = [] {
@@ -93,23 +85,23 @@ TEST(LargeFreedMemory, IsKeptWhileSomebodyKeepsIt) {
     asm volatile("" ::"r"(block.get()) : "memory");  // else the compiler drops all of this
   };
   fill_and_free();
-  EXPECT_LT(resident(meter), before + kMost) << "nobody keeps it";
+  EXPECT_LT(resident_bytes(meter), before + kMost) << "nobody keeps it";
   {
     const KeepFreedMemory outer;
     {
       const KeepFreedMemory inner;
       fill_and_free();
     }
-    if (resident(meter) < before + kMost && ::mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0)
+    if (resident_bytes(meter) < before + kMost && ::mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0)
       GTEST_SKIP() << "this C library keeps no large blocks";
-    EXPECT_GT(resident(meter), before + kLeast) << "the outer one still keeps it";
+    EXPECT_GT(resident_bytes(meter), before + kLeast) << "the outer one still keeps it";
     fill_and_free();
-    EXPECT_LT(resident(meter), before + kBlock + kMost)
+    EXPECT_LT(resident_bytes(meter), before + kBlock + kMost)
         << "the second block takes the first one's place";
   }
-  EXPECT_LT(resident(meter), before + kMost) << "it is given back";
+  EXPECT_LT(resident_bytes(meter), before + kMost) << "it is given back";
   fill_and_free();
-  EXPECT_LT(resident(meter), before + kMost) << "nobody keeps it any more";
+  EXPECT_LT(resident_bytes(meter), before + kMost) << "nobody keeps it any more";
 }
 
 // Stands for older versions of glibc, which keep no blocks above 32 MiB. Any limit that it takes

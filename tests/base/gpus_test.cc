@@ -100,7 +100,7 @@ TEST(Gpus, AreChosenAndOrderedByTheirNumbers) {
   EXPECT_EQ(names("1,,0"), "b");
 }
 
-// As in HIP: CUDA's variable counts if HIP's own is not set.
+// HIP, too, heeds CUDA's variable if its own is not set.
 TEST(Gpus, AreThoseThatHipWouldSee) {
   const MadeTopology made;
   made.add(1, 110000, 1);

@@ -46,7 +46,7 @@ class Refused {
   }
   // NFS, for one, does not do it.
   Refused& renames_to_free_names() { return all_of(SYS_renameat2, EINVAL); }
-  // As of a mount point.
+  // Renames fail with `why`, like those onto a mount point.
   Refused& renames(int why) {
 #ifdef SYS_rename
     all_of(SYS_rename, why);
@@ -166,7 +166,7 @@ TEST_F(WrittenFile, IsNewWithoutLinks) {
   }
 }
 
-// As on file systems of users' programs, and on network drives.
+// File systems of users' programs and network drives cannot.
 TEST_F(WrittenFile, IsWholeWhereTheSystemCannotSync) {
   for (const int why : {EINVAL, EOPNOTSUPP, EROFS, ENOSYS}) {
     const auto said = Refused().syncs(why).said([&] { write_file(file_, std::to_string(why)); });

@@ -39,7 +39,7 @@ class CountingLink : public DeviceLink {
     works = false;
     ++aborts;
   }
-  // As NCCL requires: every rank has the first one's word.
+  // NCCL requires that every rank has the first one's word.
   void renew(const Group& world) override {
     const auto word = world.broadcast(at::full({1}, 7 + world.rank()), 0);
     EXPECT_EQ(word.item<std::int64_t>(), 7);

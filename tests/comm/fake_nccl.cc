@@ -169,7 +169,7 @@ void add(int type, const std::vector<char>& part, std::vector<char>& sum) {
   }
 }
 
-// From the last rank to the first, rounded each time: not as Braid sums.
+// Adds from the last rank to the first and rounds each time, which Braid does not.
 std::vector<char> sum_of(const std::map<int, Part>& parts) {
   auto sum = parts.rbegin()->second.bytes;
   for (auto part = std::next(parts.rbegin()); part != parts.rend(); ++part)

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <future>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -16,30 +17,12 @@
 #include "comm/process/rendezvous.h"
 #include "comm/worlds.h"
 #include "message_of.h"
+#include "wait_until.h"
 
 namespace braid::handshake_test {
 
 using testing::HasSubstr;
 using namespace std::chrono_literals;
-
-Launch launch_of(int rank, int size, int port) {
-  return {.launcher = "torchrun", .rank = rank, .size = size, .host = "127.0.0.1", .port = port};
-}
-
-// What rank 0 says in the store at `port`.
-struct Invitation {
-  std::uint64_t token = 0;
-  int port = 0;
-};
-Invitation invitation_at(int port) {
-  c10d::TCPStoreOptions options;
-  options.port = std::uint16_t(port);
-  const auto bytes =
-      c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options)->get("braid/meeting");
-  Invitation said;
-  std::istringstream(std::string(bytes.begin(), bytes.end())) >> said.token >> said.port;
-  return said;
-}
 
 // The store of torchrun's agent, which outlives the ranks.
 class AgentStore {
@@ -53,11 +36,24 @@ class AgentStore {
     empty_ = num_keys();
   }
   Launch launch_of(int rank, int size) const {
-    auto launch = handshake_test::launch_of(rank, size, store_->getPort());
-    launch.has_server = true;
-    return launch;
+    return {.launcher = "torchrun",
+            .rank = rank,
+            .size = size,
+            .host = "127.0.0.1",
+            .port = store_->getPort(),
+            .has_server = true};
   }
-  int port() const { return store_->getPort(); }
+  // What rank 0 says in the store, once it has.
+  struct Invitation {
+    std::uint64_t token = 0;
+    int port = 0;
+  };
+  Invitation invitation() const {
+    const auto bytes = store_->get("braid/meeting");
+    Invitation said;
+    std::istringstream(std::string(bytes.begin(), bytes.end())) >> said.token >> said.port;
+    return said;
+  }
   bool is_empty() const { return num_keys() == empty_; }
 
  private:
@@ -67,37 +63,44 @@ class AgentStore {
   std::int64_t empty_ = 0;
 };
 
-// The last rank comes first: it finds what is left in the store of an earlier meeting.
-void expect_to_meet(const AgentStore& agent, int size) {
-  std::vector<std::jthread> ranks;
-  for (int r = size - 1; r >= 0; --r) {
-    ranks.emplace_back([&agent, r, size] {
-      try {
-        ProcessWorld world(meet_over_sockets(agent.launch_of(r, size), 10s), 10s);
-        world.run([](const Group& group) { group.barrier(); });
-      } catch (const std::exception& e) {
-        ADD_FAILURE() << "rank " << r << ": " << e.what();
-      }
-    });
-    std::this_thread::sleep_for(200ms);
-  }
+// The thread of a rank that meets the others there.
+std::jthread start_rank(const AgentStore& agent, int rank, int size,
+                        std::chrono::milliseconds deadline = 10s) {
+  return std::jthread([&agent, rank, size, deadline] {
+    try {
+      ProcessWorld world(meet_over_sockets(agent.launch_of(rank, size), 20s), deadline);
+      world.run([](const Group& group) { group.barrier(); });
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << "rank " << rank << ": " << e.what();
+    }
+  });
 }
 
 TEST(AgentsStore, SeesOneMeetingAfterAnother) {
   const AgentStore agent;
   for (int i = 0; i < 2; ++i) {
-    expect_to_meet(agent, 3);
+    {
+      std::vector<std::jthread> ranks;
+      for (const int rank : {2, 1, 0}) ranks.push_back(start_rank(agent, rank, 3));
+    }
     EXPECT_TRUE(agent.is_empty());
   }
 }
 
-// As when torchrun starts ranks anew because one failed before it met the others.
+// Torchrun starts ranks anew when one has failed before it met the others.
 TEST(AgentsStore, SeesAMeetingAfterOneThatFailed) {
   const AgentStore agent;
   EXPECT_THAT(message_of<Error>([&] { (void)meet_over_sockets(agent.launch_of(0, 2), 300ms); }),
               HasSubstr("waited in vain for 1 other rank"));
-  EXPECT_FALSE(agent.is_empty());
-  expect_to_meet(agent, 2);
+  ASSERT_FALSE(agent.is_empty());
+  const auto left = agent.invitation();
+  const auto stale_place = listen_anywhere(left.port);
+  const auto late = start_rank(agent, 1, 2);
+  FileDescriptor stranger;
+  for (int i = 0; i < 2; ++i)  // ends the first connection and says nothing to the second
+    ASSERT_TRUE(wait_until([&] { return (stranger = accept_waiting(stale_place)).is_open(); }))
+        << "rank 1 should find what is left in the store of the earlier meeting";
+  const auto first = start_rank(agent, 0, 2);
 }
 
 TEST(AgentsStore, ThatEndsIsNotARankThatIsLate) {
@@ -110,52 +113,40 @@ TEST(AgentsStore, ThatEndsIsNotARankThatIsLate) {
   EXPECT_THAT(sentence, testing::Not(HasSubstr("\n")));
 }
 
-// Connections that say nothing. Ranks that are through would lose one that waits for them.
+// Strangers connect and say nothing. If rank 0 waited for them, ranks that are through would lose
+// it.
 TEST(AgentsStore, IsWhereSilentStrangersDelayNobody) {
   const AgentStore agent;
-  constexpr auto kDeadline = 1s;
   const auto began = std::chrono::steady_clock::now();
   std::vector<FileDescriptor> strangers;
   {
     std::vector<std::jthread> ranks;
-    const auto start = [&](int rank) {
-      ranks.emplace_back([&, rank] {
-        try {
-          ProcessWorld world(meet_over_sockets(agent.launch_of(rank, 3), 20s), kDeadline);
-          world.run([](const Group& group) { group.barrier(); });
-        } catch (const std::exception& e) {
-          ADD_FAILURE() << "rank " << rank << ": " << e.what();
-        }
-      });
-    };
-    start(0);
+    ranks.push_back(start_rank(agent, 0, 3, 1s));
     for (int i = 0; i < 3; ++i)
-      strangers.push_back(connect_to("127.0.0.1", invitation_at(agent.port()).port));
-    for (const int rank : {2, 1}) {
-      std::this_thread::sleep_for(kDeadline + 200ms);
-      start(rank);
-    }
+      strangers.push_back(connect_to("127.0.0.1", agent.invitation().port));
+    for (const int rank : {2, 1}) ranks.push_back(start_rank(agent, rank, 3, 1s));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, 8s);
 }
 
+std::atomic<int> num_signals = 0;
+
+// Rank 0 waits for rank 1 when most of the signals come.
 TEST(AgentsStore, IsNotLeftOnASignal) {
   struct sigaction act {};
   struct sigaction before {};
-  act.sa_handler = [](int) {};
+  act.sa_handler = [](int) { ++num_signals; };
   ASSERT_EQ(::sigaction(SIGUSR1, &act, &before), 0);
   {
     const AgentStore agent;
-    std::vector<std::jthread> ranks;
-    for (int r = 0; r < 2; ++r) {
-      ranks.emplace_back(
-          [&agent, r] { EXPECT_EQ(meet_over_sockets(agent.launch_of(r, 2), 10s)->size(), 2); });
-      if (r > 0) continue;
-      (void)invitation_at(agent.port());
-      std::this_thread::sleep_for(50ms);
-      ::pthread_kill(ranks.front().native_handle(), SIGUSR1);
-      std::this_thread::sleep_for(50ms);
+    auto first = start_rank(agent, 0, 2);
+    (void)agent.invitation();
+    num_signals = 0;
+    for (int sent = 1; sent <= 10; ++sent) {
+      ::pthread_kill(first.native_handle(), SIGUSR1);
+      ASSERT_TRUE(wait_until([&] { return num_signals == sent; }, 5s)) << "rank 0 has ended";
     }
+    const auto second = start_rank(agent, 1, 2);
   }
   ::sigaction(SIGUSR1, &before, nullptr);
 }
@@ -165,18 +156,18 @@ class Greetings : public testing::Test {
  protected:
   Greetings()
       : first_(std::async(std::launch::async,
-                          [this] { return meet_over_sockets(launch_of(0, 3, port_), 10s); })) {}
+                          [this] { return meet_over_sockets(agent_.launch_of(0, 3), 10s); })) {}
 
   // A connection to rank 0 whose first words are these.
   FileDescriptor greet(const Handshake& handshake) {
-    auto socket = connect_to("127.0.0.1", invitation_at(port_).port);
+    auto socket = connect_to("127.0.0.1", agent_.invitation().port);
     send_handshake(socket, handshake);
     return socket;
   }
   FileDescriptor greet(std::uint64_t token, int rank) {
     return greet({.rank = rank, .token = token});
   }
-  std::uint64_t token() { return invitation_at(port_).token; }
+  std::uint64_t token() { return agent_.invitation().token; }
   // Whether rank 0 ended this connection, or does so within a while.
   static bool was_sent_away(const FileDescriptor& socket) {
     pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
@@ -192,7 +183,7 @@ class Greetings : public testing::Test {
   std::unique_ptr<Wire> met() { return first_.get(); }
 
  private:
-  int port_ = listen_anywhere().port;
+  AgentStore agent_;
   std::future<std::unique_ptr<Wire>> first_;
 };
 
@@ -207,7 +198,8 @@ TEST_F(Greetings, OfAStrangerAreRefused) {
 TEST_F(Greetings, OfARankThatHasComeAreRefused) {
   const auto known = token();
   const auto one = greet(known, 1);
-  std::this_thread::sleep_for(100ms);
+  Handshake answer;
+  ASSERT_EQ(::recv(one.get(), &answer, sizeof answer, MSG_WAITALL), ssize_t(sizeof answer));
   EXPECT_TRUE(was_sent_away(greet(known, 1)));
   const auto two = greet(known, 2);
   expect_to_be_met(one, two, known);

@@ -75,8 +75,7 @@ TEST_F(RankBody, HangsForShort) {
   const auto world = world_with(2s);
   run(*world, [](const Group& g) {
     g.barrier();
-    say("begun");
-    std::this_thread::sleep_for(600ms);
+    if (g.rank() == 1) ::raise(SIGSTOP);
     g.barrier();
   });
 }
@@ -183,9 +182,8 @@ TEST(LostRanks, ThatHangAreNoticedWhileAnotherComputes) {
 
 TEST(LostRanks, AreNotThoseThatHangForShort) {
   OwnRanks ranks(2, "RankBody.HangsForShort");
-  for (int r = 0; r < 2; ++r) ASSERT_TRUE(ranks.wait_for(r, "begun"));
-  ranks.send(1, SIGSTOP);
-  std::this_thread::sleep_for(300ms);
+  ranks.wait_for_stop(1);
+  std::this_thread::sleep_for(700ms);  // more than a sign of life is missing, after half a second
   ranks.send(1, SIGCONT);
   for (int r = 0; r < 2; ++r) EXPECT_THAT(ranks.finish(r), HasSubstr("went well"));
 }

@@ -262,7 +262,7 @@ TEST_F(WatchedRosters, LoseTheSilentRankAloneAndNotBeforeTheDeadline) {
   EXPECT_EQ(rank(0).failure(), "rank 2 failed: it has not answered for 0.4 s");
 }
 
-// As if the machine had been suspended: the others could not be heard.
+// A rank of a suspended machine could not hear the others.
 TEST_F(WatchedRosters, ForgiveSilenceWhileTheySlept) {
   rank(0).membership.keep_watch();
   now_ += kDeadline + 50ms;

@@ -33,7 +33,7 @@ TEST_F(NcclFails, TheLibraryThatIsLoadedIsTheOneThatIsTaken) {
   EXPECT_FALSE(nccl_in(::dlopen("libm.so.6", RTLD_NOW)).has_value());
 }
 
-// After the second step an abort waits for the graph, which its rank must not keep until the others
+// An abort after the second step waits for the graph, which its rank must not keep until the others
 // have ended the run.
 TEST_F(NcclFails, ACancelAfterARecordedStepEndsTheRunOnAllRanks) {
   with_worlds([](ProcessWorld& world) {

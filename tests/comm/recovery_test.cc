@@ -174,10 +174,10 @@ TEST_P(Recovery, TellsABadInputOfALaterRankAsOne) {
   });
 }
 
-// The others have found the fault and failed before the first rank begins.
+// The others have probably found the fault and failed before the first rank begins.
 TEST_P(Recovery, LetsTheFirstRankSayWhatAllFind) {
   with_groups([](World& world, const Groups& groups) {
-    if (world.has_first_rank()) std::this_thread::sleep_for(100ms);
+    if (!world.has_all_ranks() && world.has_first_rank()) std::this_thread::sleep_for(100ms);
     const auto failure = failure_of([&] {
       world.run([](const Group& g) { throw InputError(text_of("no model for ", g.rank())); });
     });
@@ -245,6 +245,7 @@ TEST(Threads, RunNothingForWhatIsFoundBefore) {
   EXPECT_EQ(made_before_run(world, [] { return 1; }), 1);
 }
 
+// The others have probably returned before the last rank fails.
 TEST_P(Recovery, TellsRanksThatHadDoneTheirPart) {
   with_groups([](World& world, const Groups& groups) {
     EXPECT_THAT(failure_of([&] {
@@ -265,7 +266,7 @@ TEST_P(Recovery, ReachesRanksThatHaveNotBegunTheRun) {
   with_groups([](World& world, const Groups& groups) {
     int rank = 0;
     world.run([&](const Group& g) { rank = g.rank(); });
-    if (rank == 1) std::this_thread::sleep_for(100ms);
+    if (rank == 1) std::this_thread::sleep_for(100ms);  // the failure comes far sooner
     bool has_begun = false;
     EXPECT_THAT(failure_of([&] {
                   world.run([&](const Group& g) {

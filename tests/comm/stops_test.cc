@@ -113,7 +113,8 @@ TEST_P(Losses, AreNotOtherFailures) {
   });
 }
 
-// The first rank reports what all ranks find (a broken link), even if it finds it last.
+// The first rank reports what all ranks find (a broken link), even if it finds it last: the other
+// one waits for that, but not for long.
 TEST(LossOfAll, IsToldInTheFirstRanksOwnWords) {
   with_worlds_over(Over::kSockets, {.size = 2}, [](World& world) {
     const auto failure = failure_of([&] {

@@ -73,7 +73,7 @@ inline void with_worlds_over_sockets(const WorldOptions& options,
   if (of_peer) std::rethrow_exception(of_peer);
 }
 
-// Under a launcher every test gets the launcher's number of ranks; callers skip tests that need
+// Every test under a launcher gets the launcher's number of ranks; callers skip tests that need
 // another. The world is created once.
 inline void with_world_of_launcher(const WorldOptions& options,
                                    const std::function<void(World&)>& use) {

@@ -134,7 +134,7 @@ TEST(QueriesAtOnce, WriteOutAtMost256MiBOfScores) {
   EXPECT_EQ(ops::queries_at_once(0, 0), 2048);
 }
 
-// As an autoencoder's one head of 512 numbers needs it on RDNA3.
+// An autoencoder's one head of 512 numbers needs it on RDNA3.
 TEST_F(AttentionInChunks, WritesOutTheScoresOfSomeQueries) {
   const auto x = draw(1, 1, 4200, 300, at::kBFloat16);
   const auto q = there(x.q), k = there(x.k), v = there(x.v);
@@ -156,8 +156,8 @@ TEST_F(AttentionInChunks, IsCausalWhereItWasAsked) {
   EXPECT_LE(largest_error(y, exact(x, scores)), 3 * unit(at::kFloat));
 }
 
-// With a mask LibTorch has separate products where it has a kernel without one. Query i sees every
-// third key from i on, and the last.
+// LibTorch computes separate products where its kernel takes no mask. Query i sees every third key
+// from i on, and the last.
 TEST_F(AttentionInChunks, WritesOutSomeOfTheScoresWhereAKernelTakesNoMask) {
   const fake_gpu::Attends attends(AttentionKernel::kFlash);
   constexpr std::int64_t kQueries = 4200, kKeys = 300;

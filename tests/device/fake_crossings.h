@@ -14,8 +14,8 @@ class Crossings {
   ~Crossings();
 
   std::int64_t bytes() const;
-  // Until all copies are done, where a GPU sends one at a time and receives one at a time, a byte
-  // per unit of time, computing takes no time, and streams do what they are given in that order.
+  // The time until all copies are done. A GPU sends one at a time and receives one at a time, a
+  // byte per unit of time; computing takes none, and streams keep their order.
   std::int64_t makespan() const;
 };
 

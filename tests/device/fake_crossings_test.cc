@@ -22,7 +22,7 @@ constexpr std::int64_t kNumel = 4 * 1024;  // shares are whole multiples of 16
 at::Device gpu(int rank) { return {at::kCUDA, at::DeviceIndex(rank)}; }
 Tensor values(int rank) { return (at::arange(kNumel) * (rank + 1) / 3).to(at::kBFloat16); }
 
-// Without knowing their devices ranks have no link.
+// Ranks that do not know their devices have no link.
 void run_apart(const std::function<void(const Group&, const Tensor&)>& body) {
   run_ranks({.size = kRanks}, [&](const Group& g) {
     const c10::DeviceGuard on(gpu(g.rank()));
@@ -131,7 +131,7 @@ TEST(LinkOfThreads, IsNotUsedWhereTwoShareAGpuOrOneHasNone) {
   EXPECT_EQ(mixed.link().why_not, "");
 }
 
-// Over all ranks, and over groups that have communicators of their own.
+// Groups have communicators of their own beside that of all ranks.
 TEST(NativeSumsOfThreads, AreThoseOfTheirGroup) {
   ThreadWorld world(natively_on_gpus({gpu(0), gpu(1), gpu(2), gpu(3)}));
   std::vector<Mesh> meshes(kRanks);

@@ -178,7 +178,7 @@ Tensor& scaled_mm_into(const Tensor& a, const Tensor& b, const Tensor& scale_a,
   return y.copy_(made);
 }
 
-// As cuBLASLt does for a bias of one row: rounded once, behind the tanh approximation of GELU.
+// cuBLASLt rounds once for a bias of one row, behind the tanh approximation of GELU.
 Tensor addmm_activation(const Tensor& bias, const Tensor& a, const Tensor& b, const at::Scalar&,
                         const at::Scalar&, bool is_gelu) {
   started("aten::_addmm_activation");
@@ -218,7 +218,7 @@ struct Attended {
   Tensor out, lse;
 };
 
-// As CUDA's kernels do it: each refuses what it is not for, and lays its result out as q is.
+// Each of CUDA's kernels refuses what it is not for, and lays its result out as q is.
 Attended attended(ops::AttentionKernel kernel, const Tensor& q, const Tensor& k, const Tensor& v,
                   bool is_causal, std::optional<double> scale) {
   TORCH_CHECK(preferred == kernel && may_take(kernel, q, k, false) && has_whole_vectors(q),

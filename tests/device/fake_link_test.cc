@@ -36,7 +36,7 @@ TEST(WhyThroughHosts, TellsPartsOfAGpuApart) {
             "ranks 0 and 2 share a GPU");
 }
 
-// As Slurm and containers have it: each process has one GPU, which is its first.
+// Slurm and containers give each process one GPU, which is its first.
 LinkUse link_of_two(int first_of_second) {
   auto sockets = connected(2);
   std::vector<LinkUse> uses(2);

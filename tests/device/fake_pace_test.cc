@@ -13,7 +13,7 @@ using testing::HasSubstr, testing::ThrowsMessage;
 
 at::Device gpu(int rank) { return {at::kCUDA, at::DeviceIndex(rank)}; }
 
-TEST(StepPace, WaitsForTheStepBefore) {
+TEST(StepPace, GoesOnWhereTheStepBeforeHasEnded) {
   ThreadWorld world({.size = 1});
   world.run([](const Group& group) {
     StepPace pace(gpu(0), group);

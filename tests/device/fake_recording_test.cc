@@ -116,7 +116,7 @@ Ready ready_on(const Mesh& mesh, const Deployment& deployment, const Probe& prob
   return ready;
 }
 
-// As a StepGraph does: evaluated once, with all that is made on first use, then recorded.
+// A StepGraph, too, evaluates once, which makes all that is made on first use, and then records.
 TEST_P(RecordedSteps, TakeNothingFromTheHost) {
   const auto& [name, model, degrees, memory] = GetParam();
   const int ranks = degrees.product();

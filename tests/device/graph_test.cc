@@ -110,8 +110,8 @@ TEST_F(GraphOnGpu, GoesOnAfterARecordingThatFailed) {
   EXPECT_EQ(next.use().replays, 2) << "a recording after it";
 }
 
-// As a server's models do that share a GPU. One that waited for the whole GPU would spoil what the
-// other records.
+// A server's models share a GPU. One that waited for the whole GPU would spoil what the other
+// records.
 TEST_F(GraphOnGpu, IsRecordedBesideAnotherPipeline) {
   if (!make_device_graph(gpu())) GTEST_SKIP() << "this build records no graphs";
   constexpr int kPipelines = 2, kShapes = 20;

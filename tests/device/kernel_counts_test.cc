@@ -39,7 +39,7 @@ class KernelsOfABlock : public OnGpu {
                std::int64_t batch = 1) const {
     return step_of(model, Mesh(), find_device("cuda:0"), memory, batch);
   }
-  // As this rank evaluates it.
+  // Measures the step that this rank evaluates.
   static Step step_of(const std::filesystem::path& model, const Mesh& mesh, at::Device device,
                       const Memory& memory = {}, std::int64_t batch = 1);
   // The last of a kind: what precedes a first one may belong to the embedders.
@@ -109,6 +109,7 @@ const BlockCost& kind_named(const Step& step, const std::string& name) {
 TEST_F(KernelsOfABlock, MakeNoRotaryTables) {
   for (const auto* const model : {"klein", "joy", "krea2", "qwen21"}) {
     const auto step = step_of(kParity / model / "model");
+    EXPECT_FALSE(step.blocks.empty()) << model;
     for (const auto& [place, block] : step.blocks)
       EXPECT_EQ(block.names.find("pow"), std::string::npos) << model << place << block.names;
   }

@@ -35,7 +35,7 @@ class LinkOfGpus : public OnGpu {
         ->getDeviceStats(at::DeviceIndex(gpu))
         .allocated_bytes[kAll];
   }
-  // As layers sum, which needs no memory of its own.   x [tokens width]
+  // Sums as layers do, without memory of its own.   x [tokens width]
   static void sum(const Group& group, const Tensor& x) {
     (void)group.all_reduce(
         {x}, [&](const SumRun& run, std::span<const Tensor> parts, const Tensor& out) {

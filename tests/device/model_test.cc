@@ -50,7 +50,7 @@ TEST_F(ModelOnGpu, DrawsWhatTheCpuDraws) {
   EXPECT_LT(mean_difference(got.pictures.front(), want.pictures.front()), 1);
 }
 
-// Behind a prefix that is kept, branches have the same shapes, and keys of their own.
+// Branches behind a prefix that is kept have the same shapes, and keys of their own.
 TEST_F(ModelOnGpu, AttendsToEachBranchsPrefixInGraphs) {
   PipelineOptions options{
       .model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/qwen21/model",

@@ -54,7 +54,7 @@ TEST(Alpha, IsWhiteInAJpeg) {
             (std::vector<std::uint8_t>{255, 255, 255}));
 }
 
-// In a lossy file, too, it is the picture on white that is encoded.
+// A lossy file, too, holds the picture on white.
 TEST(Alpha, IsWhiteInAnOpaqueFileOfAnyFormat) {
   const auto opaque = over_white(kPicture);
   using Format = FileForm::Format;

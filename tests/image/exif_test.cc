@@ -268,7 +268,7 @@ std::string frame(const std::string& chunks, int width, int height, int left = 0
                     n(left / 2) + n(0) + n(width - 1) + n(height - 1) + n(100) + "\0"s + chunks);
 }
 
-// As one-frame PNGs are read; Pillow opens both as pictures.
+// Pillow opens them as pictures, like PNGs of one frame.
 TEST(Animations, OfOneWholeFrameArePictures) {
   constexpr char kIsAnimated = 0x02, kHasAlpha = 0x10;
   const auto animation = webp_chunk("ANIM", "\0\0\0\0\0\0"s);

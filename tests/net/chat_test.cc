@@ -88,7 +88,7 @@ TEST(Chat, IsStoppedAtOnceWhileItWaits) {
     Clock::time_point stopped;
     std::jthread stopper([&] {
       chat.wait_for_questions(2);
-      std::this_thread::sleep_for(20ms);
+      std::this_thread::sleep_for(20ms);  // the client has probably begun to wait
       stopped = Clock::now();
       stop.request_stop();
     });

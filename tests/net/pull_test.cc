@@ -113,7 +113,7 @@ TEST_F(PullFiles, AreNotLoadedTwice) {
   for (const auto& request : hub_.requests()) EXPECT_NE(request["where"], "network");
 }
 
-// As a read-only cache needs it, and one whose locks belong to others.
+// A cache may be read-only, or its locks may belong to others.
 TEST_F(PullFiles, ThatAreHereAreNotWritten) {
   pull(options());
   fs::remove_all(cache_ / ".locks");

@@ -2,11 +2,10 @@
 #include "nn/joined_tokens.h"
 
 #include <ATen/ATen.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "base/free_memory.h"
-#include "base/memory_meter.h"
+#include "resident_bytes.h"
 
 namespace braid::joined_tokens_test {
 
@@ -58,15 +57,9 @@ TEST(OneBehindOther, CopiesOnlyWhatDoesNotLieSo) {
   }
 }
 
-std::int64_t resident(MemoryMeter& meter) {
-  meter.take();  // resets the peak to what is resident
-  return std::int64_t(meter.take());
-}
-
-// Only of large models: it would take longer than the blocks of small ones.
+// Small models keep it: giving it back would take longer than their blocks.
 TEST(JoinedTokens, OfLargeModelsGiveBackWhatBlocksBeforeLeft) {
-  if (::dlsym(RTLD_DEFAULT, "__asan_init") || ::dlsym(RTLD_DEFAULT, "__tsan_init"))
-    GTEST_SKIP() << "sanitizers have memory of their own";
+  if (is_sanitized()) GTEST_SKIP() << "sanitizers have memory of their own";
   constexpr std::int64_t kMegabyte = 1 << 20;
   const KeepFreedMemory keep;
   MemoryMeter meter;
@@ -75,10 +68,10 @@ TEST(JoinedTokens, OfLargeModelsGiveBackWhatBlocksBeforeLeft) {
     auto before = at::ones({48 * kMegabyte / 4});
     const auto behind = at::ones({1024});  // keeps the heap from shrinking
     before.reset();
-    const auto kept = resident(meter);
+    const auto kept = resident_bytes(meter);
     if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
     const auto tokens = joined_tokens(text, image);
-    const auto left = resident(meter);
+    const auto left = resident_bytes(meter);
     if (numbers < kMegabyte)
       EXPECT_GT(left, kept - 8 * kMegabyte);
     else

@@ -161,8 +161,8 @@ TEST_F(Layers, ReduceTwoSumsAtOnce) {
   });
 }
 
-// In bfloat16, which counts by twos from 256 on: 256 + 1 + 1 is 258 if it is rounded once, and so
-// is 2 + 258.
+// Bfloat16 counts by twos from 256 on: 256 + 1 + 1 is 258 if it is rounded once, and then 2 + 258
+// is 260.
 TEST_F(Layers, RoundTheirSumOnceBehindBiasAndGate) {
   const auto ones = [](at::IntArrayRef shape) { return at::ones(shape, at::kBFloat16); };
   const std::map<std::string, Tensor> stored = {
@@ -184,7 +184,7 @@ TEST_F(Layers, RoundTheirSumOnceBehindBiasAndGate) {
   });
 }
 
-// On one device and on two, against the formula.
+// One device and two should both give what the formula says.
 TEST_F(Layers, AddTheirOutputsToResiduals) {
   const std::map<std::string, Tensor> stored = {
       {"a.weight", at::randn({6, 8})}, {"a.bias", at::randn({6})}, {"b.weight", at::randn({6, 8})}};

@@ -1,19 +1,14 @@
 // Images in a user's hands: without variance, nearly black, far from 0, and convolutions that
 // change their size.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "drawn.h"
 #include "ops/image.h"
 
 namespace braid::image_edges_test {
-
-Tensor draw(at::IntArrayRef shape, std::uint64_t seed = 21) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(shape, generator, at::kFloat);
-}
 
 // Returns its input, so that norms can be seen.
 Convolution identity(std::int64_t channels, at::ScalarType dtype) {
@@ -49,8 +44,8 @@ Tensor normed_by_loops(const Tensor& x_CHW, const GroupNormParts& norm) {
 // Rows of different brightness: a group's variance is mostly between its rows.
 TEST(GroupNorms, OfOddImagesAreThoseOfTheFormula) {
   const GroupNormParts norm{
-      .weight_C = draw({6}, 22), .bias_C = draw({6}, 23), .groups = 3, .eps = 1e-6};
-  const auto noise = draw({6, 5, 7});
+      .weight_C = draw_floats({6}, 22), .bias_C = draw_floats({6}, 23), .groups = 3, .eps = 1e-6};
+  const auto noise = draw_floats({6, 5, 7});
   const auto rows = at::arange(5, at::kFloat).view({1, 5, 1});
   for (const auto& [name, x] : {std::pair("black", at::zeros({6, 5, 7})),
                                 {"grey", at::full({6, 5, 7}, 0.5)},
@@ -67,9 +62,9 @@ TEST(GroupNorms, OfOddImagesAreThoseOfTheFormula) {
 // Wan's norm of a pixel without any colour divides by 1e-12 instead of 0.
 TEST(PixelNorms, LeaveBlackBlack) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-    auto x = draw({1, 4, 3, 3}).to(dtype);
+    auto x = draw_floats({1, 4, 3, 3}).to(dtype);
     x.select(2, 1).zero_();
-    const PixelNormParts norm{.gamma_C = draw({4}, 24).to(dtype)};
+    const PixelNormParts norm{.gamma_C = draw_floats({4}, 24).to(dtype)};
     const auto got = ops::pixel_norm(x, norm);
     EXPECT_EQ(got.select(2, 1).abs().sum().item<float>(), 0) << dtype;
     EXPECT_TRUE(got.isfinite().all().item<bool>()) << dtype;
@@ -85,9 +80,9 @@ TEST(PixelNorms, LeaveBlackBlack) {
 TEST(Convolutions, ThatShrinkOrGrowTheImageEqualTheirDefinition) {
   for (const auto dtype : {at::kFloat, at::kBFloat16})
     for (const auto& [kernel, padding] : {std::pair(3, 0), {1, 1}, {5, 1}, {5, 2}, {3, 2}}) {
-      const auto x = draw({2, 3, 9, 8}).to(dtype);
-      const Convolution conv{.weight_OIKK = draw({4, 3, kernel, kernel}, 25).to(dtype),
-                             .bias_O = draw({4}, 26).to(dtype),
+      const auto x = draw_floats({2, 3, 9, 8}).to(dtype);
+      const Convolution conv{.weight_OIKK = draw_floats({4, 3, kernel, kernel}, 25).to(dtype),
+                             .bias_O = draw_floats({4}, 26).to(dtype),
                              .padding = padding};
       const auto got = ops::convolve(x, conv);
       ASSERT_EQ(got.sizes(), at::IntArrayRef({2, 4, 9 + 2 * padding - kernel + 1,
@@ -105,9 +100,9 @@ TEST(Convolutions, HalveImagesOfAnyWidth) {
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
     for (const std::int64_t width : {2, 3, 4, 5})
       for (const std::int64_t height : {2, 9, 10, 23, 40}) {
-        const auto x = draw({2, 7, height, width}).to(dtype);
-        const Convolution conv{.weight_OIKK = draw({16, 7, 3, 3}, 33).to(dtype),
-                               .bias_O = draw({16}, 34).to(dtype),
+        const auto x = draw_floats({2, 7, height, width}).to(dtype);
+        const Convolution conv{.weight_OIKK = draw_floats({16, 7, 3, 3}, 33).to(dtype),
+                               .bias_O = draw_floats({16}, 34).to(dtype),
                                .stride = 2,
                                .padding = 0};
         const auto want =
@@ -126,13 +121,14 @@ TEST(Convolutions, HalveImagesOfAnyWidth) {
 
 // A picture's result does not depend on the others of its batch.
 TEST(Convolutions, KeepWhatIsNoNumberInItsPicture) {
-  const auto x = draw({3, 16, 12, 20});
+  const auto x = draw_floats({3, 16, 12, 20});
   auto odd = x.clone();
   odd[1][3][4][5] = NAN;
-  const Convolution conv{
-      .weight_OIKK = draw({16, 16, 3, 3}, 27), .bias_O = draw({16}, 28), .padding = 1};
+  const Convolution conv{.weight_OIKK = draw_floats({16, 16, 3, 3}, 27),
+                         .bias_O = draw_floats({16}, 28),
+                         .padding = 1};
   const GroupNormParts norm{
-      .weight_C = draw({16}, 29), .bias_C = draw({16}, 30), .groups = 4, .eps = 1e-6};
+      .weight_C = draw_floats({16}, 29), .bias_C = draw_floats({16}, 30), .groups = 4, .eps = 1e-6};
   const auto plain = ops::convolve(odd, conv), normed = ops::convolve_normed(odd, norm, conv),
              doubled = ops::convolve_doubled(odd, conv);
   const auto halved = ops::convolve_halved(
@@ -147,10 +143,10 @@ TEST(Convolutions, KeepWhatIsNoNumberInItsPicture) {
 
 TEST(Convolutions, LeaveTheirInputsAsTheyAre) {
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
-    const auto x = draw({1, 4, 6, 7}).to(dtype), before = x.clone();
-    const auto added = draw({1, 4, 6, 7}, 31).to(dtype), added_before = added.clone();
-    const Convolution conv{.weight_OIKK = draw({4, 4, 3, 3}, 32).to(dtype),
-                           .bias_O = draw({4}, 33).to(dtype),
+    const auto x = draw_floats({1, 4, 6, 7}).to(dtype), before = x.clone();
+    const auto added = draw_floats({1, 4, 6, 7}, 31).to(dtype), added_before = added.clone();
+    const Convolution conv{.weight_OIKK = draw_floats({4, 4, 3, 3}, 32).to(dtype),
+                           .bias_O = draw_floats({4}, 33).to(dtype),
                            .padding = 1};
     const GroupNormParts groups{.weight_C = at::ones({4}, dtype),
                                 .bias_C = at::zeros({4}, dtype),

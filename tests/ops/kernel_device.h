@@ -11,12 +11,12 @@ namespace braid {
 
 std::optional<at::Device> kernel_device();  // nullopt: no GPU
 
-// On the host, this is called before a kernel runs, with its parameters, word for word, of which
-// some are addresses, and the memory that it overwrites, if that is not new.
+// The host calls this before a kernel runs, with its parameters, word for word, of which some are
+// addresses, and the memory that it overwrites, if that is not new.
 using OnLaunch = void (*)(std::span<const void* const> words, const void* overwritten);
 extern OnLaunch on_launch;
 
-// On the host, while it lives, kernels run only the last blocks of grids too large to run whole,
+// While it lives, kernels on the host run only the last blocks of grids too large to run whole,
 // which would take hours.
 class LastBlocksOnly {
  public:

@@ -49,7 +49,7 @@ Matrix some_columns(const Matrix& matrix, const std::vector<Share>& columns) {
   return some;
 }
 
-// In float64.
+// Decodes in float64.
 Tensor numbers_of(const Matrix& matrix) {
   const auto codes = matrix.values_NC.view(at::kChar).to(at::kDouble);
   return by_equation(codes * matrix.scales_N1, matrix.coding->rotated_together);
@@ -117,7 +117,7 @@ TEST(RotatedCodes, LoopsDecodeAsTheDefinitionDoes) {
   }
 }
 
-// As numbers of 16 bits, what a device without products of codes does.
+// A device without products of codes multiplies their numbers in 16 bits.
 TEST(RotatedCodes, MultiplyAsTheirNumbersDo) {
   Scratch scratch;
   for (const std::int64_t together : {16, 256, 1024})

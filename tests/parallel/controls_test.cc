@@ -5,8 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
+#include "comm/stepped_clock.h"
 #include "comm/thread.h"
 
 namespace braid::controls_test {
@@ -66,9 +65,10 @@ TEST(Controls, AreNotFollowedWhereThereAreNone) {
 
 // A stage without pictures waits for the one that has them.
 TEST(Controls, MayTakeLongerThanTheDeadline) {
-  run_ranks({.size = 2, .deadline = std::chrono::milliseconds(300)}, [](const Group& stages) {
-    const Follow follow = [](const DenoiserInput& in) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(450));
+  SteppedClock clock;
+  clock.run_ranks(2, [&](const Group& stages) {
+    const Follow follow = [&](const DenoiserInput& in) {
+      clock.outlast_deadline(stages);
       return followed(in);
     };
     const PredictAll inner = [](const std::vector<DenoiserInput>& inputs) {

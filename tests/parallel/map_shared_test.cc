@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
-#include <thread>
 
+#include "comm/stepped_clock.h"
 #include "comm/thread.h"
 
 namespace braid::map_shared_test {
@@ -34,9 +34,10 @@ TEST(MapShared, GivesTheFirstRankAllResultsInOrder) {
 
 // One rank decodes a large tile while the others are idle.
 TEST(MapShared, AnItemMayTakeLongerThanTheDeadline) {
-  run_ranks({.size = 3, .deadline = std::chrono::milliseconds(300)}, [](const Group& ranks) {
-    const auto got = map_shared(ranks, {at::ones({1})}, [](const Tensor& x) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(450));
+  SteppedClock clock;
+  clock.run_ranks(3, [&](const Group& ranks) {
+    const auto got = map_shared(ranks, {at::ones({1})}, [&](const Tensor& x) {
+      clock.outlast_deadline(ranks);
       return x + 1;
     });
     EXPECT_EQ(got.size(), ranks.rank() == 0 ? 1u : 0u);

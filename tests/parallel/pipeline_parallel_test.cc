@@ -7,9 +7,9 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 #include "base/error.h"
+#include "comm/stepped_clock.h"
 #include "comm/thread.h"
 
 namespace braid::pipeline_parallel_test {
@@ -89,10 +89,10 @@ TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
 
 // The first stage works while the second is idle: no reason to give up.
 TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
-  const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(400)};
-  run_ranks(impatient, [&](const Group& world) {
+  SteppedClock clock;
+  clock.run_ranks(2, [&](const Group& world) {
     const auto part = [&](const DenoiserInput& in, const Tensor& state) {
-      if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      if (world.rank() == 0) clock.outlast_deadline(world);
       return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
     EXPECT_EQ(pipeline_parallel(world, part)({input_of(1, 7)}).size(), 1u);
@@ -198,10 +198,10 @@ TEST(BlocksOfRank, CountTheFullestRankOfAStage) {
 
 // A GPU is initialised on its first use.
 TEST(BlocksOfRank, WaitForARankThatTakesLongToSayWhatIsFree) {
-  const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(300)};
-  run_ranks(impatient, [](const Group& world) {
+  SteppedClock clock;
+  clock.run_ranks(2, [&](const Group& world) {
     const auto mesh = make_mesh(world, {.pp = 2});
-    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(450));
+    if (world.rank() == 1) clock.outlast_deadline(world);
     EXPECT_EQ(blocks_of_rank(mesh, {1, 1}, [] { return StageMemory{true, 1}; }).count, 1);
   });
 }

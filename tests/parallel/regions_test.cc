@@ -4,10 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "base/error.h"
+#include "comm/stepped_clock.h"
 #include "comm/thread.h"
 
 namespace braid::regions_test {
@@ -66,7 +64,7 @@ TEST(SplitTokens, CutsAllOfAPieceTheSameWay) {
     });
 }
 
-// Also where a rank has one branch more than another, as with three conditions.
+// Three conditions give one of two ranks a branch more than the other.
 TEST(SplitBranches, GivesEveryBranchItsOwnVelocity) {
   for (const int size : {1, 2, 3})
     for (int branches = size; branches <= 4; ++branches)
@@ -100,9 +98,10 @@ TEST(PictureOf, IsOneRowOfAllThatIsBatched) {
 
 // A negative prompt is shorter or longer, and a cache may leave out most of one branch's blocks.
 TEST(SplitBranches, MayTakeLongerOnOneRankThanTheDeadline) {
-  run_ranks({.size = 2, .deadline = std::chrono::milliseconds(600)}, [](const Group& ranks) {
+  SteppedClock clock;
+  clock.run_ranks(2, [&](const Group& ranks) {
     const PredictAll inner = [&](const std::vector<DenoiserInput>& inputs) {
-      if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      if (ranks.rank() == 1) clock.outlast_deadline(ranks);
       return std::vector{inputs.front().timestep_B + 0.0};
     };
     const auto made = split_cfg(ranks, inner)({input_of(1, 3), input_of(1, 4)});

@@ -54,7 +54,7 @@ class AdaptedModels : public testing::Test {
   PipelineOptions options(std::vector<Adapter> adapters) const {
     return {.model = kModel, .adapters = std::move(adapters), .dtype = Dtype::kBfloat16};
   }
-  // For CLIP's first layer, in sd-scripts' spelling.
+  // A LoRA for CLIP's first layer, in sd-scripts' spelling.
   fs::path text_adapter() const {
     const auto path = folder_ / "text.safetensors";
     const std::string module = "lora_te1_text_model_encoder_layers_0_self_attn_k_proj";

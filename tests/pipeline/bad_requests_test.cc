@@ -5,22 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iostream>
 #include <map>
 
 #include "base/error.h"
 #include "host_memory.h"
+#include "named_layout.h"
 #include "own_ranks.h"
+#include "resident_bytes.h"
 
 namespace braid::bad_requests_test {
 
 using testing::HasSubstr;
-
-struct NamedLayout {
-  const char* name;
-  Layout layout;
-};
 
 const NamedLayout kLayouts[] = {{"OneRank", {}},
                                 {"Tp2", {.tp = 2}},
@@ -63,10 +59,8 @@ class BadRequests : public testing::TestWithParam<NamedLayout> {
   const PictureBytes& good_ = serving().good;
   const Engine& engine_ = serving().engine;
 };
-INSTANTIATE_TEST_SUITE_P(Layouts, BadRequests, testing::ValuesIn(kFewLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
-INSTANTIATE_TEST_SUITE_P(SlowLayouts, BadRequests, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, BadRequests, testing::ValuesIn(kFewLayouts), name_of_layout);
+INSTANTIATE_TEST_SUITE_P(SlowLayouts, BadRequests, testing::ValuesIn(kLayouts), name_of_layout);
 
 // No rank sees these requests, so a single good one suffices.
 TEST_P(BadRequests, AreSurvivedThatAreWrong) {
@@ -81,11 +75,11 @@ TEST_P(BadRequests, AreSurvivedThatAreStopped) { expect_survived(stopped_request
 
 // Takes minutes if other tests run beside it.
 class SlowBadRequests : public BadRequests {};
-INSTANTIATE_TEST_SUITE_P(Layouts, SlowBadRequests, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, SlowBadRequests, testing::ValuesIn(kLayouts), name_of_layout);
 
-// At places throughout the run, on whichever rank gets there. Where oneDNN's convolution finds no
-// memory for its copies, LibTorch convolves without it: such a request ends with its picture.
+// It runs out at places throughout the run, on whichever rank gets there. Where oneDNN's
+// convolution finds no memory for its copies, LibTorch convolves without it: such a request ends
+// with its picture.
 TEST_P(SlowBadRequests, AreSurvivedWhoseMemoryRunsOut) {
   constexpr std::int64_t kPlaces = 25;
   auto& memory = HostMemory::get();
@@ -108,12 +102,6 @@ TEST_P(SlowBadRequests, AreSurvivedWhoseMemoryRunsOut) {
   EXPECT_GE(failed, kPlaces - 2);
 }
 
-std::int64_t resident_bytes() {
-  std::int64_t all = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
-  return resident * 4096;
-}
-
 TEST_P(SlowBadRequests, LeaveNothingBehindInAHundredTimes) {
   if (std::string(GetParam().name) != "OneRank" && std::string(GetParam().name) != "Tp2")
     GTEST_SKIP() << "a test of ten seconds";
@@ -121,16 +109,17 @@ TEST_P(SlowBadRequests, LeaveNothingBehindInAHundredTimes) {
   for (const auto& kind : {wrong_requests(), failing_requests(), stopped_requests()})
     for (const auto& [name, request] : kind) requests.push_back(request);
   requests.push_back(without_memory_after(300));
+  MemoryMeter meter;
   std::int64_t live = 0, resident = 0;
   for (std::size_t time = 0; time < 100; ++time) {
     requests[time % requests.size()](engine_);
     expect_good();
     if (time != 40) continue;
     live = HostMemory::get().live_bytes();
-    resident = resident_bytes();
+    resident = resident_bytes(meter);
   }
   EXPECT_EQ(HostMemory::get().live_bytes(), live);
-  EXPECT_LT(resident_bytes() - resident, 8 << 20);
+  EXPECT_LT(resident_bytes(meter) - resident, 8 << 20);
 }
 
 // How much work follows a stop, in allocations: part of a step, or of a decode.

@@ -45,7 +45,7 @@ TEST_P(FollowedLayouts, FollowWhatOneRankFollows) {
   expect_near(one, recording_of(options, following()));
 }
 
-// Through its own convolutions on pixels.
+// This ControlNet sees pixels through convolutions of its own.
 PipelineOptions with_pixels() {
   return {.model = kFixtures / "controlnets/model",
           .controlnets = {kFixtures / "controlnet-pixels/model/controlnet_1"}};
@@ -86,7 +86,8 @@ TEST(ControlNets, DrawTheSameBytesOffloaded) {
   }
 }
 
-// From the same latents: noise is drawn after the sample of the followed picture.
+// Noise is drawn after the sample of the followed picture, so that both begin with the same
+// latents.
 TEST(ControlNets, ChangeNothingAtAScaleOfZero) {
   const auto followed = recording_of(with_controlnets(), following(0));
   const auto& from = followed.at("latents_initial");
@@ -214,7 +215,7 @@ TEST(Redux, IsCountedInAPlan) {
   EXPECT_EQ(counted - alone, tokens(looking) - tokens(request_with({})));
 }
 
-// From a plain model, whose inputs are latents alone.
+// A plain model's inputs are latents alone.
 TEST(ControlLora, MakesAModelThatNeedsAPicture) {
   const PipelineOptions options{
       .model = kFixtures / "basic/model",
@@ -359,7 +360,7 @@ TEST(ControlNets, AreSaidToFollowNothing) {
             "the ControlNet is not used: there is no initial picture to fill in\n");
   EXPECT_EQ(said({.init = waves(4, 4), .mask = waves(4, 4)}, fills), "");
   EXPECT_THAT(refusal({.controls = {{.scale = 0.5}}}, one),
-              HasSubstr("the control picture should have pixels"));
+              HasSubstr("the ControlNet needs a control picture to follow: it fills none in"));
   EXPECT_THAT(refusal({.controls = {{.scale = 0.5}}}, fills), HasSubstr("there is none"));
 }
 

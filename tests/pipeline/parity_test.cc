@@ -31,7 +31,7 @@ std::optional<std::string> text_or_none(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
 }
 
-// For families whose own guidance is classifier-free, the fixtures store its scale as `true_cfg`.
+// The fixtures of families whose own guidance is classifier-free store its scale as `true_cfg`.
 bool is_truly_guided(const fs::path& model) {
   const auto name = read_json(index_of(model))["_class_name"].get<std::string>();
   return name == "Flux2KleinPipeline" || name == "ZImagePipeline" || name == "Krea2Pipeline" ||
@@ -120,7 +120,7 @@ class Whole : public testing::TestWithParam<std::string> {
 
   static bool has_vectors() { return at::get_cpu_capability().starts_with("AVX"); }
 
-  // With vector instructions LibTorch draws the same on all processors; without them the last bit,
+  // LibTorch draws the same on all processors with vector instructions; without them the last bit,
   // `bit` for the largest values, differs.
   static void expect_same_noise(const Tensor& got, const Tensor& want, double bit) {
     EXPECT_LE(largest_error(got, want), has_vectors() ? 0 : bit) << "latents_initial";
@@ -216,7 +216,7 @@ TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
   const auto want = expected("bfloat16.velocity_first_float32");
   const auto error = ((got.at("velocity_first") - want).norm() / want.norm()).item<double>();
   const std::map<std::string, double> errors = manifest_["bfloat16_errors"]["velocity_first"];
-  // Without AVX2 LibTorch adds in another order than the reference, and one case of nine is off by
+  // LibTorch without AVX2 adds in another order than the reference, and one case of nine is off by
   // 1.31 times as much. Dtype::kAuto takes float32 there.
   EXPECT_LE(error, (has_vectors() ? 1.1 : 1.5) * std::ranges::max(errors | std::views::values));
 }
@@ -326,8 +326,9 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(info.index == 0 ? "alone" : info.index == 1 ? "sized" : "several");
     });
 
-// With alpha. Guided, with prompts of unequal lengths; a grid of its own, in tiles; references of
-// unequal sizes, one of them transparent.
+// All have alpha. The first is guided, with prompts of unequal lengths; the second has a grid of
+// its own and is drawn in tiles; the third has references of unequal sizes, one of them
+// transparent.
 INSTANTIATE_TEST_SUITE_P(Qwen21Fixtures, Whole, testing::Values("qwen21", "qwen21-turbo"),
                          [](const auto& info) { return info.index == 0 ? "plain" : "turbo"; });
 INSTANTIATE_TEST_SUITE_P(SlowQwen21Fixtures, WithPictures, testing::Values("qwen21-references"),

@@ -117,7 +117,7 @@ TEST(Pictures, GiveTheSizeWhereNoneWasAsked) {
   EXPECT_EQ(std::pair(shrunk.width, shrunk.height), std::pair(1230, 852));
 }
 
-// As FluxKontextInpaintPipeline chooses among the sizes that it was trained for.
+// FluxKontextInpaintPipeline chooses among the sizes that the model was trained for.
 TEST(Pictures, ThatKontextFillsInHaveASizeThatItWasTrainedFor) {
   const RequestLimits limits{.pictures = flux_pictures(FluxKind::kKontext, {})};
   const auto size = [&](int width, int height) {
@@ -156,7 +156,7 @@ TEST(Pictures, OfReferencesHaveTheFamilysSizes) {
   EXPECT_EQ(sides(kontext, 60, 90), std::pair(800, 1328));
 }
 
-// Under each layout the bits of one rank, except where sums are added in another order.
+// Each layout draws the bits of one rank, except where sums are added in another order.
 class PictureLayouts : public testing::TestWithParam<Layout> {};
 
 // Each model always gets the same request.

@@ -102,7 +102,8 @@ TEST(Samplers, RecordTheLevelsThatWereAskedFor) {
   EXPECT_TRUE(at::equal(own, recording_of(kTiny, request, {}).at("sigmas")));
 }
 
-// From a picture, the last steps of the levels are taken; with strength 0.5 of four the last two.
+// A start from a picture takes the last steps of the levels: the last two of four with strength
+// 0.5.
 TEST(Samplers, StartFromAPictureAtTheRightLevel) {
   auto request = request_with({.init = waves(64, 48), .strength = 0.5});
   request.num_images = 1;

@@ -49,7 +49,7 @@ TEST(PreTokenizer, PrependsTheMarkWhereTheSchemeSaysSo) {
   EXPECT_THAT(
       words(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"})", "a b"),
       ElementsAre("a", "▁b"));
-  // As tokenizers wrote it before schemes existed.
+  // Tokenizers wrote this before schemes existed.
   EXPECT_THAT(words(R"({"type": "Metaspace", "replacement": "▁", "add_prefix_space": false})", "a"),
               ElementsAre("a"));
   EXPECT_THAT(words(R"({"type": "Metaspace", "replacement": "▁", "str_rep": "▁",

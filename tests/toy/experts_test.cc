@@ -7,10 +7,12 @@
 #include "base/error.h"
 #include "made_toy.h"
 #include "message_of.h"
+#include "named_layout.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/stage_of_rank.h"
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
@@ -98,10 +100,6 @@ TEST(ToyExperts, DrawWhatOneDenoiserDrawsWhereItServesAllSteps) {
             drawn(options_with({}, {}, one.model())).pictures.front().rgb);
 }
 
-struct NamedLayout {
-  const char* name;
-  Layout layout;
-};
 const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ring3", {.ring = 3}},
                                 {"Ulysses2", {.ulysses = 2}},
@@ -111,8 +109,7 @@ const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Dp2", {.dp = 2}}};
 
 class ToyExpertLayouts : public testing::TestWithParam<NamedLayout> {};
-INSTANTIATE_TEST_SUITE_P(All, ToyExpertLayouts, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, ToyExpertLayouts, testing::ValuesIn(kLayouts), name_of_layout);
 
 Request request_for(const Layout& layout) {
   auto request = kRequest;
@@ -156,29 +153,19 @@ TEST_P(ToyExpertLayouts, MoveAndReadWhatIsPredicted) {
   const auto deployment = deploy(options);
   const auto job = job_of(deployment, request);
   const auto& degrees = deployment.degrees();
-  const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(),
-                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
-  };
+  const auto stage = [&](int rank) { return stage_of_rank(job, degrees, rank); };
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
-            text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
+            text_of_traffic(predict_traffic(job, degrees, 0, stage(0))));
   const int last = degrees.product() - 1;
-  const auto numbers_in = [&](const Part& part, const Stage& stage, int ranks) {
-    const auto& tensors = job.tensors->of(part);
-    std::int64_t numbers = 0;
-    for (const auto& t : tensors.tensors)
-      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks);
-    return numbers;
-  };
   std::int64_t denoisers = 0;
   for (const auto* const part : job.family->denoisers())
-    denoisers += 4 * numbers_in(*part, stage_of_rank(last), degrees.tp);
+    denoisers += 4 * numbers_in(job, *part, stage(last), degrees.tp);
   const auto& decoder = job.family->part(Part::Role::kDecoder);
   const auto element =
       std::int64_t(c10::elementSize(deployment.files->open(decoder.folder).dtype()));
   EXPECT_EQ(facts.load.bytes_read.back().all,
-            denoisers + element * numbers_in(decoder, {.is_first = true}, 1));
-  EXPECT_EQ(predict_bytes(job, degrees, last, stage_of_rank(last)).transformer, denoisers);
+            denoisers + element * numbers_in(job, decoder, {.is_first = true}, 1));
+  EXPECT_EQ(predict_bytes(job, degrees, last, stage(last)).transformer, denoisers);
 }
 
 TEST(ToyExperts, KeepTheirBitsWhereverTheirWeightsAre) {

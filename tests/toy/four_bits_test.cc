@@ -110,7 +110,7 @@ class FourBits : public testing::Test {
   static double error(const Tensor& got, const Tensor& want) {
     return ((got - want).norm() / want.norm()).item<double>();
   }
-  // For every packed layer.
+  // A LoRA for every packed layer.
   fs::path lora() const {
     Tensors tensors;
     for (const auto& [name, tensor] : models().of_numbers)

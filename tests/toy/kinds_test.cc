@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "film/model.h"
 #include "made_toy.h"
+#include "named_layout.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/engine/engine.h"
@@ -61,10 +62,6 @@ const Kind kStickerOfReferences{"StickerOfReferences", made_sticker, ReferenceCa
 const Kind kStickerInEveryStep{"StickerInEveryStep", made_sticker, ReferenceCache::kOff, true};
 const Kind kKinds[] = {kFilm, kSticker, kStickerOfReferences, kStickerInEveryStep};
 
-struct NamedLayout {
-  const char* name;
-  Layout layout;
-};
 const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ring3", {.ring = 3}},
                                 {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},

@@ -69,7 +69,7 @@ class MadeToy {
   const std::filesystem::path& model() const { return folder_.path(); }
 
  protected:
-  // With two denoisers.
+  // Writes two denoisers.
   MadeToy(const std::string& pipeline, const std::string& more_of_index) {
     link_the_rest(Alpha::kNo);
     write_denoiser("transformer", made_tensors<Toy>(ToyConfig(), 7));

@@ -7,11 +7,13 @@
 #include "app/print/info/model_info.h"
 #include "base/error.h"
 #include "made_toy.h"
+#include "named_layout.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/files/found_files.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/stage_of_rank.h"
 #include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
@@ -56,10 +58,6 @@ TEST(ToyFamily, IsDrawn) {
   EXPECT_EQ(Engine(options_with(), {}).generate(other, {}).pictures.front().width, 72);
 }
 
-struct NamedLayout {
-  const char* name;
-  Layout layout;
-};
 const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ring3", {.ring = 3}},
                                 {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
@@ -74,12 +72,10 @@ const NamedLayout kProvenLayouts[] = {
     {"Cfg2", {.cfg = 2}}, {"Dp2", {.dp = 2}}, {"Cfg2Dp2Ring2", {.ring = 2, .cfg = 2, .dp = 2}}};
 
 class ToyLayouts : public testing::TestWithParam<NamedLayout> {};
-INSTANTIATE_TEST_SUITE_P(All, ToyLayouts, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, ToyLayouts, testing::ValuesIn(kLayouts), name_of_layout);
 
 class ToyLayoutsProven : public ToyLayouts {};
-INSTANTIATE_TEST_SUITE_P(All, ToyLayoutsProven, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, ToyLayoutsProven, testing::ValuesIn(kLayouts), name_of_layout);
 
 TEST_P(ToyLayoutsProven, AreProven) {
   const auto& layout = GetParam().layout;
@@ -91,7 +87,7 @@ TEST_P(ToyLayoutsProven, AreProven) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfBranchesAndPictures, ToyLayoutsProven, testing::ValuesIn(kProvenLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         name_of_layout);
 
 TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
   const auto options = options_with(GetParam().layout);
@@ -99,25 +95,19 @@ TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
   const auto facts = engine.generate(kRequest, {}).facts;
   auto job = job_of(deploy(options), kRequest);
   const auto degrees = degrees_of(GetParam().layout);
-  const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(),
-                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
-  };
+  const auto stage = [&](int rank) { return stage_of_rank(job, degrees, rank); };
   EXPECT_EQ(text_of_traffic(facts.step_traffic),
-            text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
+            text_of_traffic(predict_traffic(job, degrees, 0, stage(0))));
   // The last rank has no text encoder.
   const auto files = find_model(options).files;
   const int last = degrees.product() - 1;
-  const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
-    const auto& tensors = job.tensors->of(part);
-    std::int64_t numbers = 0;
-    for (const auto& t : tensors.tensors)
-      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks);
-    return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
+  const auto stored_bytes = [&](const Part& part, const Stage& held, int ranks) {
+    return numbers_in(job, part, held, ranks) *
+           std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
   };
   const auto& family = *job.family;
   EXPECT_EQ(facts.load.bytes_read.back().all,
-            stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
+            stored_bytes(family.part(Part::Role::kDenoiser), stage(last), degrees.tp) +
                 stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1));
 }
 

@@ -1,6 +1,5 @@
 // Weights quantized while they are read: the same whole or in shares, fused or not.
 #include <ATen/ATen.h>
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 #include "base/error.h"
 #include "comm/thread.h"
 #include "files.h"
+#include "resident_bytes.h"
 #include "weights/codes/int8.h"
 #include "weights/files/safetensors_writer.h"
 #include "weights/weights.h"
@@ -112,12 +112,9 @@ std::int64_t memory_of_process(const std::string& key) {
   return 0;
 }
 
-// The address sanitizer holds freed memory for a while, so resident memory is not memory in use.
-bool is_sanitized() { return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr; }
-
 // While being read, a matrix is never in memory as numbers.
 TEST_F(QuantizedWeights, LoadingTakesTheirSizeAndTwoLayersAtMost) {
-  if (is_sanitized()) GTEST_SKIP() << "memory means nothing under the address sanitizer";
+  if (is_sanitized()) GTEST_SKIP() << "sanitizers have memory of their own";
   constexpr std::int64_t kLayers = 6, kRows = 4096, kColumns = 4096;
   const auto layer_bytes = kRows * kColumns * 2;
   {

@@ -2,26 +2,19 @@
 #include "weights/scratch.h"
 
 #include <ATen/ATen.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "base/free_memory.h"
-#include "base/memory_meter.h"
+#include "resident_bytes.h"
 
 namespace braid::scratch_test {
 
-std::int64_t resident(MemoryMeter& meter) {
-  meter.take();  // resets the peak to what is resident
-  return std::int64_t(meter.take());
-}
-
 TEST(Scratch, KeepsNothingThatItOutgrew) {
-  if (::dlsym(RTLD_DEFAULT, "__asan_init") || ::dlsym(RTLD_DEFAULT, "__tsan_init"))
-    GTEST_SKIP() << "sanitizers have memory of their own";
+  if (is_sanitized()) GTEST_SKIP() << "sanitizers have memory of their own";
   constexpr std::int64_t kMegabyte = 1 << 20;
   const KeepFreedMemory keep;
   MemoryMeter meter;
-  const auto before = resident(meter);
+  const auto before = resident_bytes(meter);
   if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
   Scratch scratch;
   std::vector<at::Tensor> beside;  // keep the heap from shrinking
@@ -29,8 +22,8 @@ TEST(Scratch, KeepsNothingThatItOutgrew) {
     scratch.take({megabytes * kMegabyte}, at::kByte, at::kCPU).fill_(1);
     beside.push_back(at::ones({1024}));
   }
-  EXPECT_GT(resident(meter), before + 40 * kMegabyte * 9 / 10);
-  EXPECT_LT(resident(meter), before + 52 * kMegabyte);
+  EXPECT_GT(resident_bytes(meter), before + 40 * kMegabyte * 9 / 10);
+  EXPECT_LT(resident_bytes(meter), before + 52 * kMegabyte);
 }
 
 TEST(Scratch, OfNothingIsEmpty) {

@@ -23,7 +23,7 @@ struct Fused {
   std::int64_t unit;
 };
 
-// For each number, the rank that holds it, or -1 where several or none do.
+// The rank that holds each number, or -1 where several or none do.
 std::vector<int> holders(const Fused& fused, std::int64_t total, int size) {
   std::vector<int> holder(std::size_t(total), -1);
   std::vector<int> times(std::size_t(total), 0);
@@ -64,7 +64,7 @@ TEST(SharesOfParts, CoverEachOnceInTheOrderOfRanks) {
     }
 }
 
-// As many heads of queries belong to each copy.
+// Each copy serves equally many heads of queries.
 TEST(SharesOfParts, AreCopiedToNeighboursWhereThereAreFewerThanRanks) {
   constexpr int kQueries = 12;
   const auto begins = [](int size) {

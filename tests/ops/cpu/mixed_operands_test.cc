@@ -2,30 +2,26 @@
 // are views, keys of fewer pictures than queries. Kernels read memory as one dtype and stride; what
 // does not fit them must be computed by the definition.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
 
 #include "base/error.h"
+#include "drawn.h"
 #include "ops/ops.h"
 
 namespace braid::mixed_operands_test {
 
 constexpr std::int64_t kTokens = 5, kHeads = 3, kHeadWidth = 16, kWidth = kHeads * kHeadWidth;
 
-Tensor draw(at::IntArrayRef shape, std::uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(shape, generator, at::kFloat);
-}
-
 struct Operands {
-  Tensor a = draw({2, kTokens, kWidth}, 1), b = draw({2, kTokens, kWidth}, 2),
-         c = draw({2, kTokens, kWidth}, 3);
-  Modulation m = {draw({2, 1, kWidth}, 4), draw({2, 1, kWidth}, 5), draw({2, 1, kWidth}, 6)};
-  Tensor weight = draw({kHeadWidth}, 7);
-  Tensor angles = draw({kTokens, kHeadWidth / 2}, 8);
+  Tensor a = draw_floats({2, kTokens, kWidth}, 1), b = draw_floats({2, kTokens, kWidth}, 2),
+         c = draw_floats({2, kTokens, kWidth}, 3);
+  Modulation m = {draw_floats({2, 1, kWidth}, 4), draw_floats({2, 1, kWidth}, 5),
+                  draw_floats({2, 1, kWidth}, 6)};
+  Tensor weight = draw_floats({kHeadWidth}, 7);
+  Tensor angles = draw_floats({kTokens, kHeadWidth / 2}, 8);
 
   std::array<Tensor*, 7> all() { return {&a, &b, &c, &m.shift, &m.scale, &m.gate, &weight}; }
 };
@@ -149,7 +145,7 @@ TEST(MixedOperands, AreNormedAndRotatedTogether) {
 
 // A table's rows may be every other row of a longer one, its columns half of a wider one.
 TEST(RotaryTables, MayBeViews) {
-  const auto wide = draw({2 * kTokens, 2 * kHeadWidth}, 9);
+  const auto wide = draw_floats({2 * kTokens, 2 * kHeadWidth}, 9);
   const auto view = wide.slice(0, 0, 2 * kTokens, 2).narrow(1, 3, kHeadWidth);
   ASSERT_FALSE(view.is_contiguous());
   const Rope views{.cos = view.cos(), .sin = view.sin()},
@@ -189,7 +185,8 @@ TEST(RotaryTables, AreTwoOfAShape) {
 TEST(NormWeights, MayBeViews) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto x = heads_of(Operands().a).to(dtype);
-    const auto every_other = draw({2 * kHeadWidth}, 10).to(dtype).slice(0, 0, 2 * kHeadWidth, 2);
+    const auto every_other =
+        draw_floats({2 * kHeadWidth}, 10).to(dtype).slice(0, 0, 2 * kHeadWidth, 2);
     const auto dense = every_other.contiguous();
     EXPECT_LT(error_of(ops::llama_rms_norm(x, every_other, 1e-6),
                        ops::llama_rms_norm(x, dense, 1e-6).to(at::kDouble)),
@@ -211,9 +208,9 @@ struct Heads {
 };
 
 Heads heads_in(at::ScalarType dtype) {
-  return {.q = draw({2, 4, 9, 64}, 11).to(dtype),
-          .k = draw({1, 2, 12, 64}, 12).to(dtype),
-          .v = draw({1, 2, 12, 64}, 13).to(dtype)};
+  return {.q = draw_floats({2, 4, 9, 64}, 11).to(dtype),
+          .k = draw_floats({1, 2, 12, 64}, 12).to(dtype),
+          .v = draw_floats({1, 2, 12, 64}, 13).to(dtype)};
 }
 
 TEST(Attention, RefusesHeadsOfOtherWidthsAndLengths) {

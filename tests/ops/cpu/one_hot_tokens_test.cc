@@ -1,12 +1,12 @@
 // Tokens that are 1 in one place and 0 elsewhere read a layer's weight column by column, without
 // any error of summation: every form of weight must come out as its definition says, to the bit.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "all_products.h"
+#include "drawn.h"
 #include "ops/cpu/linear.h"
 #include "ops/ops.h"
 #include "use_threads.h"
@@ -16,11 +16,6 @@
 namespace braid::one_hot_tokens_test {
 
 using ops::cpu::Finish;
-
-Tensor draw(at::IntArrayRef shape, std::uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(shape, generator, at::kFloat);
-}
 
 // Codes that are powers of two, whose products with these scales lie halfway between two bfloat16
 // numbers: 1 + 2^-8 rounds down to 1, 1 + 3 * 2^-8 up to 1 + 2^-6.
@@ -54,7 +49,7 @@ TEST(OneHotTokens, ReadWeightsOfEveryFormAsDefined) {
   for (const auto& [name, kernels] : all_products())
     for (const std::int64_t inputs : {33, 64})
       for (const std::int64_t outputs : {19, 40}) {
-        const auto numbers = draw({outputs, inputs}, 1).to(at::kBFloat16);
+        const auto numbers = draw_floats({outputs, inputs}, 1).to(at::kBFloat16);
         expect_read({.values_NC = numbers}, name, kernels);
         for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8})
           expect_read(quantize_rows(numbers, form), name, kernels);
@@ -89,7 +84,7 @@ TEST(OneHotTokens, ReadWeightsInEveryDtype) {
     for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8})
       for (const int threads : {1, 2, 3}) {
         const UseThreads use(threads);
-        const auto numbers = draw({21, 50}, 2).to(dtype);
+        const auto numbers = draw_floats({21, 50}, 2).to(dtype);
         const auto weight =
             form == Quantize::kNone ? Matrix{.values_NC = numbers} : quantize_rows(numbers, form);
         const auto got = ops::linear(one_hot(50, 0, 50, dtype), weight, {}, scratch);
@@ -118,9 +113,10 @@ TEST(Biases, AndScalesMayBeViews) {
   for (const auto& [name, kernels] : all_products())
     for (const std::int64_t tokens : {2, 40})
       for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic}) {
-        const auto x = draw({tokens, 33}, 6).to(at::kBFloat16), numbers = draw({20, 33}, 7).to(x);
+        const auto x = draw_floats({tokens, 33}, 6).to(at::kBFloat16),
+                   numbers = draw_floats({20, 33}, 7).to(x);
         for (const auto dtype : {at::kBFloat16, at::kFloat}) {
-          const auto bias = draw({20}, 8).to(dtype);
+          const auto bias = draw_floats({20}, 8).to(dtype);
           auto weight =
               form == Quantize::kNone ? Matrix{.values_NC = numbers} : quantize_rows(numbers, form);
           const auto want = ops::cpu::linear(x, weight, bias, Finish::kPlain, kernels);
@@ -137,10 +133,10 @@ TEST(Layers, TakeTokensOfAnyNumberOfDims) {
   Scratch scratch;
   for (const auto dtype : {at::kFloat, at::kBFloat16})
     for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic}) {
-      const auto numbers = draw({7, 20}, 3).to(dtype);
+      const auto numbers = draw_floats({7, 20}, 3).to(dtype);
       const auto weight =
           form == Quantize::kNone ? Matrix{.values_NC = numbers} : quantize_rows(numbers, form);
-      const auto x = draw({20}, 4).to(dtype), bias = draw({7}, 5).to(dtype);
+      const auto x = draw_floats({20}, 4).to(dtype), bias = draw_floats({7}, 5).to(dtype);
       const auto want = ops::linear(x.view({1, 20}), weight, bias, scratch)[0];
       EXPECT_TRUE(at::equal(ops::linear(x, weight, bias, scratch), want))
           << dtype << " " << int(form);

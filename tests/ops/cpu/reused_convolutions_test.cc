@@ -1,12 +1,12 @@
 // Convolutions as a decoder uses them: one object for bands of several sizes, images and residuals
 // that are views, statistics and biases in another dtype, and parts that do not fit together.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "drawn.h"
 #include "ops/cpu/image.h"
 #include "ops/cpu/tiled_convolution.h"
 #include "ops/cpu/winograd.h"
@@ -20,11 +20,6 @@ namespace braid::reused_convolutions_test {
 
 using at::Tensor;
 using ops::cpu::PixelRun, ops::cpu::round_up;
-
-Tensor draw(at::IntArrayRef shape, std::uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(shape, generator, at::kFloat);
-}
 
 struct Size {
   std::int64_t height, width;
@@ -75,13 +70,13 @@ double error_of(const Tensor& got, const Tensor& want) {
 }
 
 TEST(ReusedConvolutions, ByWinogradEqualTheirDefinitionAtEverySize) {
-  const auto weight = draw({18, 20, 3, 3}, 1);
+  const auto weight = draw_floats({18, 20, 3, 3}, 1);
   for (const auto size :
        {ops::WinogradSize::kTwo, ops::WinogradSize::kFour, ops::WinogradSize::kSix})
     for (int i = 0; const auto* kernels = ops::runnable_winograd(i, size); ++i) {
       ops::cpu::Winograd engine(weight, *kernels);
       for (const auto& of : kSizes) {
-        const auto x = draw({20, of.height, of.width}, 2);
+        const auto x = draw_floats({20, of.height, of.width}, 2);
         EXPECT_LT(error_of(convolved(engine, x, 18, of), exact(x, weight)), 1e-4)
             << int(size) << " " << i << ", " << of.height << " x " << of.width;
       }
@@ -89,14 +84,14 @@ TEST(ReusedConvolutions, ByWinogradEqualTheirDefinitionAtEverySize) {
 }
 
 TEST(ReusedConvolutions, ByTilesEqualTheirDefinitionAtEverySize) {
-  const auto weight = draw({18, 21, 3, 3}, 3).to(at::kBFloat16);
+  const auto weight = draw_floats({18, 21, 3, 3}, 3).to(at::kBFloat16);
   static const auto loops = ops::of_loops::with_tiles(*ops::runnable_products(0).kernels);
   std::vector<const ops::ProductKernels*> all = {&loops};
   if (ops::has_tiles()) all.push_back(&ops::product_kernels());
   for (const auto* const kernels : all) {
     ops::cpu::TiledConvolution engine(weight, *kernels);
     for (const auto& of : kSizes) {
-      const auto x = draw({21, of.height, of.width}, 4).to(at::kBFloat16);
+      const auto x = draw_floats({21, of.height, of.width}, 4).to(at::kBFloat16);
       EXPECT_LT(error_of(convolved(engine, framed(x, kernels->columns), 18, of), exact(x, weight)),
                 2e-6)
           << of.height << " x " << of.width;
@@ -116,7 +111,7 @@ struct Layer {
 // The layer has enough channels for Winograd's filtering, or too few.
 Layer layer_of(std::int64_t channels, at::ScalarType dtype) {
   const auto of = [&](at::IntArrayRef shape, std::uint64_t seed) {
-    return draw(shape, seed).to(dtype);
+    return draw_floats(shape, seed).to(dtype);
   };
   return {.x = of({2, channels, 14, 18}, 5),
           .residual = of({2, channels, 14, 18}, 6),
@@ -229,7 +224,7 @@ TEST(Convolutions, OfNoPicturesMakeNone) {
 TEST(Convolutions, MoveWithTheirImages) {
   for (const std::int64_t channels : {6, 32}) {
     const auto conv = layer_of(channels, at::kFloat).conv;
-    const auto small = draw({1, channels, 9, 11}, 12);
+    const auto small = draw_floats({1, channels, 9, 11}, 12);
     const auto at_place = [&](std::int64_t row, std::int64_t column) {
       auto all = at::zeros({1, channels, 30, 34});
       all.narrow(2, row, 9).narrow(3, column, 11).copy_(small);

@@ -73,7 +73,7 @@ TEST_F(Gpu4K, LastTokenIsGatedAndNormed) {
   EXPECT_TRUE(at::equal(last(got.normed.x), want.normed.x));
 }
 
-// In a single block [q k v | mlp] is one tensor.
+// A single block has [q k v | mlp] as one tensor.
 TEST_F(Gpu4K, LastTokenIsJoined) {
   const auto attended = draw({1, kTokens, kHidden}), fused = draw({1, kTokens, 9 * kHidden});
   const auto mlp = fused.narrow(2, 3 * kHidden, 6 * kHidden);

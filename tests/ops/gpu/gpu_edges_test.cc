@@ -104,7 +104,7 @@ TEST_F(GpuEdges, ARowWithWhatIsNoNumberSaysSoInItsScale) {
   }
 }
 
-// With a scale of 1, these are all 16-bit numbers that have codes, ties and subnormals.
+// A scale of 1 leaves these all 16-bit numbers that have codes, ties and subnormals.
 TEST_F(GpuEdges, Float8IsRoundedAsLibTorchRounds) {
   const auto bits = at::arange(0, 65'536, at::kInt).to(at::kShort);
   auto x = bits.view(at::kBFloat16).to(at::kFloat);

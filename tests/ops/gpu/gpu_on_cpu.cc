@@ -44,7 +44,7 @@ namespace ops::gpu {
 float half_to_float(std::uint16_t bits) { return c10::Half(bits, c10::Half::from_bits()); }
 std::uint16_t float_to_half(float x) { return c10::Half(x).x; }
 std::uint16_t float_to_bfloat(float x) { return bfloat_by_bits(x); }
-// As far off as a device may be.
+// Errs as far as a device may.
 float rough_exponential(float x) { return std::exp(x) * (1 + 0x1p-17f); }
 float rough_quotient(float x, float y) { return x / y * (1 + 0x1p-20f); }
 

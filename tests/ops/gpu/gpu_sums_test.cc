@@ -55,7 +55,7 @@ std::vector<ops::SumEnd> ends_of(const Given& given) {
           {std::nullopt, given.residual_BLC, one_gate}};
 }
 
-// In float64, of the whole.
+// Computes the whole in float64.
 Tensor exact(const Given& given, const ops::SumEnd& end) {
   const auto wide = [](const Tensor& x) { return x.to(at::kDouble); };
   auto sum = at::zeros_like(wide(given.parts.front()));

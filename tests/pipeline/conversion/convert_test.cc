@@ -24,7 +24,7 @@ using testing::HasSubstr;
 
 class Convert : public testing::Test {
  protected:
-  // In the dtype of the stored and quantized models: not every CPU chooses it by default.
+  // Not every CPU chooses the dtype of the stored and quantized models by default.
   static Recording run(PipelineOptions options) {
     options.dtype = Dtype::kBfloat16;
     const Engine engine(options, {});
@@ -259,7 +259,7 @@ TEST_F(Convert, LeavesFoldersOfOthersAlone) {
   EXPECT_TRUE(fs::exists(folder_ / "out.partial/mine"));
 }
 
-// Like a hub's snapshot: links to the files, the model in one file too, hidden folders.
+// A hub's snapshot has links to the files, the model in one file too, and hidden folders.
 TEST_F(Convert, TakesWhatTheIndexNamesAndFollowsLinks) {
   const auto hub = folder_ / "hub", out = folder_ / "out/";  // a folder's name may end in a slash
   fs::copy(model_, hub, fs::copy_options::recursive);
@@ -358,7 +358,7 @@ TEST_F(Convert, TakesAModelWhoseNameIsNoUtf8) {
   const auto source = folder_ / "m\xff";
   fs::copy(model_, source, fs::copy_options::recursive);
   convert({.model = source, .out = folder_ / "out"});
-  run({.model = folder_ / "out"});
+  expect_same(run({.model = folder_ / "out"}), run({.model = model_}));
 }
 
 TEST_F(Convert, StartsAnewWhereSomethingElseWasAskedFor) {

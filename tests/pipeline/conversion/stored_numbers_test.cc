@@ -41,7 +41,7 @@ class StoredNumbers : public testing::Test {
                write_safetensors(tensors));
     return out;
   }
-  // As people quantize by casting: matrices alone, without scales.
+  // People quantize by casting the matrices alone, without scales.
   fs::path float8_model() const {
     return model_with([](const std::string&, const Tensor& x) {
       return x.dim() == 2 ? x.to(at::kFloat8_e4m3fn) : x.to(at::kBFloat16);

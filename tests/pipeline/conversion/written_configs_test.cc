@@ -13,6 +13,10 @@
 #include "edit_json.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine/engine.h"
+#include "pipeline/families/flux2/flux2.h"
+#include "pipeline/families/flux3/flux3.h"
+#include "pipeline/families/joy/joy.h"
+#include "pipeline/families/zimage/zimage.h"
 #include "pipeline/files/published.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_header.h"
@@ -132,6 +136,32 @@ TEST_F(WrittenSampling, IsMissedInASingleFile) {
                                                     "file leaves out")));
   write_single({{"title", "ink"}});
   EXPECT_TRUE(warnings.empty()) << warnings[0];
+}
+
+template <class Config>
+Config read_back(const Family& family, Config (*read)(const JsonObject&)) {
+  const auto json = parse_json(family.config_text(*family.denoisers().front()), "f");
+  return read(JsonObject(json, "f"));
+}
+
+// The product of 22 and 15/22 is a bit below 15 in float64, and the classes round it down.
+TEST(WrittenConfigs, AreReadAsTheyWere) {
+  constexpr std::int64_t kHeads = 11, kHidden = 22, kWide = 15;
+  ASSERT_EQ(int(22 * (15 / 22.0)), 14);
+  const auto flux2 = make_flux2_family(
+      {.flux = {.num_heads = kHeads, .head_width = 2, .mlp_hidden = kWide, .axes = {0, 0, 0, 2}}},
+      {}, {});
+  EXPECT_EQ(read_back(*flux2, read_flux2_config).mlp_hidden, kWide);
+  const auto flux3 = make_flux3_family(
+      {.flux = {.num_heads = kHeads, .head_width = 2, .mlp_hidden = kWide, .axes = {0, 0, 0, 2}}},
+      {}, {});
+  EXPECT_EQ(read_back(*flux3, read_flux3_config).mlp_hidden, kWide);
+  const auto joy = make_joy_family(
+      {.joy = {.hidden = kHidden, .num_heads = kHeads, .mlp_hidden = kWide, .axes = {0, 0, 2}}}, {},
+      {});
+  EXPECT_EQ(read_back(*joy, read_joy_config).mlp_hidden, kWide);
+  const auto zimage = make_zimage_family({.zimage = {.qk_norm = false}});
+  EXPECT_FALSE(read_back(*zimage, read_zimage_config).qk_norm);
 }
 
 using Notes = std::map<std::string, std::string>;

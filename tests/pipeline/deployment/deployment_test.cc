@@ -160,7 +160,7 @@ TEST_F(MeasuredShares, AreAlikeOnDevicesThatAre) {
   const auto d = deploy(split({.tp = 2}, {"cuda:0-1"}), host("2xh100", {{"h100", kTera}}));
   EXPECT_EQ(d.degrees(), Degrees{.tp = 2});
   EXPECT_EQ(measured_, 1);
-  // On a CPU all ranks have as many threads.
+  // All ranks of a CPU have as many threads.
   const auto cpu = deploy(split({.ring = 2}, {"cpu", "cpu"}), host("cpu", {{"cpu", 0.1 * kTera}}));
   EXPECT_EQ(cpu.degrees(), Degrees{.ring = 2});
   EXPECT_EQ(cpu.measured_flops, (std::vector{0.1 * kTera, 0.1 * kTera}));
@@ -278,7 +278,7 @@ TEST(Deployment, RefusesNegativeLimits) {
   EXPECT_EQ(refusal([](auto& o) { o.memory.offload.resident = -1; }), "") << "all";
 }
 
-// For one request decoding in tiles is what makes it fit.
+// Only decoding in tiles makes this request fit.
 TEST(Deployment, DecodesInTilesIfThePlanDoes) {
   auto asked = flux_on_gpu();
   asked.pipeline.memory.budget.device = 5'500'000'000;
@@ -323,7 +323,7 @@ class Opens {
   std::map<int, std::filesystem::path> folders_;
 };
 
-// As `generate --memory 400MB --tp 2` does: planned, loaded by two ranks, drawn.
+// `generate --memory 400MB --tp 2` plans, loads on two ranks and draws in this way.
 TEST(Deployment, OpensEachFileOfWeightsOnce) {
   const TemporaryFolder own;  // other tests open the model's files, too
   const auto model = own / "demo";

@@ -69,7 +69,7 @@ Deployment flux_on(const Host& host, const Layout& layout) {
                 host);
 }
 
-// In a step 76 all_reduces of 4096 + 512 tokens' 3072 widths in bfloat16 cross the link once.
+// A step's 76 all_reduces of 4096 + 512 tokens' 3072 widths in bfloat16 cross the link once.
 TEST(SlowLink, TakesTheBytesOfAStepOverItsSpeed) {
   const auto host = described_host(devices_named("", "2xh100"));
   const auto deployment = flux_on(host, {.tp = 2});

@@ -65,7 +65,7 @@ Deployment deployment_of(const PlanJob& job, const Mesh& mesh, const ModelFiles*
   return deployment;
 }
 
-// In the order of Model's constructor.
+// Loads in the order of Model's constructor.
 DryModel::DryModel(const PlanJob& job, const Mesh& mesh, const ModelFiles* files,
                    const DryMeter& meter)
     : job_(job),
@@ -202,7 +202,7 @@ void see_references_once(const PlanJob& job, const Denoisers& denoisers) {
   denoisers.keep_references(alone);
 }
 
-// As generate_pictures() does after the prompts.
+// Does what generate_pictures() does after the prompts.
 void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter& meter,
           DryRank& rank) {
   const auto& denoisers = model.denoisers();

@@ -13,6 +13,7 @@
 #include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/costs/time.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/stage_of_rank.h"
 #include "pipeline/planner/traffic_text.h"
 
 namespace braid::dry_run_test {
@@ -64,11 +65,6 @@ PlanJob job_of(const Subject& subject) {
   return job;
 }
 
-Stage stage_of_rank(const PlanJob& job, const Degrees& grid, int rank) {
-  const auto layer = place_of(grid, rank).pp;
-  return stage_of(job.shape(), share_of(job.shape().num_blocks(), layer, grid.of_pp()));
-}
-
 // Copied in a step: all that has no slot of its own, in each evaluation.
 std::int64_t copied_in_step(const PlanJob& job, const Degrees& grid, int rank) {
   const auto& o = job.memory.offload;
@@ -84,7 +80,7 @@ std::int64_t copied_in_step(const PlanJob& job, const Degrees& grid, int rank) {
   return evaluations * SlotUse(pages, o).copied(PageUse::kRepeated).bytes;
 }
 
-// On a device that takes a second for each.
+// A device that takes a second for each operation shows their number.
 double planned_flops(const PlanJob& job, const Degrees& grid) {
   DeviceSpec slow{};
   slow.bfloat16_flops = slow.float32_flops = slow.reached = slow.attention_reached = 1;

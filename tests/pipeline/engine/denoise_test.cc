@@ -327,7 +327,7 @@ TEST(Denoise, KnowsItsEvaluationsBeforeTheFirst) {
   }
 }
 
-// Between steps of bfloat16 the latents of a sampler of ours are not rounded.
+// The latents of a sampler of ours are not rounded between steps of bfloat16.
 TEST(Denoise, CarriesLatentsInFloatForSamplersThatLookBack) {
   auto job = job_of(at::kBFloat16);
   job.sampler = Sampler::kDpmpp2m;

@@ -33,7 +33,7 @@ TEST(Stopped, LoadsEndOnAnyNumberOfRanks) {
   EXPECT_THROW(PictureAutoencoder(options_with(), stopped_hooks()), Cancelled);
 }
 
-// Either takes a second where it is not stopped.
+// Either takes a second where it is not stopped, so that it has probably begun when it is.
 TEST(Stopped, AutoencodersEndBetweenTiles) {
   const PictureAutoencoder autoencoder(options_with());
   const auto stopped_soon = [](const std::function<void(const Hooks&)>& call) {

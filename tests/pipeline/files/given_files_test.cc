@@ -306,7 +306,7 @@ TEST_F(GivenFiles, OfTheirUsualNamesComeBeforeLargerOnes) {
 
 // --------------------------------------------------------------------------- decoders' widths
 
-// As FLUX.2's small decoder beside the usual encoder: all of the decoder's own channels are halved.
+// FLUX.2's small decoder goes with the usual encoder: all of the decoder's own channels are halved.
 TEST_F(GivenFiles, OfASmallerDecoderBringItsWidths) {
   const auto klein = kParity / "klein/model";
   auto vae = tensors_of(klein / "vae", "diffusion_pytorch_model");

@@ -167,7 +167,7 @@ TEST_F(PublishedChoices, MayHaveOtherNumbersOfBlocks) {
   }
 }
 
-// Without guidance, a tune of dev keeps dev's schedule, steps and text.
+// A tune of dev without guidance keeps dev's schedule, steps and text.
 TEST_F(PublishedChoices, KeepTheirDefaultsWithoutGuidance) {
   const auto path = file("flux-dev-de-distill", flux1_shapes({.guidance = false}));
   const auto choice = choose_published(path, kPublished);

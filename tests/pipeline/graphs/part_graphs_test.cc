@@ -50,7 +50,7 @@ class HostGraph : public DeviceGraph {
 
 enum class Middle { kAdds, kHasNoBlocks };
 
-// As in step_cache_test: the first block adds the timestep, the middle ten times that.
+// The first block adds the timestep, the middle ten times that, as in step_cache_test.
 CachedParts parts_on(Host& host, Middle middle = Middle::kAdds) {
   const auto adding = [&host](const std::string& part, double times) {
     return [&host, part, times](const DenoiserInput& in, const Tensor& x) {
@@ -160,7 +160,7 @@ struct PartWithKeys {
                                                 {{1, 1}, at::full({1}, 40)}};
 };
 
-// Behind a prefix all branches and pictures have the same shapes.
+// All branches and pictures have the same shapes behind a prefix.
 TEST(PartGraphs, AttendToTheKeysOfTheirOwnBranchAndPicture) {
   for (const int pictures : {1, 2}) {
     Host host;

@@ -8,7 +8,7 @@
 
 namespace braid::denoisers_test {
 
-// As in diffusers' Wan pipeline: the first transformer where t >= boundary_ratio * 1000.
+// Diffusers' Wan pipeline takes the first transformer where t >= boundary_ratio * 1000.
 TEST(Served, IncludesItsLowerEndAndNotItsUpper) {
   const Served noisy{.from = 0.875}, clean{.to = 0.875};
   for (const auto& [timestep, is_noisy] :
@@ -81,7 +81,7 @@ TEST(OncePerPicture, ModulatesAllStepsOfAllPictures) {
                             once.completed(steps[1])[0].modulations_BM));
 }
 
-// As Heun's, which evaluates a level at the end of a step and again at the beginning of the next.
+// Heun's sampler evaluates a level at the end of a step and again at the beginning of the next.
 TEST(OncePerPicture, ModulatesNeighboursOfALevelTogether) {
   const c10::InferenceMode no_autograd;
   const auto deployment =

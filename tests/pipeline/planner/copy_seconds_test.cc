@@ -9,7 +9,7 @@ namespace braid::copy_seconds_test {
 // A copy starts late by what moves half a megabyte.
 constexpr double kLate = 500'000;
 constexpr double kHidden = 3072, kHead = 128;
-// In bfloat16: the blocks of a step, and what modulates them, once per picture.
+// Bytes in bfloat16 of the blocks of a step, and of what modulates them, once per picture.
 constexpr double kSingles = 2 * 38 * (12 * kHidden * kHidden + 8 * kHidden + 2 * kHead);
 constexpr double kBlocks =
     2 * 19 * 2 * (12 * kHidden * kHidden + 9 * kHidden + 2 * kHead) + kSingles;

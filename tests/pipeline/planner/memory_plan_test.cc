@@ -316,7 +316,7 @@ TEST(MemoryPlan, CountsThePicturesOfARound) {
         << "a rank has no picture";
 }
 
-// On a CPU, pages in memory would exist twice: only files help.
+// Pages in the memory of a CPU would exist twice: only files help.
 TEST(MemoryPlan, OfACpuIsOfTheProcess) {
   auto job = flux_dev();
   job.is_on_host = true;

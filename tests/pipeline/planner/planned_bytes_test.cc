@@ -149,7 +149,7 @@ TEST(PlannedBytes, OfTheHostHaveALayersNumbersBesideThePage) {
   EXPECT_EQ(host_peak(job, bytes), bytes.largest_page + numbers + 2 * Upload::kHalf);
 }
 
-// On a CPU what is outside of pages is there, too, while a page is made.
+// A CPU also holds what is outside of pages while a page is made.
 TEST(PlannedBytes, OfACpuWhileItMakesAPageHaveAllThatIsInNone) {
   auto job = with_pages({.transformer = OffloadMode::kBlock, .prefetch = 0, .folder = "pages"});
   job.is_on_host = true;
@@ -178,8 +178,9 @@ TEST(PlannedBytes, OfDecodingAreThoseOfRanksWithAPicture) {
   EXPECT_GT(decoding(2), 0);
 }
 
-// At full size, in the first block of the finest level: its input of 256 channels, and 128 twice,
-// between its convolutions and of its shortcut. A CPU convolves in bands of five times 16 MiB.
+// The first block of the finest level is of full size: it has its input of 256 channels, and 128
+// twice, between its convolutions and of its shortcut. A CPU convolves in bands of five times 16
+// MiB.
 TEST(PlannedBytes, OfDecodingOnACpuAreTensorsOfTheFinestLevel) {
   auto job = flux_dev();
   job.is_on_host = true;

@@ -116,8 +116,8 @@ TEST(PlannedPictures, AreTextThatEditsSee) {
   }
 }
 
-// As diffusers' calculate_dimensions() and transformers' smart_resize() have them: 1440 x 736 and
-// 544 x 256 pixels, of which a token has 28 x 28 or 32 x 32.
+// Diffusers' calculate_dimensions() and transformers' smart_resize() give 1440 x 736 and 544 x 256
+// pixels, of which a token has 28 x 28 or 32 x 32.
 TEST(PlannedPictures, AreReadByTextEncoders) {
   const auto planned = [](const char* name, std::vector<Pixels> references) {
     return planned_pictures(*named_family(name), {.references = std::move(references)},

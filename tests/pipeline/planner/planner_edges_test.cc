@@ -27,7 +27,7 @@ PlannedLayout plan_with(const PlanJob& job, const Degrees& grid, double usable) 
   return plan_layout(job, machine, grid);
 }
 
-// Without the choice of dropping a recorded step.
+// The planner need not choose whether a recorded step is dropped.
 PlanJob flux_dev_without_records() {
   auto job = flux_dev();
   job.memory.recorded_step = RecordedStep::kDropped;

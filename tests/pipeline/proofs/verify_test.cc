@@ -245,7 +245,7 @@ TEST(Verify, RefusesAFaultThatTheModelLeavesWithoutEffect) {
               testing::HasSubstr("changes nothing in this model"));
 }
 
-// In 16 bits, which hide more than float32. What is not found must be refused.
+// 16 bits hide more than float32. Faults that are not found must be refused.
 class SlowFaultsOfFamilies : public testing::TestWithParam<const char*> {
  protected:
   static Verdict verdict(const Layout& layout, std::optional<Fault> fault) {

@@ -73,7 +73,7 @@ TEST(Solver, TakesEachSamplersStepsByDefinition) {
   EXPECT_EQ(compared, 18);
 }
 
-// For a Gaussian picture of mean m and deviation c the velocity is known, and where its flow leads:
+// The velocity for a Gaussian picture of mean m and deviation c is known, and where its flow leads:
 // the distance from the mean grows with the deviation of what is seen.
 double deviation(double sigma) { return std::hypot((1 - sigma) * 0.6, sigma); }
 double mean(double sigma) { return (1 - sigma) * 0.8; }

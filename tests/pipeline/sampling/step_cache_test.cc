@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "named_layout.h"
 #include "pipeline/deployment/degrees.h"
 #include "pipeline/engine/engine.h"
 
@@ -148,10 +149,6 @@ PipelineOptions options_of(const CacheOptions& cache, const Layout& layout = {},
 
 constexpr double kSome = 0.25;  // skips some of the bundled model's six steps
 
-struct NamedLayout {
-  const char* name;
-  Layout layout;
-};
 const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}}, {"Ring2", {.ring = 2}}};
 const NamedLayout kMoreLayouts[] = {{"Ulysses3", {.ulysses = 3}},
                                     {"Cfg2", {.cfg = 2}},
@@ -162,10 +159,8 @@ const NamedLayout kMoreLayouts[] = {{"Ulysses3", {.ulysses = 3}},
                                     {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
 
 class CachedLayouts : public testing::TestWithParam<NamedLayout> {};
-INSTANTIATE_TEST_SUITE_P(All, CachedLayouts, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
-INSTANTIATE_TEST_SUITE_P(Slow, CachedLayouts, testing::ValuesIn(kMoreLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, CachedLayouts, testing::ValuesIn(kLayouts), name_of_layout);
+INSTANTIATE_TEST_SUITE_P(Slow, CachedLayouts, testing::ValuesIn(kMoreLayouts), name_of_layout);
 
 TEST_P(CachedLayouts, LeaveOutTheSameAsOneRank) {
   const CacheOptions cache{.mode = CacheMode::kFirstBlock, .threshold = kSome};

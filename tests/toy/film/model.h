@@ -50,7 +50,7 @@ class Film {
   Film(const FilmConfig& config, const Weights& w, Attend attend = attention_here,
        std::optional<BlockRange> run = {});
 
-  // Between parts travels [B I+1 C], tokens and the vector of the timestep. The text is refined.
+  // Parts pass on [B I+1 C], tokens and the vector of the timestep. The text is refined.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
   // The embedded text [B T C]; parts behind the first pass it on.
   Tensor refine(const DenoiserInput& in, const Tensor& text_BTC) const;

@@ -80,7 +80,7 @@ TEST_F(AdaptedTensorsTest, MayNotBeChangedByRequests) {
   EXPECT_TRUE(a.has_low_rank());
 }
 
-// As peft and LyCORIS write them: the first factor has the window.
+// Peft and LyCORIS give the first factor the window.
 TEST_F(AdaptedTensorsTest, OfConvolutionsHaveChannelsTimesWindow) {
   const auto down = at::randn({2, 3, 1, 2, 2}), up = at::randn({4, 2, 1, 1, 1});
   const auto product = up.flatten(1).mm(down.flatten(1)).view({4, 3, 1, 2, 2});

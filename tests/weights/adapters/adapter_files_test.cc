@@ -255,7 +255,7 @@ TEST_F(AdapterFiles, MayHavePartsThatServeOnlyTraining) {
   EXPECT_THAT(warnings_.back(), HasSubstr("2 tensors that the model has no use for"));
 }
 
-// Also of layers that the model lacks, as in sd-scripts' spelling, and beside an alpha.
+// The model lacks some of the layers, one is spelled like sd-scripts', and an alpha stands beside.
 TEST_F(AdapterFiles, OfNothingThatCanBeAppliedAreNamed) {
   for (const auto& [name, kind] : {std::pair("transformer.y.oft_R.weight", "OFT"),
                                    {"transformer.y.boft_R.default", "BOFT"},

@@ -165,7 +165,7 @@ TEST_F(AdaptersAgain, ReplaceWholeTensorsAtAnyScale) {
   }
 }
 
-// As LyCORIS counts: if both factors are products, the second's rank divides alpha.
+// LyCORIS divides alpha by the second factor's rank if both are products.
 TEST_F(AdaptersAgain, DivideByTheRankOfTheSecondFactor) {
   const auto a = at::randn({4, 3}), b = at::randn({3, 2}), c = at::randn({4, 5}),
              d = at::randn({5, 3});

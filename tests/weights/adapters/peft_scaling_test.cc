@@ -65,7 +65,7 @@ TEST_F(PeftScalings, NameNumbersThatAreNotFinite) {
   }
 }
 
-// As diffusers' save_lora_adapter() writes them.
+// Diffusers' save_lora_adapter() writes such files.
 TEST_F(PeftScalings, MayHaveNeitherPrefixesNorPartsInTheirConfiguration) {
   const auto up = at::randn({4, 4}), down = at::randn({4, 6});
   const Tensors tensors = {{"x.0.to_q.lora_A.weight", down}, {"x.0.to_q.lora_B.weight", up}};

@@ -25,7 +25,7 @@ class FileEdges : public testing::Test {
   std::string refusal(const Tensors& tensors) const {
     return message_of([&] { (void)opened(tensors); });
   }
-  // With `_quantization_metadata` in the header.
+  // Writes `note` as the `_quantization_metadata` of the header.
   Checkpoint with_note(const Tensors& tensors, const std::string& note) const {
     const auto bytes = write_safetensors(tensors);
     std::uint64_t length = 0;
@@ -49,7 +49,7 @@ TEST_F(FileEdges, AnIndexIsPreferredToBlocks) {
   EXPECT_EQ(Checkpoint::open(folder_.path(), "m").find("a")->view().item<float>(), 8);
 }
 
-// As diffusers does with its files, and transformers with those that it calls "model".
+// Diffusers prefers the index of its files, transformers the single file "model".
 TEST_F(FileEdges, AnIndexIsPreferredToASingleFileWhereDiffusersDoes) {
   for (const auto& [stem, wanted] : {std::pair("diffusion_pytorch_model", 7.F), {"model", 8.F}}) {
     const auto index = folder_ / (stem + std::string(".safetensors.index.json"));

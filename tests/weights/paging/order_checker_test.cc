@@ -93,7 +93,7 @@ TEST(OrderChecker, FindsNothingWhereAllIsInOrder) {
   EXPECT_EQ(device->num_wrong(), 0);
 }
 
-// Without the wait, the wrong bytes also show: the simulated device does race.
+// A missing wait also shows as wrong bytes: the simulated device does race.
 TEST(SimulatedDevice, ShowsARaceAsWrongBytes) {
   const auto device = std::make_shared<SimulatedDevice>(1, std::chrono::microseconds(20000));
   hazards_of(device, Race::kNoWaitForCopy, {.groups = 12});

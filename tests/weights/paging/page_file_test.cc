@@ -246,7 +246,7 @@ TEST_F(PageFileTest, SeveralMayWriteAtOnce) {
   only_file();
 }
 
-// Either nothing is left, or a complete file.
+// Either nothing is left, or a complete file. Some of the delays end while it is written.
 TEST_F(PageFileTest, AKillWhileWritingLeavesNoHalfPage) {
   auto bytes = page(64 << 20);
   for (int delay : {0, 3000, 10000, 30000}) {

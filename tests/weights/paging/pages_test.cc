@@ -162,7 +162,7 @@ TEST(Pages, OfResidentsAreNeverCopiedAgain) {
   }
 }
 
-// As vector instructions and direct reads require.
+// Vector instructions and direct reads require it.
 TEST(Pages, HoldTensorsOfOddSizesAtAlignedPlaces) {
   const TemporaryFolder folder;
   for (const bool on_disk : {false, true}) {

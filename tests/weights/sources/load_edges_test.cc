@@ -59,7 +59,7 @@ TEST(StoredShapes, MayDifferByExtentsOfOne) {
   EXPECT_THROW(loaded(at::randn({7}), {1, 6}), InputError);
 }
 
-// Also of parts that are joined, and of what a rank shares.
+// Parts may be joined, and ranks may share them.
 TEST(StoredShapes, MayDifferByExtentsOfOneInEveryPart) {
   const TemporaryFolder folder;
   const auto p = at::randn({2, 6, 1, 1}), q = at::randn({4, 6});
