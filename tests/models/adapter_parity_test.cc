@@ -262,7 +262,7 @@ class AdapterParity : public testing::TestWithParam<std::string> {
     for (const auto& degrees : layouts)
       run_ranks({.size = degrees.product()}, [&](const Group& world) {
         EXPECT_LT(largest_error(velocity(world, degrees, mode), expected_), bound(2e-5))
-            << to_string(degrees);
+            << to_string(degrees) << (mode == AdapterMode::kFused ? ", fused" : ", unmerged");
       });
   }
   // The bound is at least 1.5 times the reference's difference from itself on another processor.

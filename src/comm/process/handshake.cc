@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -43,11 +42,11 @@ std::optional<AwaitedHandshakes::Heard> AwaitedHandshakes::next(Clock::time_poin
     for (const auto& silent : silent_)
       files.push_back({.fd = silent.socket.get(), .events = POLLIN, .revents = 0});
     if (listener) files.push_back({.fd = listener->socket.get(), .events = POLLIN, .revents = 0});
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    const int count = ::poll(files.data(), files.size(), int(std::max<std::int64_t>(left, 0)));
+    const auto left = left_until(end).count();
+    const int count = ::poll(files.data(), files.size(), int(left));
     const bool is_polled = count >= 0 || errno == EINTR;
     check(is_polled, "cannot wait for other ranks: ", socket_error());
-    if (count <= 0 && left <= 0) return {};
+    if (count <= 0 && left == 0) return {};
     if (count <= 0) continue;
     for (std::size_t i = 0; i < silent_.size(); ++i)
       if (files[i].revents != 0)

@@ -18,6 +18,8 @@
 namespace braid {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(5);
 // A connection may end between a poll of the listener and its accept, which then should not block.
 constexpr int kListening = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -109,13 +111,6 @@ std::string source_towards(const std::string& host) {
   throw Error("this host has no way to " + host);
 }
 
-using Clock = std::chrono::steady_clock;
-
-std::chrono::milliseconds left_until(Clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-  return std::max(left, std::chrono::milliseconds(0));
-}
-
 // Otherwise errno says why. A connect() that waits would be given up when the process is stopped
 // and goes on (Ctrl-Z and fg, a debugger): signal(7), "by stop signals".
 bool connects(const FileDescriptor& socket, const addrinfo& to,
@@ -124,9 +119,10 @@ bool connects(const FileDescriptor& socket, const addrinfo& to,
   if (errno != EINPROGRESS) return false;
   const auto end = Clock::now() + patience;
   pollfd way{.fd = socket.get(), .events = POLLOUT, .revents = 0};
-  int count = -1;
-  do count = ::poll(&way, 1, int(left_until(end).count()));
-  while (count < 0 && errno == EINTR);
+  int count = 0;
+  do {
+    count = ::poll(&way, 1, int(left_until(end).count()));
+  } while (count < 0 && errno == EINTR);
   if (count == 0) errno = ETIMEDOUT;
   socklen_t size = sizeof errno;
   if (count > 0) ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &errno, &size);
@@ -134,6 +130,11 @@ bool connects(const FileDescriptor& socket, const addrinfo& to,
 }
 
 }  // namespace
+
+std::chrono::milliseconds left_until(Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+  return std::max(left, std::chrono::milliseconds(0));
+}
 
 std::string socket_error() { return std::strerror(errno); }
 

@@ -30,6 +30,9 @@ FileDescriptor connect_to(const std::string& host, int port,
 // own time.
 void check_host(const std::string& host);
 
+// The time until `end`, as poll() takes it: in whole milliseconds, rounded up; 0 if it has passed.
+std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point end);
+
 // Why the last call failed, from errno.
 std::string socket_error();
 

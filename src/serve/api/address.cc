@@ -1,9 +1,7 @@
 #include "serve/api/address.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 
 #include "base/ascii.h"
 #include "serve/api_error.h"
@@ -80,10 +78,9 @@ std::string address_to_listen_on(std::string_view address) {
 
 bool is_own_address(std::string_view address) {
   const auto plain = address_to_listen_on(address);
-  in_addr ip{};
-  if (::inet_pton(AF_INET, plain.c_str(), &ip) == 1)
-    return ntohl(ip.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;  // 127.0.0.0/8
-  return plain == "::1" || plain.starts_with("unix:");
+  boost::system::error_code is_no_number;
+  const auto ip = boost::asio::ip::make_address(plain, is_no_number);
+  return plain.starts_with("unix:") || (!is_no_number && ip.is_loopback());
 }
 
 bool is_host_among(const std::set<std::string>& patterns, const std::string& name) {
