@@ -10,6 +10,8 @@ from browser import KEYS, Browser
 from page import gallery, idle, set_value
 from page_connections import (comes_back, finds_an_order_without_an_answer, goes_on_after_silence, in_sight, opened,
                               resumes_a_waiting_job, says_that_another_answers, tells_of_lost_jobs)
+from page_tabs import (catches_up_after_sleep, collects_while_it_is_hidden, goes_on_when_the_reader_falls_asleep,
+                       goes_on_when_the_reader_is_closed, leaves_room_for_requests)
 from running import Server
 
 
@@ -257,8 +259,14 @@ def main(braid, folder):
         goes_on_after_silence(browser, server)
         finds_an_order_without_an_answer(browser, server)
         says_that_another_answers(browser, server)
+    with Server(braid).wait_until_ready() as server:
+        for several_tabs in (leaves_room_for_requests, goes_on_when_the_reader_is_closed, goes_on_when_the_reader_falls_asleep,
+                             collects_while_it_is_hidden, catches_up_after_sleep):
+            with Browser() as browser:
+                several_tabs(browser, server)
+                assert not browser.complaints(), browser.complaints()
     print("page: by keyboard alone, a double click, Back, at 320 pixels, many jobs, lost and silent connections, a restart, "
-          "damaged settings, a full browser, no storage")
+          "damaged settings, a full browser, no storage, many tabs, tabs that are closed, asleep or left")
 
 
 if __name__ == "__main__":

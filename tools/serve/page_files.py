@@ -8,6 +8,7 @@ import pathlib
 import struct
 import sys
 import tempfile
+import zlib
 
 from browser import Browser
 from page import DROP, idle, png_with, set_value, value
@@ -65,6 +66,16 @@ if (words) data.setData("text/plain", words);
 const event = new Event("paste", {bubbles: true, cancelable: true});
 Object.defineProperty(event, "clipboardData", {value: data});  // Firefox makes no such event for scripts
 document.getElementById("prompt").dispatchEvent(event);
+"""
+
+
+# What the page sends of a file, in base64, and the size in which it shows it.
+SENT = """
+const [base64, type] = arguments;
+const {readPictureFile} = await import("./scaling.js");
+const file = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], {type});
+const {blob, width, height} = await readPictureFile(file, "a");
+return [btoa(String.fromCharCode(...new Uint8Array(await blob.arrayBuffer()))), width, height];
 """
 
 
@@ -186,20 +197,43 @@ def takes_pasted_pictures(browser):
     assert browser.run("return document.getElementById('init-picture').hidden"), "an office program's text is meant"
 
 
+def with_metadata(kind, data, is_xmp=False):
+    """A bare picture with EXIF data, or XMP; in base64."""
+    bare = base64.b64decode(BARE.get(kind) or png_with({}))
+    if kind == "jpeg":
+        segment = (b"http://ns.adobe.com/xap/1.0/\0" if is_xmp else b"Exif\0\0") + data
+        made = bare[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(segment)) + segment + bare[2:]
+    elif kind == "webp":
+        flags, name = (b"\x04", b"XMP ") if is_xmp else (b"\x08", b"EXIF")
+        chunks = b"WEBPVP8X" + struct.pack("<I", 10) + flags + b"\0\0\0\x3f\0\0\x2f\0\0" + bare[12:] + \
+            name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+        made = b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+    else:
+        name, whole = (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + data) if is_xmp else (b"eXIf", data)
+        chunk = struct.pack(">I", len(whole)) + name + whole + struct.pack(">I", zlib.crc32(name + whole))
+        made = bare[:33] + chunk + bare[33:]  # behind the PNG's head
+    return base64.b64encode(made).decode()
+
+
 def with_comment(kind, comment):
     """A bare picture with a user comment in its EXIF data, as AUTOMATIC1111's web UI and Forge write it; in base64."""
     text = b"UNICODE\0" + comment.encode("utf-16-be")
     entry = struct.pack(">HHHIII", 1, 0x9286, 7, len(text), 44, 0)
     tiff = b"MM\0*" + struct.pack(">I", 8) + struct.pack(">HHHIII", 1, 0x8769, 4, 1, 26, 0) + entry + text
-    bare = base64.b64decode(BARE[kind])
-    if kind == "jpeg":
-        segment = b"Exif\0\0" + tiff
-        made = bare[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(segment)) + segment + bare[2:]
-    else:
-        chunks = b"WEBPVP8X" + struct.pack("<I", 10) + b"\x08\0\0\0\x3f\0\0\x2f\0\0" + bare[12:] + \
-            b"EXIF" + struct.pack("<I", len(tiff)) + tiff + b"\0" * (len(tiff) % 2)
-        made = b"RIFF" + struct.pack("<I", len(chunks)) + chunks
-    return base64.b64encode(made).decode()
+    return with_metadata(kind, tiff)
+
+
+def sends_what_it_shows(browser, server):
+    """Files that say how their picture is turned, which browsers and the server follow in different formats."""
+    exif = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 0x112, 3, 1, 6, 0, 0)
+    xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
+    for kind in ("png", "jpeg", "webp"):
+        for data, is_xmp in ((exif, False), (xmp, True)):
+            sent, *shown = browser.run_async(SENT, with_metadata(kind, data, is_xmp), f"image/{kind}")
+            made = server.json("POST", "/v1/jobs", {"prompt": "x", "steps": 1, "init": sent})["request"]
+            assert [made["width"], made["height"]] == shown, (kind, is_xmp, shown, made)
+            if kind == "jpeg" and not is_xmp:
+                assert shown == [48, 64], "a photo is upright"
 
 
 def leaves_other_programs_settings(browser, server):
@@ -329,6 +363,7 @@ def main(braid, folder):
                 scales_once(browser)
                 takes_other_formats(browser, here)
                 takes_pasted_pictures(browser)
+                sends_what_it_shows(browser, server)
                 leaves_other_programs_settings(browser, server)
                 takes_files_in_turn(browser)
                 takes_photos(browser, server, folder)
@@ -336,7 +371,7 @@ def main(braid, folder):
                 folds_what_is_rare(browser)
                 counts_tokens(browser)
                 says_what_the_engine_warned_of(browser)
-            print(f"page: shapes, photos of 12 and 48 megapixels, AVIF, GIF, BMP, pasted pictures, rows, "
+            print(f"page: shapes, photos of 12 and 48 megapixels, AVIF, GIF, BMP, pasted pictures, turned ones, rows, "
                   f"those of other programs, tokens, warnings in {engine}")
 
 

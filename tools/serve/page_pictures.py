@@ -87,6 +87,30 @@ def paints_a_mask(browser, folder):
     browser.click("#clear")
 
 
+def leaves_nothing_painted_behind(browser):
+    """Escape and Back close the dialog, and what was painted is there again; Cancel gives it up."""
+    for leave in (lambda: browser.press(KEYS["escape"]), browser.back):
+        browser.click("#brush")
+        browser.drag("#mask", [(-30, 0), (30, 0)])
+        painted = browser.run(MASK)
+        assert painted > 0
+        leave()
+        browser.wait_until("!document.getElementById('paint').open && history.state === null")
+        assert is_hidden(browser, "mask-picture")
+        assert text(browser, "restored").startswith("What was painted is not used yet"), text(browser, "restored")
+        browser.run("document.getElementById('paint-mask').click()")
+        browser.wait_until("document.getElementById('paint').open && history.state !== null")
+        assert browser.run(MASK) == painted, "what was painted is lost"
+    browser.click("#undo")
+    assert browser.run(MASK) < painted
+    browser.click("#cancel-mask")
+    browser.wait_until("!document.getElementById('paint').open && history.state === null")
+    assert text(browser, "restored") == "", text(browser, "restored")
+    browser.run("document.getElementById('paint-mask').click()")
+    browser.wait_until("document.getElementById('paint').open")
+    assert browser.run(MASK) == 0, "Cancel gives up what was painted"
+
+
 def paints_only_what_is_new(browser):
     """However many strokes there are, a move of the brush draws one."""
     browser.click("#brush")
@@ -330,6 +354,7 @@ def main(braid, folder):
             starts_from_a_picture(browser, here)
             paints_on_a_mask_file(browser)
             paints_a_mask(browser, folder)
+            leaves_nothing_painted_behind(browser)
             paints_only_what_is_new(browser)
             leaves_the_picture_beneath(browser)
             takes_capital_letters(browser)

@@ -91,9 +91,10 @@ function itemOf(card) {
 // ---- opening
 
 export async function openGallery() {
-  for (const card of await readCards()) {
+  const kept = await readCards(), heard = new Set(cards.map(({ key }) => key));  // of another tab, meanwhile
+  for (const card of kept) {
     if (card.id) seenHere.add(card.id);
-    cards.push(card);
+    if (!heard.has(card.key)) cards.push(card);
   }
   cards.sort((a, b) => isNewer(b, a));
   $("gallery").replaceChildren(...cards.map(itemOf));
@@ -101,8 +102,8 @@ export async function openGallery() {
   await addMissingCards();
 }
 
-// What was cleared meanwhile is not shown any longer; keys begin anew then.
-async function readAgain() {
+// What was cleared meanwhile, or deleted by another tab, is not shown any longer; keys begin anew once all is cleared.
+export async function readAgain() {
   const kept = new Map((await readCards()).map((card) => [card.key, card]));
   for (const card of cards.filter(({ key }) => key !== null)) if (kept.get(card.key)?.id !== card.id) drop(card);
   for (const card of kept.values()) add(card);

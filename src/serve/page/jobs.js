@@ -58,10 +58,10 @@ let turn = Promise.resolve();
 async function tellAll(one) {
   const { id } = one.job;
   try {
-    await alone(`job ${id}`, async () => {
+    await alone(`job ${id}`, async (isUnderWay) => {
       if (!jobs.has(id)) return;  // cancelled, or told by another tab
       one.told = true;
-      for await (const event of eventsOf(id)) {
+      for await (const event of eventsOf(id, isUnderWay)) {
         share("event", { id, event });
         await tell(one, event);
       }
@@ -122,7 +122,7 @@ function showWorking() {
   $("working").hidden = shown === null;
   $("jobs-section").hidden = jobs.size === 0;
   const first = jobs.get(shown);
-  if (first?.job.state === "queued") {
+  if (first && first.part === undefined) {  // what is shown may be of the job before
     $("phase").textContent = first.state;
     $("progress").removeAttribute("value");
   }

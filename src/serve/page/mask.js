@@ -13,14 +13,21 @@ let stroke = null;      // being drawn
 let at = [0, 0];        // of the brush, in picture pixels
 let isDown = false;     // the brush, by keyboard
 let finish = null;      // resolves openMask()'s promise
+let base = null;        // what is painted on: { picture, mask, strokes }, as the dialog began
+let draft = null;       // what Escape or Back left behind: { base, strokes, undone }
 
 // The strokes that are finished: to draw all of them at each move takes longer the more there are.
 const finished = document.createElement("canvas");
 
 const draw = (canvas) => canvas.getContext("2d");
 
-// Begins with the mask that there is, or with none. Resolves to { blob, strokes, share }, to null if nothing was
-// painted, or to undefined if the dialog was cancelled.
+// Something was painted on this picture that was neither used nor given up.
+const hasDraft = (picture, mask) => draft !== null && draft.base.picture === picture && draft.base.mask === mask;
+export const draftNote = (picture, mask) => hasDraft(picture, mask)
+  ? "What was painted is not used yet: “Paint the mask” goes on with it." : "";
+
+// Begins with what was left behind, with the mask that there is, or with none. Resolves to { blob, strokes, share }, to
+// null if nothing was painted, or to undefined if the dialog was closed otherwise.
 export async function openMask(picture, mask) {
   const image = $("under");
   image.src = URL.createObjectURL(picture);
@@ -29,6 +36,8 @@ export async function openMask(picture, mask) {
     Object.assign(canvas, { width: image.naturalWidth, height: image.naturalHeight });
   strokes = !mask ? [] : mask.strokes ? [...mask.strokes] : [{ kind: "file", canvas: await paintOfFile(mask.blob, kColor) }];
   undone = [];
+  base = { picture, mask, strokes: [...strokes] };
+  if (hasDraft(picture, mask)) ({ strokes, undone } = draft);
   at = [image.naturalWidth / 2, image.naturalHeight / 2];
   isDown = false;
   $("brush-size").max = Math.max(image.naturalWidth, image.naturalHeight) / 2;
@@ -233,7 +242,14 @@ $("use-mask").addEventListener("click", async () => {
 });
 $("cancel-mask").addEventListener("click", () => $("paint").close("cancelled"));
 closeOnBack($("paint"));
+
+const isPainted = () => strokes.length !== base.strokes.length || strokes.some((one, i) => one !== base.strokes[i]);
+
+// Escape and Back may be pressed by mistake: what was painted is there again when the mask is painted next.
 $("paint").addEventListener("close", () => {
+  if ($("paint").returnValue === "") end();
+  const isLeft = $("paint").returnValue === "" && isPainted();
+  draft = isLeft ? { base, strokes, undone } : null;
   stroke = null;
   finished.width = finished.height = 0;  // frees its memory
   if ($("paint").returnValue !== "used") finish(undefined);

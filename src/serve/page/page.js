@@ -3,7 +3,7 @@ import { fitActions, whenOrdered } from "./actions.js";
 import { $, clearMessages, complain, duration, inTurn, isNarrow, say, unfold } from "./dom.js";
 import { beginForm, fillFrom, fillRemembered, isModelSettled, isSameOffer, offered, rememberForm,
   settingsOfForm } from "./form.js";
-import { openGallery } from "./gallery.js";
+import { openGallery, readAgain } from "./gallery.js";
 import { begin, followMine, refreshPlaces, whenLost } from "./jobs.js";
 import { order } from "./orders.js";
 import { leftOut, missing, pictureFields, takeIn, takePictures, takesSeveral, uses } from "./pictures.js";
@@ -49,6 +49,12 @@ async function catchUp() {
   if ($("error").textContent === unreachable) $("error").textContent = "";
 }
 whenLost(() => (isCurrent = false));
+// A page to which Back leads slept, and heard nothing of what other tabs ordered, kept and deleted.
+addEventListener("pageshow", ({ persisted }) => {
+  if (!persisted) return;
+  isCurrent = false;
+  readAgain().catch(console.debug);
+});
 
 function showLoading(status) {
   $("loading").hidden = status.status !== "loading";

@@ -1,6 +1,6 @@
 // The pictures that a new one starts from, looks at or follows: offers only what the loaded model supports.
 import { $, button, complain, inTurn, make, offer, showBlob } from "./dom.js";
-import { openMask } from "./mask.js";
+import { draftNote, openMask } from "./mask.js";
 import { fitAll, noteOf, plan, readPictureFile } from "./scaling.js";
 
 let taken = null, limits = null;     // from the capabilities
@@ -253,7 +253,7 @@ async function paintMask() {
   const painted = await openMask(base.blob, mask).catch(() => {
     throw new Error("the browser cannot show the picture to start from");
   });
-  if (painted === undefined) return;
+  if (painted === undefined) return void ($("restored").textContent = draftNote(base.blob, mask));
   if (init !== base) setInit(base);  // a slow file came after the mask was begun
   setMask(painted && { ...painted, name: "mask.png", width, height, isLossy: false, note: "" });
 }

@@ -1,5 +1,7 @@
 // Brings pictures that a browser shows into a form that the server takes: PNG, JPEG or WebP, within its
 // limits of pixels and bytes per request. What is taken as it is keeps its bytes.
+import { isShownOtherwise } from "./orientation.js";
+
 const kRestOfBody = 1 << 17;           // bytes for what a form holds beside pictures
 export const kBodyBytes = 32 << 20;    // where the server does not say
 const kQualities = [0.95, 0.85, 0.7];  // tried in this order, of pictures that are too many bytes
@@ -68,13 +70,14 @@ export async function readPictureFile(blob, name) {
   });
   const { width, height } = bitmap;
   bitmap.close();
-  const format = serverFormat(new Uint8Array(await blob.slice(0, 1 << 16).arrayBuffer()));
-  const isLossy = ["jpeg", "webp"].includes(format);
-  if (format) return { blob, name: name || `picture.${format}`, width, height, isLossy, note: "" };
+  const bytes = new Uint8Array(await blob.arrayBuffer()), format = serverFormat(bytes);
+  const isLossy = ["jpeg", "webp"].includes(format), isTurned = format && isShownOtherwise(bytes, format, { width, height });
+  if (format && !isTurned) return { blob, name: name || `picture.${format}`, width, height, isLossy, note: "" };
   const kind = (blob.type.split("/")[1] ?? "").replace(/\+.*/, "").toUpperCase();
   return {
     blob: await redrawn(blob, width, height, "image/png"), name: `${stem(name)}.png`, width, height, isLossy,
-    note: `Converted to PNG in this browser${kind && kind !== "PNG" ? ` from ${kind}` : ", its first picture"}.`,
+    note: isTurned ? "Converted to PNG in this browser, as it is shown here: the server would turn it."
+      : `Converted to PNG in this browser${kind && kind !== "PNG" ? ` from ${kind}` : ", its first picture"}.`,
   };
 }
 

@@ -22,23 +22,34 @@ const kStatusTime = 20e3;
 const kSilence = 45e3;  // a stream of events says something every 15 s
 
 class Patience {
+  static #all = new Set();
   #controller = new AbortController();
   #timer = 0;
 
   constructor() {
     this.renew();
   }
+  // A page that is left keeps its connections in the browser's memory, and a browser has six to a server.
+  static giveUp() {
+    for (const one of Patience.#all) one.#controller.abort();
+  }
   get signal() {
     return this.#controller.signal;
   }
   renew() {
-    this.end();
+    this.rest();
+    Patience.#all.add(this);
     this.#timer = setTimeout(() => this.#controller.abort(), kSilence);
   }
-  end() {
+  rest() {
     clearTimeout(this.#timer);
   }
+  end() {
+    this.rest();
+    Patience.#all.delete(this);
+  }
 }
+addEventListener("pagehide", Patience.giveUp);
 
 // A proxy that does not reach the server answers with a page of its own.
 export async function readStatus() {
@@ -121,7 +132,7 @@ async function* piecesOf(stream, patience) {
     for (;;) {
       patience.renew();
       const { value, done } = await reader.read();
-      patience.end();
+      patience.rest();
       if (done) return;
       yield value;
     }
@@ -145,9 +156,10 @@ export async function askFile(path) {
 }
 
 // The events of one connection.
-async function* eventsOfStream(body, patience) {
+async function* eventsOfStream(body, patience, onSign) {
   let text = "";
   for await (const piece of piecesOf(body.pipeThrough(new TextDecoderStream()), patience)) {
+    onSign();
     text += piece;
     const blocks = text.split("\n\n");
     text = blocks.pop();
@@ -158,14 +170,15 @@ async function* eventsOfStream(body, patience) {
 // Asking again would not help, unless there were too many requests.
 const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 408 && status !== 429;
 
-// The events of a job, resumed across broken connections.
-export async function* eventsOf(id) {
+// The events of a job, resumed across broken connections. `onSign` is called at least once in a minute.
+export async function* eventsOf(id, onSign) {
   let last = 0;
   for (let failures = 0; failures < 20;) {
     const patience = new Patience();
+    onSign();
     try {
       const response = await ask(`v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` }, signal: patience.signal });
-      for await (const event of eventsOfStream(response.body, patience)) {
+      for await (const event of eventsOfStream(response.body, patience, onSign)) {
         failures = 0;
         last = event.id;
         yield event;
