@@ -40,6 +40,7 @@ struct LinkUse {
 // Ranks that can be given work repeatedly.
 class World {
  public:
+  World();
   virtual ~World() = default;
   virtual int size() const = 0;
 
