@@ -97,6 +97,7 @@ class Denoiser(torch.nn.Module):
         super().__init__()
         self.dtype = torch.float32
         self.patch_size = config.get("patch_size", 2)
+        self.in_channels = config.get("in_channels")  # guidance functions ask for it, as RenormCFG's
         self.config = config
         self.tensors = tensors
         self.options = options
@@ -190,6 +191,10 @@ class Denoiser(torch.nn.Module):
 
 class FluxDenoiser(Denoiser):
     """FLUX.1 (also Fill, Canny, Depth, Kontext) and FLUX.2."""
+
+    def __init__(self, config, tensors, options):
+        super().__init__(config, tensors, options)
+        self.in_channels *= self.patch_size**2  # ComfyUI's own class counts those of tokens
 
     def forward(self, x, timestep, context, y=None, guidance=None, ref_latents=None, control=None, transformer_options={}, **others):
         return self.wrapped(transformer_options).execute(

@@ -168,7 +168,7 @@ class Events:
                 sentence = self.server.sentence(response.status, response.read())
                 self.found.put(("lost", {"message": sentence}))
                 return
-            name, data = "", []
+            name, data, number = "", [], self.last
             for line in response:
                 key, _, value = line.decode().rstrip("\r\n").partition(":")
                 value = value.removeprefix(" ")
@@ -177,9 +177,10 @@ class Events:
                 elif key == "data":
                     data.append(value)
                 elif key == "id":
-                    self.last = value
+                    number = value
                 elif not key and not value and name:
                     self.found.put((name, json.loads("\n".join(data) or "{}")))
+                    self.last = number  # one that was cut off before its end is asked for again
                     if name in ("done", "failed", "cancelled"):
                         return
                     name, data = "", []

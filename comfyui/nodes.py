@@ -5,6 +5,7 @@ from .process import Refused, check_system
 
 CATEGORY = "Braid"
 MOST_SEED = 0xFFFFFFFFFFFFFFFF
+MOST_PICTURES = 10  # of a request, for servers
 OLDEST = "0.3.64"
 CHOICES = {
     "weight_form": [AS_STORED, "int8", "int8-dynamic", "int8-v1", "fp8"],
@@ -83,7 +84,7 @@ class Generate:
             Field("height", "INT", "0: the model's", 1024, limits=side),
             Field("steps", "INT", "0: the model's", 0, limits={"min": 0, "max": 10000}),
             Field("seed", "INT", "", 0, limits={"min": 0, "max": MOST_SEED}, is_seed=True),
-            Field("batch", "INT", "Pictures; each has the next seed", 1, limits={"min": 1, "max": 64}),
+            Field("batch", "INT", "Pictures; each has the next seed", 1, limits={"min": 1, "max": MOST_PICTURES}),
             Field("guidance", "FLOAT", "Negative: the model's", -1.0, limits={"min": -1.0, "max": 100.0, "step": 0.1}, is_optional=True),
             Field("negative_prompt", "STRING", "For models that take one", "", limits={"multiline": True}, is_optional=True),
             Field("model", "STRING", "One of the server's; empty: its first", "", is_optional=True),

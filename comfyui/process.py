@@ -38,14 +38,16 @@ class Interrupted(Exception):
 
 
 def python():
-    """The interpreter that has braid_engine: BRAID_PYTHON, the first line of python.txt, else ComfyUI's own."""
+    """The interpreter that has braid_engine: BRAID_PYTHON, the first line of python.txt, else ComfyUI's own. A path, which
+    may begin with ~, or a name on PATH."""
     said = os.environ.get("BRAID_PYTHON", "")
     where = "BRAID_PYTHON"
     if not said and SETTING.is_file():
-        said, where = SETTING.read_text(encoding="utf-8").split("\n", 1)[0].strip(), str(SETTING)
-    if said and not os.access(said, os.X_OK):
+        said, where = SETTING.read_text(encoding="utf-8-sig").split("\n", 1)[0].strip(), str(SETTING)
+    found = shutil.which(os.path.expanduser(said)) if said else sys.executable
+    if found is None:
         raise Refused(f"{where} should name the Python that has braid_engine, there is no program {said!r}")
-    return said or sys.executable
+    return found
 
 
 def environment_for(program, environment):

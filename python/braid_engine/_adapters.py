@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,32 +16,43 @@ from ._reports import warn
 
 @dataclass
 class Adapters:
+    """Threads may change them while others draw: each sees them as they are before a change or after it."""
+
     files: dict[str, str] = field(default_factory=dict)
     scales: dict[str, float] = field(default_factory=dict)  # of the active ones
     weights: dict[str, float] = field(default_factory=dict)  # of all that were given one, as given last
     is_enabled: bool = True  # requests get none of the active ones otherwise
+    lock: Any = field(default_factory=threading.RLock)
 
     def add(self, file: str, name: str | None) -> str:
         """Makes it the only active one, as diffusers does."""
-        name = name or next(n for n in map("default_{}".format, itertools.count()) if n not in self.files)
-        if name in self.files:
-            raise InputError(f"there is already an adapter {name!r}: give another adapter_name")
-        self.files[name] = file
-        self.scales = {name: 1.0}
-        return name
+        with self.lock:
+            name = name or next(n for n in map("default_{}".format, itertools.count()) if n not in self.files)
+            if name in self.files:
+                raise InputError(f"there is already an adapter {name!r}: give another adapter_name")
+            self.files[name] = file
+            self.scales = {name: 1.0}
+            return name
+
+    def take_back(self, name: str, active: dict[str, float]) -> None:
+        """What add() did; `active` were the active ones before."""
+        with self.lock:
+            del self.files[name]
+            self.scales = active
 
     def remove(self, names: Sequence[str]) -> None:
         """Where no active one is left, the first name of those that remain becomes active, as peft has it."""
         names = list(dict.fromkeys(names))
-        self.check(names)
-        for name in names:
-            del self.files[name]
-            self.weights.pop(name, None)
-            was_active = self.scales.pop(name, None) is not None
-            if was_active and not self.scales and self.files:
-                first = min(self.files)
-                self.scales = {first: self.weights.get(first, 1.0)}
-                warn(f"the adapter {name!r} was the only active one: {first!r} is active now")
+        with self.lock:
+            self.check(names)
+            for name in names:
+                del self.files[name]
+                self.weights.pop(name, None)
+                was_active = self.scales.pop(name, None) is not None
+                if was_active and not self.scales and self.files:
+                    first = min(self.files)
+                    self.scales = {first: self.weights.get(first, 1.0)}
+                    warn(f"the adapter {name!r} was the only active one: {first!r} is active now")
 
     def check(self, names: Sequence[str]) -> None:
         for name in names:
@@ -49,7 +61,6 @@ class Adapters:
                 raise InputError(f"no adapter is called {name!r}: {known}")
 
     def activate(self, names: Sequence[str], weights: Any) -> None:
-        self.check(names)
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"adapter_names should have each name once, it has {name!r} {names.count(name)} times")
@@ -61,13 +72,16 @@ class Adapters:
         for weight in listed:
             if isinstance(weight, Mapping):
                 raise InputError("an adapter has one weight for all layers, a dictionary was given")
-        self.scales = {n: 1.0 if w is None else number("an adapter's weight", w) for n, w in zip(names, listed, strict=True)}
-        self.weights |= self.scales
+        scales = {n: 1.0 if w is None else number("an adapter's weight", w) for n, w in zip(names, listed, strict=True)}
+        with self.lock:
+            self.check(names)
+            self.scales = scales
+            self.weights |= scales
 
     def active(self, scale: float = 1.0) -> list[_core.Adapter]:
-        if not self.is_enabled:
-            return []
-        return [_core.Adapter(self.files[name], weight * scale) for name, weight in self.scales.items()]
+        with self.lock:
+            given = self.scales if self.is_enabled else {}
+            return [_core.Adapter(self.files[name], weight * scale) for name, weight in given.items()]
 
 
 def names_of(adapter_names: Any) -> list[str]:

@@ -83,8 +83,10 @@ class Replacement(torch.nn.Module):
     def __init__(self, original: Any) -> None:
         super().__init__()
         self.config = original.config
-        # Follows the pipeline to devices and dtypes, as parameters would.
-        self.register_buffer("place", torch.empty(0, dtype=original.dtype, device=original.device), persistent=False)
+        # Follows the pipeline to devices and dtypes, as parameters would. From "meta", where an original is that was freed,
+        # nothing can be moved.
+        device = "cpu" if original.device.type == "meta" else original.device
+        self.register_buffer("place", torch.empty(0, dtype=original.dtype, device=device), persistent=False)
 
     def load_lora_adapter(self, *_: Any, **__: Any) -> None:
         """What diffusers' load_lora_weights() comes to."""
@@ -154,7 +156,10 @@ class AcceleratedFlux(Accelerated):
         txt_ids: Any = None,
         guidance: Any = None,
         joint_attention_kwargs: Any = None,
+        controlnet_block_samples: Any = None,
+        controlnet_single_block_samples: Any = None,
         return_dict: bool = True,
+        controlnet_blocks_repeat: bool = False,
         **others: Any,
     ) -> Any:
         refuse(joint_attention_kwargs=joint_attention_kwargs, **others)
@@ -165,6 +170,12 @@ class AcceleratedFlux(Accelerated):
         evaluation.timesteps = timestep.float().expand(len(hidden_states)).tolist()
         if guidance is not None and getattr(self.config, "guidance_embeds", True):
             evaluation.guidance = guidance.float().expand(len(hidden_states)).tolist()
+        doubles = controlnet_block_samples or ()
+        # XLabs' nets go through theirs again and again, one for each block.
+        for i in range(self.config.num_layers if controlnet_blocks_repeat and doubles else len(doubles)):
+            evaluation.add_double_residual(floats(doubles[i % len(doubles)]))
+        for residual in controlnet_single_block_samples or ():
+            evaluation.add_single_residual(floats(residual))
         return self.answer(self.velocity(evaluation, hidden_states), return_dict)
 
 

@@ -59,8 +59,9 @@ def answer_of(
 ) -> dict[str, Any]:
     arguments = [*arguments_of(options), *files]
     line = [str(PROGRAM), command, "--json", *arguments]
+    alone = {**os.environ, "BRAID_LAUNCHER": "none"}  # no rank, also where this process is one
     try:  # sentences may name files by bytes that are no UTF-8
-        done = subprocess.run(line, capture_output=True, encoding="utf-8", errors="backslashreplace", check=False)
+        done = subprocess.run(line, capture_output=True, encoding="utf-8", errors="backslashreplace", check=False, env=alone)
     except ValueError:  # a zero byte, or half of a surrogate pair
         raise InputError(f"the arguments of {command} should be text, they are {arguments!r}") from None
     if done.returncode == 0 or (may_differ and done.returncode == 1 and done.stdout):

@@ -1,5 +1,6 @@
 """What happens after each step of a call: diffusers' callback, and its way to interrupt the steps that follow."""
 
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -37,6 +38,8 @@ class StepEnds:
 def check_callable(name: str, callback: Any) -> None:
     if callback is not None and not callable(callback):
         raise TypeError(f"{name} should be a function, it is {callback!r}")
+    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(getattr(callback, "__call__", None)):
+        raise TypeError(f"{name} should be a function, it is a coroutine's, which nothing would await: {callback!r}")
 
 
 def step_ends_of(pipe: Any, callback: Any, inputs: Any) -> StepEnds | None:

@@ -314,8 +314,7 @@ class Pipeline:
                 if self._options.adapter_mode != unmerged:
                     self._change(lambda options: setattr(options, "adapter_mode", unmerged))
             except BaseException:
-                del self._adapters.files[name]
-                self._adapters.scales = active
+                self._adapters.take_back(name, active)
                 raise
 
     def _check_adapters(self) -> None:

@@ -213,23 +213,48 @@ class Accelerated(unittest.TestCase):
         with made(random_families.make, shape) as folder:
             self.check_pipeline(folder, {**arguments, "num_inference_steps": 2, "output_type": "np"})
 
-    def test_qwen_image_with_a_controlnet_of_diffusers(self) -> None:
-        image = Image.effect_mandelbrot((80, 64), (-2, -1, 1, 1), 50).convert("RGB")
-        with made(random_families.make, QwenImageShape(seed=24, controlnets=(1,))) as folder:
+    def check_controlled(self, folder: Path, kind: Any, net: Any, **arguments: Any) -> None:
+        def controlled(change: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any]]:
+            pipe = kind(**change(opened(folder)).components, controlnet=net)
+            pipe.set_progress_bar_config(disable=True)
+            return self.drawn(pipe, **arguments)
 
-            def controlled(change: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any]]:
-                net = QwenImageControlNetModel.from_pretrained(folder / "controlnet_1", torch_dtype=torch.float32)
-                pipe = QwenImageControlNetPipeline(**change(opened(folder)).components, controlnet=net)
-                pipe.set_progress_bar_config(disable=True)
-                return self.drawn(pipe, prompt=PROMPT, control_image=image, max_sequence_length=64, **RUN)
-
-            want, want_steps = controlled(lambda pipe: pipe)
-            got, steps = controlled(braid.accelerate)
-            plain, _ = self.drawn(opened(folder), prompt=PROMPT, max_sequence_length=64, **RUN)
+        want, want_steps = controlled(lambda pipe: pipe)
+        got, steps = controlled(braid.accelerate)
+        plain, _ = self.drawn(opened(folder), **{name: arguments[name] for name in ("prompt", "max_sequence_length", *RUN)})
         difference = float((steps[-1] - want_steps[-1]).abs().max() / want_steps[-1].abs().max())
         self.assertLess(difference, LATENTS)
         self.assertGreaterEqual(float((np.abs(got - want) <= PICTURE).mean()), MOST)
         self.assertGreater(float(np.abs(plain - want).max()), PICTURE)
+
+    def test_qwen_image_with_a_controlnet_of_diffusers(self) -> None:
+        image = Image.effect_mandelbrot((80, 64), (-2, -1, 1, 1), 50).convert("RGB")
+        with made(random_families.make, QwenImageShape(seed=24, controlnets=(1,))) as folder:
+            net = QwenImageControlNetModel.from_pretrained(folder / "controlnet_1", torch_dtype=torch.float32)
+            arguments = {"prompt": PROMPT, "control_image": image, "max_sequence_length": 64, **RUN}
+            self.check_controlled(folder, QwenImageControlNetPipeline, net, **arguments)
+
+    def test_flux_with_controlnets_of_diffusers(self) -> None:
+        """Residuals for runs of blocks, XLabs' again and again for single ones, and those of two nets."""
+        image = Image.effect_mandelbrot((80, 64), (-2, -1, 1, 1), 50).convert("RGB")
+        shapes = (
+            random_pipeline.NetShape(double_blocks=2, single_blocks=2),
+            random_pipeline.NetShape(double_blocks=2, pixels=True),
+            random_pipeline.NetShape(single_blocks=0, modes=4),
+        )
+        shape = random_pipeline.Shape(seed=51, double_blocks=5, single_blocks=3, controlnets=shapes)
+        arguments = {"prompt": [PROMPT, LONG], "control_image": image, "max_sequence_length": 32, **RUN}
+        kind = diffusers.FluxControlNetPipeline
+        with made(random_pipeline.make, shape) as folder:
+            nets = [
+                diffusers.FluxControlNetModel.from_pretrained(folder / f"controlnet_{i}", torch_dtype=torch.float32)
+                for i in range(1, len(shapes) + 1)
+            ]
+            for net in nets[:2]:
+                self.check_controlled(folder, kind, net, **arguments)
+            images = {"control_image": [image, image.rotate(90)], "control_mode": [None, 1], "controlnet_conditioning_scale": [0.5, 0.8]}
+            several = diffusers.FluxMultiControlNetModel([nets[0], nets[2]])
+            self.check_controlled(folder, kind, several, **{**arguments, "prompt": PROMPT, **images})
 
     def test_krea2(self) -> None:
         with made(random_families.make, Krea2Shape(seed=25)) as folder:
@@ -340,6 +365,34 @@ class Accelerated(unittest.TestCase):
                 for in_tiles, size in ((False, (64, 96)), (True, (320, 288))):
                     with self.subTest(type(shape).__name__, in_tiles=in_tiles):
                         self.check_autoencoder(folder, size, in_tiles=in_tiles)
+
+    def test_modular_pipelines(self) -> None:
+        """Of models that have others, too."""
+        for make, shape, more in (
+            (random_pipeline.make, random_pipeline.Shape(seed=11), {"max_sequence_length": 32}),
+            (random_families.make, random_families.KleinShape(seed=14, distilled=False), {"max_sequence_length": 64}),
+            (random_families.make, random_families.ZImagePipelineShape(seed=16), {"max_sequence_length": 64}),
+            (random_families.make, QwenImageShape(seed=21), {}),
+        ):
+            with self.subTest(type(shape).__name__), made(make, shape) as folder:
+                drawn = []
+                for change in (lambda pipe: pipe, braid.accelerate):
+                    pipe = ModularPipeline.from_pretrained(str(folder))
+                    pipe.load_components(torch_dtype=torch.float32)
+                    arguments = {"prompt": PROMPT, "generator": torch.Generator().manual_seed(4), **RUN, **more}
+                    drawn.append(np.asarray(change(pipe)(**arguments, output="images"), np.float32))
+                self.assertIsInstance(pipe.transformer, braid.Accelerated)
+                self.assertGreaterEqual(float((np.abs(drawn[1] - drawn[0]) <= PICTURE).mean()), MOST)
+
+    def test_originals_may_be_freed_first(self) -> None:
+        """The pipeline is then moved without them."""
+        with made(random_pipeline.make, random_pipeline.Shape(seed=11)) as folder:
+            arguments = {"prompt": PROMPT, "max_sequence_length": 32, **RUN}
+            wanted, _ = self.drawn(opened(folder), **arguments)
+            pipe = opened(folder)
+            pipe.transformer.to("meta")
+            got, _ = self.drawn(braid.accelerate(pipe).to("cpu"), **arguments)
+        self.assertGreaterEqual(float((np.abs(got - wanted) <= PICTURE).mean()), MOST)
 
     def test_may_be_compiled(self) -> None:
         """torch.compile() leaves them as they are."""

@@ -3,7 +3,10 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+import threading
+import time
 import unittest
 import unittest.mock
 import warnings
@@ -11,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from braid_engine import InputError, Pipeline
+from braid_engine._adapters import Adapters
 from braid_engine._options import MODELS
 from braid_engine._program import PROGRAM
 from PIL import Image
@@ -45,6 +49,26 @@ class Loras(unittest.TestCase):
         self.pipe.delete_adapters("default_0")
         self.pipe.load_lora_weights(self.files[0])
         self.assertEqual(self.pipe.get_list_adapters(), {"transformer": ["default_1", "default_0"]})
+
+    def test_may_change_while_other_threads_draw(self) -> None:
+        adapters, names = Adapters(), ["a", "b", "c"]
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+        until = time.monotonic() + 1
+
+        def change() -> None:
+            while time.monotonic() < until:
+                for name in names:
+                    adapters.add(name, name)
+                adapters.activate(names, None)
+                adapters.remove(names)
+
+        changing = threading.Thread(target=change)
+        with warnings.catch_warnings(action="ignore"):
+            changing.start()
+            while changing.is_alive():
+                self.assertLessEqual(len(adapters.active()), len(names))
+            changing.join()
 
     def test_are_added_weighed_and_removed(self) -> None:
         plain = self.drawn()

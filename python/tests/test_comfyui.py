@@ -120,6 +120,24 @@ class Process(unittest.TestCase):
         self.addCleanup(worker.close)
         self.assertNotIn(b"PYTORCH_CUDA_ALLOC_CONF", Path(f"/proc/{worker.process.pid}/environ").read_bytes())
 
+    def test_is_started_by_the_python_that_is_named(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        own, setting = folder / "own", folder / "python.txt"
+        own.symlink_to(sys.executable)
+        self.enterContext(mock.patch.object(process, "SETTING", setting))
+        self.enterContext(mock.patch.dict(os.environ, {"HOME": str(folder), "PATH": str(folder), "BRAID_PYTHON": ""}))
+        self.assertEqual(process.python(), sys.executable)
+        for named in (str(own), "~/own", "own"):
+            setting.write_text(f"\ufeff{named}\r\nmore\n", encoding="utf-8")
+            self.assertEqual(process.python(), str(own))
+            os.environ["BRAID_PYTHON"] = named
+            self.assertEqual(process.python(), str(own))
+            os.environ["BRAID_PYTHON"] = ""
+        for wrong in (str(folder), "~/another", "another"):
+            setting.write_text(wrong, encoding="utf-8")
+            with self.assertRaisesRegex(process.Refused, f"{setting} should name the Python .*, there is no program '{wrong}'"):
+                process.python()
+
     def test_runs_on_linux_alone(self) -> None:
         for system in ("win32", "darwin"):
             with mock.patch.object(sys, "platform", system):
@@ -198,6 +216,21 @@ class Jobs(unittest.TestCase):
             events = generate.Events(server, "job")
             names = [events.found.get(timeout=SOON)[0] for _ in range(2 * generate.RETRIES + 1)]
         self.assertEqual(names, ["progress"] * 2 * generate.RETRIES + ["done"])
+
+    def test_tell_again_what_was_cut_off(self) -> None:
+        asked: list[Any] = []
+        told = "id: 1\nevent: progress\ndata: {}\n\nid: 2\nevent: done\ndata: {}\n\n"
+
+        def open_stream(*_: Any, headers: dict[str, str]) -> Any:
+            asked.append(headers)
+            stream = io.BytesIO((told[:-3] if len(asked) == 1 else told[told.index("id: 2") :]).encode())
+            stream.status = 200
+            return mock.MagicMock(), stream
+
+        server = types.SimpleNamespace(address="there", open=open_stream)
+        events = generate.Events(server, "job")
+        self.assertEqual([events.found.get(timeout=SOON)[0] for _ in range(2)], ["progress", "done"])
+        self.assertEqual(asked, [{}, {"last-event-id": "1"}])
 
     def test_warn_in_the_log(self) -> None:
         said = [("warning", '{"message": "known"}'), ("warning", '{"message": "new"}'), ("done", "{}")]
@@ -373,6 +406,10 @@ class Served(unittest.TestCase):
 
     def noise(self, width: int, height: int, channels: int = 3) -> Any:
         return np.random.default_rng(3).integers(0, 256, (height, width, channels), np.uint8)
+
+    def test_batches_are_as_large_as_a_request_may_be(self) -> None:
+        fields = {field.name: field for field in nodes_module("nodes").Generate.fields()}
+        self.assertEqual(fields["batch"].limits["max"], self.server.json("GET", "/v1/capabilities")["limits"]["pictures"])
 
     def test_pictures_that_start_from_larger_ones(self) -> None:
         path, image = self.saved(self.noise(400, 300))

@@ -24,6 +24,12 @@ def generated(*flags: str) -> list[np.ndarray]:
         return [np.asarray(Image.open(file)) for file in sorted(Path(folder).iterdir())]
 
 
+class Awaited:
+    """What would never run as a callback."""
+
+    async def __call__(self, *_: object) -> None: ...
+
+
 class Pictures(unittest.TestCase):
     def test_equal_those_of_the_program(self) -> None:
         for threads in (1, 2):
@@ -186,6 +192,8 @@ class Refusals(unittest.TestCase):
         self.assertIn("latents should be an array or a tensor of numbers", self.refusal(TypeError, latents="x"))
         for name in ("callback_on_step_end", "preview"):
             self.assertIn(f"{name} should be a function, it is 3", self.refusal(TypeError, **{name: 3}))
+            for function in (Awaited().__call__, Awaited()):
+                self.assertIn(f"{name} should be a function, it is a coroutine's", self.refusal(TypeError, **{name: function}))
 
     def test_name_switches_that_are_none(self) -> None:
         for wrong in ("off", "", 2, 0.5, [], np.zeros(2)):

@@ -10,6 +10,7 @@ import tempfile
 import typing
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import braid_engine
 import numpy as np
@@ -50,6 +51,12 @@ class Program(unittest.TestCase):
             for name in files:
                 path = (Path(folder) / name).relative_to(source)
                 self.assertTrue((brought / path).is_file(), path)
+
+    def test_is_no_rank_of_a_launcher(self) -> None:
+        launched = {"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}  # which a rank would refuse
+        with mock.patch.dict(os.environ, launched):
+            verdict = braid_engine.verify(tp=2, size="64x64", max_sequence_length=16)
+        self.assertTrue(verdict["right"])
 
     def test_verifies(self) -> None:
         model = _options.MODELS / "demo"

@@ -95,6 +95,13 @@ class Equals(Case):
     def test_fill_with_what_lies_beside_the_latents(self):
         self.assert_equals_comfy(changed(FLUX1, guidance=30.0), "fill")
 
+    def test_a_guidance_function_that_asks_the_model(self):
+        renorm = (("RenormCFG", {"cfg_trunc": 100.0, "renorm_cfg": 1.0}),)
+        for job, name, mark in ((FLUX1, "flux1", None), (QWEN, "qwen", None), (ZIMAGE, "zimage", "ZImage")):
+            if mark is None or mark in here.known:
+                with self.subTest(name=name):
+                    self.assert_equals_comfy(changed(job, cfg=3.0, faults=renorm), name)
+
     def test_references(self):
         for method in (None, "index", "uxo/uno", "offset"):
             with self.subTest(method=method):

@@ -258,9 +258,10 @@ class Transformer::State {
         made_before_run(*world_, [&] { return tensors_of_input(evaluation, deployment_); });
     Latents velocity;
     on_ranks(hooks, [&](const Group& group, std::size_t rank) {
+      check_same_input(group, tensors);
       const auto mine = velocity_on(tensors, family, rank);
       group.await();
-      if (rank == 0) velocity = latents_of(mine);
+      if (rank == 0 || has_own_caller()) velocity = latents_of(mine);
     });
     return velocity;
   }
@@ -268,6 +269,17 @@ class Transformer::State {
   bool is_here() const { return turns_.is_here(); }
 
  private:
+  // Ranks that are processes are called each by its own, with an input that should be everyone's,
+  // and each caller goes on with the velocity.
+  bool has_own_caller() const { return !world_->has_all_ranks(); }
+
+  void check_same_input(const Group& group, const InputTensors& input) const {
+    if (!has_own_caller()) return;
+    check_same(group, input.latents_BNC, "latents");
+    check_same(group, input.text_BTC, "text embeddings");
+    check_same(group, input.timestep_B, "timesteps");
+  }
+
   void on_ranks(const Hooks& hooks,
                 const std::function<void(const Group&, std::size_t rank)>& body) const {
     const auto run = [&](const Group& group) {

@@ -4,10 +4,16 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <functional>
+#include <iostream>
+#include <span>
 
+#include "comm/launch.h"
 #include "message_of.h"
+#include "own_ranks.h"
 #include "wave_latents.h"
+#include "weights/sources/identity.h"
 
 namespace braid::transformer_test {
 
@@ -44,6 +50,53 @@ TEST(Transformer, ComputesTheSameUnderEveryLayout) {
   for (const auto& layout : {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.pp = 2}})
     EXPECT_LT(largest_difference(Transformer(options_with(layout)).velocity(input_of(0.37)), want),
               1e-5);
+}
+
+TransformerInput two_pictures() {
+  auto input = input_of(0.37);
+  input.latents = waves({2, 12, 64}, 0.37);
+  input.text = waves({2, 9, 128}, 0.74);
+  input.pooled = waves({2, 128}, 1.11);
+  input.timesteps = {0.7f, 0.4f};
+  input.guidance = {3.5f, 2.0f};
+  return input;
+}
+
+const Layout kLayoutsOfTwo[] = {{.tp = 2}, {.ring = 2}, {.ulysses = 2}, {.dp = 2}, {.pp = 2}};
+
+std::string text_of_velocity(const Latents& velocity) {
+  return digest(std::as_bytes(std::span(velocity.values)));
+}
+
+// One thread for each rank.
+PipelineOptions shared_by_two(Layout layout, Ranks ranks) {
+  layout.ranks = ranks;
+  auto options = options_with(layout);
+  options.threads = 2;
+  return options;
+}
+
+TEST(RankOfTransformer, PrintsItsVelocity) {
+  if (!read_launch()) GTEST_SKIP() << "a rank of another test";
+  for (const auto& layout : kLayoutsOfTwo) {
+    const Transformer transformer(shared_by_two(layout, Ranks::kProcesses));
+    std::cout << text_of_velocity(transformer.velocity(two_pictures())) << "\n";
+    const auto input = input_of(std::getenv("RANK") == std::string("0") ? 0.37 : 0.11);
+    std::cout << message_of<Error>([&] { (void)transformer.velocity(input); }) << "\n";
+  }
+}
+
+// Whose callers go on with it, each for itself.
+TEST(TransformerOfProcesses, GivesItsVelocityToEveryRank) {
+  OwnRanks ranks(2, "RankOfTransformer.PrintsItsVelocity");
+  const std::string first = ranks.finish(0), second = ranks.finish(1);
+  for (const auto& layout : kLayoutsOfTwo) {
+    const Transformer threads(shared_by_two(layout, Ranks::kThreads));
+    const auto want = text_of_velocity(threads.velocity(two_pictures()));
+    EXPECT_THAT(first, HasSubstr(want));
+    EXPECT_THAT(second, HasSubstr(want));
+  }
+  EXPECT_THAT(first, HasSubstr("the ranks have different latents: rank 1 differs from rank 0"));
 }
 
 // Evaluations are those of any pictures, in any order: none may be made of an earlier one.
