@@ -66,6 +66,22 @@ TEST(ControlNets, OfPixelsStandBesideTheirLikeAlone) {
               HasSubstr("they cannot be used together"));
 }
 
+// Its own layers halve a picture three times, as FLUX.1's autoencoder does.
+TEST(ControlNets, OfPixelsFitTheirAutoencoder) {
+  const TemporaryFolder folder;
+  auto options = with_pixels();
+  options.model = folder.path() / "model";
+  std::filesystem::copy(kFixtures / "controlnets/model", options.model,
+                        std::filesystem::copy_options::recursive);
+  edit_json(options.model / "vae/config.json", [](auto& config) {
+    for (const auto* blocks : {"block_out_channels", "down_block_types", "up_block_types"})
+      config[blocks].erase(0);
+  });
+  EXPECT_THAT(message_of([&] { (void)open_family(find_model(options).files); }),
+              HasSubstr("sees a token in 16x16 pixels, the model with this autoencoder draws one "
+                        "in 8x8"));
+}
+
 // A stage may have no picture of its own to follow.
 TEST(ControlNets, FollowOnePictureInSeveralStages) {
   auto options = with_controlnets();

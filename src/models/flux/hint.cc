@@ -5,11 +5,11 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kWidth = 16, kHalvings = 3;  // the reference's, whatever a config says
+constexpr std::int64_t kWidth = 16;  // the reference's, whatever a config says
 
 std::vector<Conv2d> load_layers(const Weights& w) {
   std::vector<Conv2d> layers;
-  for (std::int64_t i = 0; i < 2 * kHalvings; ++i)
+  for (std::int64_t i = 0; i < 2 * PictureHint::kHalvings; ++i)
     layers.emplace_back(w / i, ConvShape{.in = kWidth, .out = kWidth, .stride = 1 + i % 2});
   return layers;
 }

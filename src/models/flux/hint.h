@@ -10,6 +10,9 @@ namespace braid {
 
 class PictureHint {
  public:
+  static constexpr std::int64_t kHalvings = 3;  // the reference's, whatever a config says
+  static constexpr std::int64_t kPixelsOfToken = 2 << kHalvings;  // of its side
+
   PictureHint(const Weights& w, std::int64_t channels);
   Tensor operator()(const Tensor& picture_13HW) const;  // [1 N 4 channels], row by row
 

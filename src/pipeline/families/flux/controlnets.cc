@@ -17,6 +17,13 @@ void check_fit(const FluxConfig& net, const FluxConfig& transformer, const std::
                         {"pooled prompts", net.pooled_width, transformer.pooled_width}});
 }
 
+// A net that sees pixels makes a token of as many as its own layers join.
+void check_tokens(const VaeConfig& vae, const std::string& folder) {
+  const auto joined = PictureHint::kPixelsOfToken, drawn = 2 * vae.downscale();
+  require(joined == drawn, folder, " sees a token in ", joined, "x", joined,
+          " pixels, the model with this autoencoder draws one in ", drawn, "x", drawn);
+}
+
 // Where several nets are summed, the reference uses only as many residuals per kind of block as all
 // nets with any provide. It uses none if the first net has none.
 std::size_t num_summed(const std::vector<FluxControlNetConfig>& configs,
@@ -38,12 +45,15 @@ std::vector<Tensor> repeated(const std::vector<Tensor>& residuals, std::int64_t 
 }  // namespace
 
 std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
-                                                   const FluxConfig& transformer) {
+                                                   const FluxConfig& transformer,
+                                                   const VaeConfig& vae) {
   std::vector<FluxControlNetConfig> configs;
   for (std::size_t i = 0; i < files.controlnets.size(); ++i) {
     const auto json = read_json_object(files.config_of(controlnet_part(i)));
     configs.push_back(read_flux_controlnet_config(json));
-    check_fit(configs.back().flux, transformer, files.controlnets[i].string());
+    const auto folder = files.controlnets[i].string();
+    check_fit(configs.back().flux, transformer, folder);
+    if (configs.back().hint_channels > 0) check_tokens(vae, folder);
     require((configs.back().hint_channels > 0) == see_pixels(configs), "some ControlNets see ",
             "pictures through layers of their own and others through the autoencoder: they ",
             "cannot be used together");

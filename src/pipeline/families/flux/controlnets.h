@@ -6,10 +6,11 @@
 
 namespace braid {
 
-// Reads the ControlNets named by the files. Throws InputError unless each fits the transformer, and
-// either all or none see pixels.
+// Reads the ControlNets named by the files. Throws InputError unless each fits the transformer and
+// the autoencoder, and either all or none see pixels.
 std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
-                                                   const FluxConfig& transformer);
+                                                   const FluxConfig& transformer,
+                                                   const VaeConfig& vae);
 bool see_pixels(const std::vector<FluxControlNetConfig>& configs);
 
 std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs);

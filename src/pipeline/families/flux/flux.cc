@@ -179,7 +179,7 @@ std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
       .t5 = read_t5_config(config("text_encoder_2")),
       .vae = read_autoencoder(files)};
   check_fit(configs);
-  configs.controlnets = read_controlnets(files, configs.flux);
+  configs.controlnets = read_controlnets(files, configs.flux, configs.vae);
   configs.redux = read_flux_redux(files, configs.flux);
   const auto schedule = read_scheduler(files);
   return std::make_shared<const FluxFamily>(configs, schedule,
