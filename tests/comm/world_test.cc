@@ -25,7 +25,7 @@ extern "C" __attribute__((visibility("default"))) int mkl_vml_serv_cpu_detect() 
 // The process of the death test begins anew: nothing has been computed in it.
 TEST(WorldDeathTest, HasMklDetectTheProcessorBeforeItsRanksBegin) {
   if (!detect_of_mkl()) GTEST_SKIP() << "LibTorch is built without MKL's functions of vectors";
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto begin = [] {
     const int before = questions;
     const ThreadWorld world({.size = 2});

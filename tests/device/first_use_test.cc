@@ -12,7 +12,7 @@ class FirstUse : public OnGpu {
  protected:
   void SetUp() override {
     OnGpu::SetUp();
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
   }
 };
 
