@@ -170,10 +170,10 @@ class AcceleratedFlux(Accelerated):
         evaluation.timesteps = timestep.float().expand(len(hidden_states)).tolist()
         if guidance is not None and getattr(self.config, "guidance_embeds", True):
             evaluation.guidance = guidance.float().expand(len(hidden_states)).tolist()
-        doubles = controlnet_block_samples or ()
+        doubles = [floats(residual) for residual in controlnet_block_samples or ()]
         # XLabs' nets go through theirs again and again, one for each block.
         for i in range(self.config.num_layers if controlnet_blocks_repeat and doubles else len(doubles)):
-            evaluation.add_double_residual(floats(doubles[i % len(doubles)]))
+            evaluation.add_double_residual(doubles[i % len(doubles)])
         for residual in controlnet_single_block_samples or ():
             evaluation.add_single_residual(floats(residual))
         return self.answer(self.velocity(evaluation, hidden_states), return_dict)

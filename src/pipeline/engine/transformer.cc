@@ -143,6 +143,20 @@ InputTensors tensors_of_input(const TransformerInput& e, const Deployment& deplo
   return c;
 }
 
+// What all ranks have to be given alike, with its name. The residuals of nets are left out: they
+// are made of the same, and a gigabyte of them in each step would take longer to hash than to use.
+std::vector<std::pair<std::string, Tensor>> compared_tensors(const InputTensors& c) {
+  std::vector<std::int64_t> numbers = {c.num_references, c.size.width, c.size.height};
+  for (const auto& place : c.reference_places)
+    numbers.insert(numbers.end(), {place.num_tokens, place.text_before});
+  return {
+      {"latents", c.latents_BNC},           {"latents beside those that are drawn", c.beside_BNC},
+      {"text embeddings", c.text_BTC},      {"pooled embeddings", c.pooled_BC},
+      {"timesteps", c.timestep_B},          {"target timesteps", c.target_timestep_B},
+      {"guidance scales", c.guidance_B},    {"positions of latents", c.latent_ids_NA},
+      {"positions of text", c.text_ids_TA}, {"sizes and references", at::tensor(numbers)}};
+}
+
 // Tokens of text before each reference [R]; undefined where references have no places in the text.
 Tensor places_in_text(const std::vector<ReferencePlace>& references) {
   if (references.empty()) return {};
@@ -275,9 +289,8 @@ class Transformer::State {
 
   void check_same_input(const Group& group, const InputTensors& input) const {
     if (!has_own_caller()) return;
-    check_same(group, input.latents_BNC, "latents");
-    check_same(group, input.text_BTC, "text embeddings");
-    check_same(group, input.timestep_B, "timesteps");
+    for (const auto& [what, x] : compared_tensors(input))
+      check_same(group, x.defined() ? x : at::empty({0}), what);
   }
 
   void on_ranks(const Hooks& hooks,

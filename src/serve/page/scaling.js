@@ -70,8 +70,10 @@ export async function readPictureFile(blob, name) {
   });
   const { width, height } = bitmap;
   bitmap.close();
-  const bytes = new Uint8Array(await blob.arrayBuffer()), format = serverFormat(bytes);
-  const isLossy = ["jpeg", "webp"].includes(format), isTurned = format && isShownOtherwise(bytes, format, { width, height });
+  const bytesOf = async (part) => new Uint8Array(await part.arrayBuffer());
+  const format = serverFormat(await bytesOf(blob.slice(0, 1 << 16)));
+  const isTurned = format && isShownOtherwise(await bytesOf(blob), format, { width, height });
+  const isLossy = ["jpeg", "webp"].includes(format);
   if (format && !isTurned) return { blob, name: name || `picture.${format}`, width, height, isLossy, note: "" };
   const kind = (blob.type.split("/")[1] ?? "").replace(/\+.*/, "").toUpperCase();
   return {

@@ -81,8 +81,12 @@ TEST(RankOfTransformer, PrintsItsVelocity) {
   for (const auto& layout : kLayoutsOfTwo) {
     const Transformer transformer(shared_by_two(layout, Ranks::kProcesses));
     std::cout << text_of_velocity(transformer.velocity(two_pictures())) << "\n";
-    const auto input = input_of(std::getenv("RANK") == std::string("0") ? 0.37 : 0.11);
-    std::cout << message_of<Error>([&] { (void)transformer.velocity(input); }) << "\n";
+    const bool is_first = std::getenv("RANK") == std::string("0");
+    const auto other_latents = input_of(is_first ? 0.37 : 0.11);
+    auto other_guidance = two_pictures();
+    if (!is_first) other_guidance.guidance = {3.5f, 2.5f};
+    for (const auto& input : {other_latents, other_guidance})
+      std::cout << message_of<Error>([&] { (void)transformer.velocity(input); }) << "\n";
   }
 }
 
@@ -96,7 +100,8 @@ TEST(TransformerOfProcesses, GivesItsVelocityToEveryRank) {
     EXPECT_THAT(first, HasSubstr(want));
     EXPECT_THAT(second, HasSubstr(want));
   }
-  EXPECT_THAT(first, HasSubstr("the ranks have different latents: rank 1 differs from rank 0"));
+  for (const char* const what : {"latents", "guidance scales"})
+    EXPECT_THAT(first, HasSubstr(text_of("the ranks have different ", what, ": rank 1 differs")));
 }
 
 // Evaluations are those of any pictures, in any order: none may be made of an earlier one.
