@@ -50,8 +50,8 @@ class BRAID_API Transformer {
 
   // The velocity [B, N - references, width]: from the picture to noise, whatever sign the model's
   // own output has. Ranks that are processes all get it; each has to be given the same input,
-  // else it is an Error. Of the hooks, only `stop` counts. Throws InputError naming a shape that
-  // does not fit.
+  // else it is an Error (residuals are not compared). Of the hooks, only `stop` counts. Throws
+  // InputError naming a shape that does not fit.
   Latents velocity(const TransformerInput& evaluation, const Hooks& hooks = {}) const;
 
  private:
