@@ -79,7 +79,9 @@ std::int64_t peak_bytes() {
   return c10::getDeviceAllocator(at::kCUDA)->getDeviceStats(0).allocated_bytes[kAll].peak;
 }
 
-TEST_F(BlocksOnGpu, HoldNoMoreThanAPanelBesidesThem) {
+using SlowBlocksOnGpu = BlocksOnGpu;
+
+TEST_F(SlowBlocksOnGpu, HoldNoMoreThanAPanelBesidesThem) {
   constexpr std::int64_t kInputs = 8192, kRows = 3 * 2048, kSlack = 1 << 20;
   const auto weight = there(coded(ElementType::kQ8_0, kRows, kInputs));
   const auto x = at::randn({1, kInputs}).to(at::kBFloat16).to(gpu());

@@ -5,6 +5,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "comm/mesh.h"
 #include "comm/thread.h"
 #include "fake_gpu.h"
@@ -142,9 +144,10 @@ TEST_P(RecordedSteps, TakeNothingFromTheHost) {
   on_ranks([](const Group&, Ready& mine) { const auto ended = std::move(mine); });
 }
 
+const fs::path kFamilies = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
 std::vector<Recorded> recorded_steps() {
-  const fs::path source = BRAID_SOURCE_DIR, demo = source / "models/demo";
-  const auto parity = source / "tests/data/parity";
+  const auto demo = fs::path(BRAID_SOURCE_DIR) / "models/demo";
   std::vector<Recorded> steps = {
       {"demo_ring", demo, {.ring = 2}},
       {"demo_tp", demo, {.tp = 2}},
@@ -152,19 +155,30 @@ std::vector<Recorded> recorded_steps() {
       {"demo_fp8", demo, {}, {.quantize = Quantize::kFloat8}},
       {"demo_int8", demo, {}, {.quantize = Quantize::kInt8}},
       {"demo_int8_dynamic", demo, {}, {.quantize = Quantize::kInt8Dynamic}},
-      {"krea2_ungrouped", parity / "krea2/model", {.ulysses = 4}},
-      {"qwen21_ring", parity / "qwen21/model", {.ring = 2}},
+      {"krea2_ungrouped", kFamilies / "krea2/model", {.ulysses = 4}},
+      {"qwen21_ring", kFamilies / "qwen21/model", {.ring = 2}},
       {"demo", demo}};
-  for (const std::string family : {"flux3", "joy", "klein", "krea2", "qwen21", "zimage-turbo"}) {
-    const auto name = family.substr(0, family.find('-'));
-    steps.push_back({name, parity / family / "model"});
-    steps.push_back({name + "_ulysses", parity / family / "model", {.ulysses = 2}});
-  }
-  steps.push_back({"qwen_image", parity / "qwen-image/model"});
+  for (const std::string family :
+       {"flux3", "joy", "klein", "krea2", "qwen21", "qwen-image", "zimage-turbo"})
+    steps.push_back({.name = family, .model = kFamilies / family / "model"});
   return steps;
 }
-INSTANTIATE_TEST_SUITE_P(Models, RecordedSteps, testing::ValuesIn(recorded_steps()),
-                         [](const auto& info) { return info.param.name; });
+
+std::vector<Recorded> recorded_ulysses_steps() {
+  std::vector<Recorded> steps;
+  for (const std::string family : {"flux3", "joy", "klein", "krea2", "qwen21", "zimage-turbo"})
+    steps.push_back({family, kFamilies / family / "model", {.ulysses = 2}});
+  return steps;
+}
+
+const auto kNameOf = [](const auto& info) {
+  auto name = info.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+};
+INSTANTIATE_TEST_SUITE_P(Models, RecordedSteps, testing::ValuesIn(recorded_steps()), kNameOf);
+INSTANTIATE_TEST_SUITE_P(SlowUlysses, RecordedSteps, testing::ValuesIn(recorded_ulysses_steps()),
+                         kNameOf);
 
 // What is recorded runs at once.
 struct NoGraph : DeviceGraph {

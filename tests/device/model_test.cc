@@ -40,6 +40,7 @@ double mean_difference(const Picture& a, const Picture& b) {
 }
 
 using ModelOnGpu = OnGpu;
+using SlowModelOnGpu = OnGpu;
 
 // LibTorch convolves float32 in TF32 on a GPU unless told not to: pictures differ by a level.
 TEST_F(ModelOnGpu, DrawsWhatTheCpuDraws) {
@@ -51,7 +52,7 @@ TEST_F(ModelOnGpu, DrawsWhatTheCpuDraws) {
 }
 
 // Branches behind a prefix that is kept have the same shapes, and keys of their own.
-TEST_F(ModelOnGpu, AttendsToEachBranchsPrefixInGraphs) {
+TEST_F(SlowModelOnGpu, AttendsToEachBranchsPrefixInGraphs) {
   PipelineOptions options{
       .model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/qwen21/model",
       .dtype = Dtype::kFloat32,
@@ -77,8 +78,6 @@ TEST_F(ModelOnGpu, AttendsToEachBranchsPrefixInGraphs) {
             1e-4);
   EXPECT_EQ(got.facts.graph.replays > 0, bool(make_device_graph(gpu())));
 }
-
-using SlowModelOnGpu = OnGpu;  // only where the GPU is made
 
 TEST_F(SlowModelOnGpu, ComputesInShortTypesToo) {
   const auto want = draw(on({"cpu"}));
@@ -156,7 +155,7 @@ TEST_P(SlowRanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
 
 // What a sum over two ranks is rounded to before the bias is added, as far as a step carries it.
 // With four GPUs, tensor parallel ranks are groups of their own.
-TEST_F(ModelOnGpu, NativeSumsDrawNearlyTheSame) {
+TEST_F(SlowModelOnGpu, NativeSumsDrawNearlyTheSame) {
   if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU";
   auto options = on({"cuda:0", "cuda:1"}, Dtype::kBfloat16);
   options.layout.tp = 2;

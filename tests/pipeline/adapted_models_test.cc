@@ -114,7 +114,7 @@ TEST_F(SlowAdaptedModels, AreTheSameHoweverWeightsAreKept) {
   }
 }
 
-TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
+TEST_F(SlowAdaptedModels, AreTheSameInEveryLayout) {
   for (const auto mode : {AdapterMode::kFused, AdapterMode::kUnmerged}) {
     auto alone = options({{.file = file("comfyui"), .scale = 0.5}});
     alone.dtype = Dtype::kFloat32;

@@ -92,7 +92,7 @@ TEST(ControlNets, FollowOnePictureInSeveralStages) {
   expect_near(one, recording_of(options, request));
 }
 
-TEST(ControlNets, DrawTheSameBytesOffloaded) {
+TEST(SlowControlNets, DrawTheSameBytesOffloaded) {
   auto options = with_controlnets();
   const auto want = recording_of(options, following()).at("latents_final");
   for (const auto mode :

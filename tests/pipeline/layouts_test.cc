@@ -223,7 +223,7 @@ const Request kTiled{.prompts = {"a red circle"},
                      .num_images = 2,
                      .vae_tiling = VaeTiling::kOn};
 
-TEST(Decode, TilesOfSeveralRanksAreBlendedAsOneRankBlendsThem) {
+TEST(SlowDecode, TilesOfSeveralRanksAreBlendedAsOneRankBlendsThem) {
   const auto alone = run({.ring = 3, .decode = DecodeRanks::kFirst}, kTiled);
   const auto shared = run({.ring = 3}, kTiled);
   ASSERT_EQ(shared.pictures.size(), 2u);
@@ -251,7 +251,7 @@ TEST(LayerSplit, ChangesNoBit) {
 }
 
 // A round of 4, and one of 1: batches are split and joined again.
-TEST(LayerSplit, GivesEveryPictureOfItsRoundsItsOwnVelocity) {
+TEST(SlowLayerSplit, GivesEveryPictureOfItsRoundsItsOwnVelocity) {
   auto request = kUneven;
   request.num_images = 5;
   request.batch_size = 2;

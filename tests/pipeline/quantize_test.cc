@@ -98,7 +98,7 @@ TEST_P(QuantizedLayouts, ComputeWhatOneRankComputes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, QuantizedLayouts, testing::Values(Quantize::kInt8));
-INSTANTIATE_TEST_SUITE_P(SlowForms, QuantizedLayouts, testing::Values(Quantize::kFloat8));
+INSTANTIATE_TEST_SUITE_P(SlowForms, QuantizedLayouts,
+                         testing::Values(Quantize::kInt8, Quantize::kFloat8));
 
 }  // namespace braid::quantize_test

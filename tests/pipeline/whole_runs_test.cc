@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                     WholeRun{"tests/data/parity/sharded/model", {.tp = 2, .ulysses = 2}}));
 
 // A request may have thousands of prompts, of which a plan counts those of a round.
-TEST(HeldPrompts, AreThoseOfARound) {
+TEST(SlowHeldPrompts, AreThoseOfARound) {
   constexpr std::int64_t kTokens = 512, kWidth = 128;  // of the model's T5
   auto& memory = HostMemory::get();
   const Engine engine(

@@ -54,8 +54,10 @@ TEST_F(Generate, DrawsWhatWasAskedFor) {
   }
 }
 
+using SlowGenerate = Generate;
+
 // All ranks of one CPU are alike, whatever was measured: the picture is the same.
-TEST_F(Generate, MeasuresSharesOnceAndRecordsThem) {
+TEST_F(SlowGenerate, MeasuresSharesOnceAndRecordsThem) {
   const auto drawn = [&](const std::string& name, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
                      {"generate", "a", "--size", "64x64", "--steps", "1", "-o", name});

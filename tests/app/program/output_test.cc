@@ -135,8 +135,10 @@ TEST_F(Output, MayBeAMountPoint) {
   EXPECT_EQ(read_file(file), "below");
 }
 
+using SlowOutput = Output;
+
 // What is printed would follow the picture into the same file.
-TEST_F(Output, ByAnotherNameOfStandardOutputIsThePictureAlone) {
+TEST_F(SlowOutput, ByAnotherNameOfStandardOutputIsThePictureAlone) {
   if (!fs::exists("/proc/self/fd")) GTEST_SKIP() << "the system has no /proc";
   const auto piped = braid(with({"-o", "-"})).out;
   EXPECT_EQ(braid(with({"-o", "/dev/stdout"})).out, piped);
@@ -156,7 +158,7 @@ TEST_F(Output, ByAnotherNameOfStandardOutputIsThePictureAlone) {
 }
 
 // Messages would stand between its bytes.
-TEST_F(Output, IsNotWhereMessagesGo) {
+TEST_F(SlowOutput, IsNotWhereMessagesGo) {
   if (!fs::exists("/proc/self/fd")) GTEST_SKIP() << "the system has no /proc";
   const std::string sentence =
       " is no file of its own: standard error, which is for messages, goes there";
@@ -302,7 +304,7 @@ TEST_F(Output, ABrokenPipeIsAnError) {
 }
 
 // A request for one picture makes a file for each layer.
-TEST_F(Output, NumbersTheLayersOfAPicture) {
+TEST_F(SlowOutput, NumbersTheLayersOfAPicture) {
   const std::string folder = BRAID_SOURCE_DIR "/tests/data/parity/qwen-image-layered/";
   const auto drawn = [&](const std::string& layers, const std::string& pictures = "1") {
     return braid({"generate", "a", "-m", folder + "model", "--reference", folder + "reference0.png",

@@ -228,7 +228,9 @@ TEST_F(PicturesIn, AreRefusedWhereNoControlNetFitsThem) {
       "ControlNet 1 follows one kind of pictures: its mode is 0, not 1");
 }
 
-TEST_F(PicturesIn, MayComeThroughPipes) {
+using SlowPicturesIn = PicturesIn;
+
+TEST_F(SlowPicturesIn, MayComeThroughPipes) {
   const auto photo = read_file(std::filesystem::path(BRAID_SOURCE_DIR) /
                                "tests/data/pictures/clear.png");  // 17 x 9 pixels
   write("photo.in", photo);

@@ -55,7 +55,9 @@ TEST_F(Processes, WarnOfALinkThatMakesTheirSplitSlower) {
   EXPECT_EQ(contents("processes.png"), contents("threads.png"));
 }
 
-TEST_F(Processes, ReportTheMemoryOfEach) {
+using SlowProcesses = Processes;
+
+TEST_F(SlowProcesses, ReportTheMemoryOfEach) {
   const auto report = [&](std::vector<Finished> ranks) {
     for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
     return nlohmann::json::parse(ranks.front().out)["rank_peaks"];
@@ -75,7 +77,7 @@ TEST_F(Processes, ReportTheMemoryOfEach) {
   }
 }
 
-TEST_F(Processes, ProveTheirLayout) {
+TEST_F(SlowProcesses, ProveTheirLayout) {
   const auto ranks =
       finish(start(2, {"verify", "-m", kDemoModel, "--ring", "2", "--size", "64x64"}));
   for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;

@@ -84,7 +84,9 @@ TEST_F(PullModel, BringsWhatGenerateReadsAndNothingElse) {
               HasSubstr("HF_HUB_OFFLINE forbids to ask 127.0.0.1"));
 }
 
-TEST_F(PullModel, EveryFileThatIsLeftOutIsNotMissed) {
+using SlowPullModel = PullModel;
+
+TEST_F(SlowPullModel, EveryFileThatIsLeftOutIsNotMissed) {
   const auto listed = braid({"pull", "org/demo", "--dry-run", "--json"});
   EXPECT_FALSE(fs::exists(folder_ / "home")) << "written by --dry-run";
   const auto pulled = braid({"pull", "org/demo", "--json"});
@@ -103,7 +105,7 @@ TEST_F(PullModel, EveryFileThatIsLeftOutIsNotMissed) {
   EXPECT_THAT(braid({"pull", "org/demo", "--dry-run"}).out, HasSubstr("together, 0 bytes of it"));
 }
 
-TEST_F(PullModel, MissesDamagedFilesWhenItVerifies) {
+TEST_F(SlowPullModel, MissesDamagedFilesWhenItVerifies) {
   ASSERT_EQ(braid({"pull", "org/demo", "-q"}).exit_code, 0);
   const auto missing = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"pull", "org/demo", "--dry-run", "--json"});
@@ -171,7 +173,7 @@ TEST_F(PullModel, GoesOnAfterASignal) {
   EXPECT_TRUE(is_resumed);
 }
 
-TEST_F(PullModel, SaysThatTheDiskIsFull) {
+TEST_F(SlowPullModel, SaysThatTheDiskIsFull) {
   const auto full =
       Subprocess({.arguments = {"pull", "org/demo"}, .folder = folder_, .largest_file = 300'000})
           .finish();
@@ -200,7 +202,7 @@ TEST_F(PullModel, RefusesWhatBraidDoesNotRunBeforeItIsLoaded) {
 }
 
 // A package may come without the models, and a program may be copied.
-TEST_F(PullModel, IsListedWhereNoModelComesWithBraid) {
+TEST_F(SlowPullModel, IsListedWhereNoModelComesWithBraid) {
   const char* const copied = "mkdir bin && cp \"$0\" \"$0-engine\" bin && exec bin/${0##*/} \"$@\"";
   const auto listed = run_in_shell(copied, {"models"}, folder_);
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
@@ -208,7 +210,7 @@ TEST_F(PullModel, IsListedWhereNoModelComesWithBraid) {
   EXPECT_THAT(listed.out, Not(HasSubstr("Comes with Braid")));
 }
 
-TEST_F(PullModel, IsListedWithWhatElseIsHere) {
+TEST_F(SlowPullModel, IsListedWithWhatElseIsHere) {
   EXPECT_THAT(braid({"models"}).out,
               AllOf(HasSubstr("Comes with Braid"), HasSubstr("braid pull org/name loads one"),
                     HasSubstr("FLUX.1-dev")));
@@ -253,7 +255,9 @@ class ModelsHere : public PullModel {
   }
 };
 
-TEST_F(ModelsHere, SayThatTheCacheCannotBeRead) {
+using SlowModelsHere = ModelsHere;
+
+TEST_F(SlowModelsHere, SayThatTheCacheCannotBeRead) {
   fs::create_directory_symlink("loop", folder_ / "loop");
   set("HF_HUB_CACHE", (folder_ / "loop").string());
   const auto listed = braid({"models"});
@@ -263,7 +267,7 @@ TEST_F(ModelsHere, SayThatTheCacheCannotBeRead) {
   EXPECT_THAT(sentences()[(folder_ / "loop").string()], HasSubstr("Too many levels"));
 }
 
-TEST_F(ModelsHere, SayWhichModelsOfTheCacheCannotBeRead) {
+TEST_F(SlowModelsHere, SayWhichModelsOfTheCacheCannotBeRead) {
   const auto hub = folder_ / "hub";
   const auto snapshot = [&](const std::string& name) {
     const auto folder = hub / ("models--org--" + name) / "snapshots" / "0123abcd";

@@ -129,7 +129,9 @@ TEST_F(ServeEdits, AreToldWhichFieldIsWrong) {
   EXPECT_EQ(edited_with({{"image", {init, init}}}), "image");
 }
 
-TEST_F(ServeEdits, ReachRanksThatAreProcesses) {
+using SlowServeEdits = ServeEdits;
+
+TEST_F(SlowServeEdits, ReachRanksThatAreProcesses) {
   const std::vector<std::string> layout = {"--tp", "2", "--dtype", "float32"};
   const auto port = free_port();
   std::vector<std::string> flags = {"serve", "--port", "0"};

@@ -109,7 +109,9 @@ TEST_F(ServeModels, OfHuggingFacesCacheAreCalledByTheirNames) {
   EXPECT_EQ(made(R"(, "model": "gpt-image-1")"), picture) << "wired in by clients";
 }
 
-TEST_F(ServeModels, HaveTheNamesThatTheyAreGiven) {
+using SlowServeModels = ServeModels;
+
+TEST_F(SlowServeModels, HaveTheNamesThatTheyAreGiven) {
   std::filesystem::create_symlink(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
                                   folder_ / "other");
   const auto first = drawn_with({}), second = drawn_with({"-m", "other"});
@@ -139,7 +141,7 @@ TEST_F(ServeModels, GiveTheirMemoryBackWhenTheyAreUnloaded) {
 }
 
 // Three copies of the same model, by different names, one after another.
-TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
+TEST_F(SlowServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
   std::vector<std::string> models;
   for (const auto* const name : {"a", "b", "c"}) {
     std::filesystem::create_symlink(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",

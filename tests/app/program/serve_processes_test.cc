@@ -80,7 +80,9 @@ TEST_F(ServeProcesses, SayWhyTheyEndWithoutTheFirst) {
   EXPECT_EQ(finished.err, "braid: rank 1: rank 0 failed: its process has ended\n");
 }
 
-TEST_F(ServeProcesses, RefuseARequestThatOneOfThemCannotFollow) {
+using SlowServeProcesses = ServeProcesses;
+
+TEST_F(SlowServeProcesses, RefuseARequestThatOneOfThemCannotFollow) {
   const auto lora =
       write_safetensors({{"diffusion_model.img_in.lora_A.weight", at::full({1, 64}, 0.25)},
                          {"diffusion_model.img_in.lora_B.weight", at::full({192, 1}, 0.25)}});

@@ -134,8 +134,10 @@ TEST_F(Serve, RanksMayBeProcesses) {
   EXPECT_EQ(other.finish().exit_code, 0);
 }
 
+using SlowServe = Serve;
+
 // One and two threads each, as they share their cores; what each reaches is in a file.
-TEST_F(Serve, PicturesNameTheSharesThatProcessesSettle) {
+TEST_F(SlowServe, PicturesNameTheSharesThatProcessesSettle) {
   const auto caches = folder_ / "caches";
   const auto drawn_by_two = [&] {
     const auto port = free_port();

@@ -20,8 +20,10 @@ TEST_F(UnlikeProcesses, ComplainOnceAboutWhatAllFind) {
   EXPECT_EQ(ranks[1].err, "");
 }
 
+using SlowUnlikeProcesses = UnlikeProcesses;
+
 // Each has a command line and files of its own, and a picture of two of them is nobody's.
-TEST_F(UnlikeProcesses, RefuseToDrawDifferentPictures) {
+TEST_F(SlowUnlikeProcesses, RefuseToDrawDifferentPictures) {
   std::filesystem::copy(kDemoModel, folder_ / "trained", std::filesystem::copy_options::recursive);
   const auto weights = folder_ / "trained/transformer/diffusion_pytorch_model.safetensors";
   auto bytes = read_file(weights, std::size_t(1) << 30);
@@ -50,7 +52,7 @@ TEST_F(UnlikeProcesses, RefuseToDrawDifferentPictures) {
 
 // Whatever is wrong is told by one rank, and both end: the first one does not wait for a rank that
 // will not come, nor blame a variable for it.
-TEST_F(UnlikeProcesses, AreToldOfALaterRanksCommandLine) {
+TEST_F(SlowUnlikeProcesses, AreToldOfALaterRanksCommandLine) {
   const std::map<std::string, Arguments> by_sentence = {
       {"--nope", picture("x.png", {"--tp", "2", "--nope"})},
       {"--steps should be a whole number", picture("x.png", {"--tp", "2", "--steps", "abc"})},
@@ -93,7 +95,7 @@ TEST_F(UnlikeProcesses, RefuseACommandLineWithOneVoice) {
 }
 
 // A seed that one rank draws and another is given is told as any difference.
-TEST_F(UnlikeProcesses, CompareSeedsThatOneOfThemDraws) {
+TEST_F(SlowUnlikeProcesses, CompareSeedsThatOneOfThemDraws) {
   const auto drawn_with = [&](const std::string& first, const std::string& second) {
     const auto port = free_port();
     Running ranks;

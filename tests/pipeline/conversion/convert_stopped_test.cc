@@ -100,7 +100,9 @@ TEST_F(Interrupted, ByADeathItEndsAsIfItHadNotBeen) {
   }
 }
 
-TEST_F(Interrupted, AtAnyTimeItEndsAsIfItHadNotBeen) {
+using SlowInterrupted = Interrupted;
+
+TEST_F(SlowInterrupted, AtAnyTimeItEndsAsIfItHadNotBeen) {
   const auto want = made_by(to("whole"));
   for (const int milliseconds : {3, 10, 30, 60, 100, 150}) {
     const auto child = ::fork();
@@ -130,7 +132,7 @@ TEST_F(Interrupted, AndDamagedMeanwhileAShardIsWrittenAnew) {
 }
 
 // A changed file with the same path, size and time.
-TEST_F(Interrupted, AndTheModelChangedItMixesNothing) {
+TEST_F(SlowInterrupted, AndTheModelChangedItMixesNothing) {
   const auto source = folder_ / "source";
   fs::copy(model_, source, fs::copy_options::recursive);
   auto options = to("out");
@@ -152,7 +154,7 @@ TEST_F(Interrupted, AndTheModelChangedItMixesNothing) {
 }
 
 // The state that two concurrent runs once left behind.
-TEST_F(Interrupted, ItTakesNoShardOfAnotherRecipe) {
+TEST_F(SlowInterrupted, ItTakesNoShardOfAnotherRecipe) {
   run_and_die(to("out"), kAllShards);
   auto dense = to("dense");
   dense.memory = {};

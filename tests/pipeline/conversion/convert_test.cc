@@ -50,7 +50,9 @@ class Convert : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Convert, QuantizedModelsComputeWhatQuantizingOnTheWayInComputes) {
+using SlowConvert = Convert;
+
+TEST_F(SlowConvert, QuantizedModelsComputeWhatQuantizingOnTheWayInComputes) {
   for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     const Memory memory{.quantize = form, .quantize_text = form, .keep_dense = {"img_in"}};
     const auto out = folder_ / std::to_string(int(form));
@@ -64,7 +66,7 @@ TEST_F(Convert, QuantizedModelsComputeWhatQuantizingOnTheWayInComputes) {
   }
 }
 
-TEST_F(Convert, StoredCodesRunInEveryLayoutAndOffloaded) {
+TEST_F(SlowConvert, StoredCodesRunInEveryLayoutAndOffloaded) {
   const auto out = folder_ / "int8";
   const Memory memory{.quantize = Quantize::kInt8};
   convert({.model = model_, .out = out, .memory = memory});
@@ -343,7 +345,7 @@ TEST_F(Convert, DoesNotCopyAFolderIntoItself) {
   EXPECT_THAT(refusal({.model = source, .out = folder_ / "out"}), HasSubstr("into itself"));
 }
 
-TEST_F(Convert, TwoDoNotWorkOnOneFolderAtOnce) {
+TEST_F(SlowConvert, TwoDoNotWorkOnOneFolderAtOnce) {
   const ConvertOptions options{.model = model_, .out = folder_ / "out"};
   auto other = options;
   other.memory.quantize = Quantize::kInt8;

@@ -90,7 +90,9 @@ TEST_F(StoredNumbers, OfEightBitsTakeAnAdapterInSixteen) {
   EXPECT_TRUE(at::equal(numbers(transformer_of(out), kMatrix), want.to(at::kFloat)));
 }
 
-TEST_F(StoredNumbers, OfEightBitsAreQuantizedAsWhileLoading) {
+using SlowStoredNumbers = StoredNumbers;
+
+TEST_F(SlowStoredNumbers, OfEightBitsAreQuantizedAsWhileLoading) {
   const auto model = float8_model();
   for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     const auto out = folder_ / std::to_string(int(form));
@@ -220,8 +222,10 @@ class JoinedNumbers : public testing::Test {
   int conversions_ = 0;
 };
 
+using SlowJoinedNumbers = JoinedNumbers;
+
 // Layers join q, k, v and a block's first product; files have them apart, as quantizers mix types.
-TEST_F(JoinedNumbers, AreWrittenAsEachIsStored) {
+TEST_F(SlowJoinedNumbers, AreWrittenAsEachIsStored) {
   for (const auto type : kTypes)
     for (const auto other : kTypes) {
       const auto tensors = file_with([&](const std::string& name) {

@@ -74,7 +74,9 @@ class WrittenSampling : public testing::Test {
   const Tensor down_ = at::randn({2, 32}), up_ = at::randn({32, 2});
 };
 
-TEST_F(WrittenSampling, IsThatOfTheLorasMetadata) {
+using SlowWrittenSampling = WrittenSampling;
+
+TEST_F(SlowWrittenSampling, IsThatOfTheLorasMetadata) {
   const Json all[] = {{{"sigmas", "1,0.6,0.2"}},
                       {{"sample_sigmas", "[1, 0.6, 0.1]"}, {"sampler", "res_multistep"}},
                       {{"sampler", "er_sde"}},

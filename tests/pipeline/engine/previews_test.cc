@@ -97,7 +97,7 @@ TEST(Previews, AreOfThePicturesOfTheirRound) {
 }
 
 // Replicas draw pictures of their own, some of them none.
-TEST(Previews, AreOfThePicturesOfAllReplicas) {
+TEST(SlowPreviews, AreOfThePicturesOfAllReplicas) {
   using Seen = std::map<std::pair<int, int>, std::vector<std::uint8_t>>;  // by picture and step
   for (const int num_images : {1, 3, 4}) {
     const auto use_with = [&](const Layout& layout) {

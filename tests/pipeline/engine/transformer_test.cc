@@ -91,7 +91,7 @@ TEST(RankOfTransformer, PrintsItsVelocity) {
 }
 
 // Whose callers go on with it, each for itself.
-TEST(TransformerOfProcesses, GivesItsVelocityToEveryRank) {
+TEST(SlowTransformerOfProcesses, GivesItsVelocityToEveryRank) {
   OwnRanks ranks(2, "RankOfTransformer.PrintsItsVelocity");
   const std::string first = ranks.finish(0), second = ranks.finish(1);
   for (const auto& layout : kLayoutsOfTwo) {

@@ -77,7 +77,9 @@ TEST_P(CodedFiles, ComputeWhatTheirNumbersComputeInEveryLayout) {
   compare("pipeline parallelism", {.pp = 2});
 }
 
-TEST_P(CodedFiles, ComputeTheSameQuantizedAndPaged) {
+class SlowCodedFiles : public CodedFiles {};
+
+TEST_P(SlowCodedFiles, ComputeTheSameQuantizedAndPaged) {
   compare("int8", {}, {.quantize = Quantize::kInt8}, Dtype::kBfloat16);
   compare("shared int8", {.tp = 2}, {.quantize = Quantize::kInt8Dynamic});
   for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kSequential}) {
@@ -100,6 +102,8 @@ TEST_P(CodedFiles, ConvertToTheirNumbers) {
 
 const auto kStem = [](const auto& info) { return info.param.substr(0, info.param.find('.')); };
 INSTANTIATE_TEST_SUITE_P(Files, CodedFiles, testing::Values("flux.gguf"), kStem);
+INSTANTIATE_TEST_SUITE_P(Files, SlowCodedFiles,
+                         testing::Values("flux.gguf", "flux_float8.safetensors"), kStem);
 INSTANTIATE_TEST_SUITE_P(SlowFiles, CodedFiles, testing::Values("flux_float8.safetensors"), kStem);
 
 TEST(CodedTextEncoders, AreReadUnderTheNamesOfLlamaCpp) {

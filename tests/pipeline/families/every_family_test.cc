@@ -44,7 +44,9 @@ TEST_P(EveryFamily, DrawsPromptsOfAnyLengthsAsIfTheyWereAlone) {
   }
 }
 
-TEST_P(EveryFamily, RunsEveryLayoutInBfloat16) {
+class SlowEveryFamily : public EveryFamily {};
+
+TEST_P(SlowEveryFamily, RunsEveryLayoutInBfloat16) {
   const auto in_bfloat16 = [&](const Layout& layout) {
     auto options = model().with(layout);
     options.dtype = Dtype::kBfloat16;
@@ -164,6 +166,8 @@ TEST_P(EveryFamily, DrawsPicturesOnTwoRanks) {
   expect_as_drawn(model().drawn(model().with({.dp = 2}), request), one, model().magnified);
 }
 
+INSTANTIATE_TEST_SUITE_P(All, SlowEveryFamily,
+                         testing::Values(&kZImage, &kKrea2, &kQwenImage, &kQwen21, &kFlux3));
 INSTANTIATE_TEST_SUITE_P(ZImage, EveryFamily, testing::Values(&kZImage));
 INSTANTIATE_TEST_SUITE_P(Krea2, EveryFamily, testing::Values(&kKrea2));
 INSTANTIATE_TEST_SUITE_P(QwenImage, EveryFamily, testing::Values(&kQwenImage));

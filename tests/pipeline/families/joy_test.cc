@@ -295,7 +295,7 @@ TEST(JoyPrompts, ThatMarkMorePlacesThanThereArePicturesAreRefused) {
 }
 
 // Without a picture the reference does not ask its processor, which refuses such a prompt.
-TEST(JoyPrompts, ThatMarkAVideoOrMorePicturesAreRefusedBesideAPicture) {
+TEST(SlowJoyPrompts, ThatMarkAVideoOrMorePicturesAreRefusedBesideAPicture) {
   Request request{.prompts = {"look at <|video_pad|>"}, .steps = 1};
   request.pictures.references = {joy_reference(0)};
   EXPECT_THAT(message_of([&] { joy_drawn(joy_with(), request); }),

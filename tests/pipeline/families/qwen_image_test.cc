@@ -216,7 +216,7 @@ TEST(QwenImageEdit, RefusesReferencesThatItsTextEncoderCannotBeShown) {
 }
 
 // The reference's pipelines cut nothing, whatever the length is.
-TEST(QwenImageEdit, ReadsItsPicturesWhateverTheLengthIs) {
+TEST(SlowQwenImageEdit, ReadsItsPicturesWhateverTheLengthIs) {
   auto request = edit_request();
   request.prompts = {"a star", "two blue circles"};
   request.width = 96;

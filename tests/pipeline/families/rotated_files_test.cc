@@ -158,7 +158,9 @@ TEST_F(RotatedFiles, AreNotLessExactThanInt8Dynamic) {
   EXPECT_LT(relative_l2(velocity(coded()), exact), 1.2 * relative_l2(plain, exact));
 }
 
-TEST_F(RotatedFiles, StandForNumbersWhereInt8IsAskedFor) {
+using SlowRotatedFiles = RotatedFiles;
+
+TEST_F(SlowRotatedFiles, StandForNumbersWhereInt8IsAskedFor) {
   const Memory as_numbers{.quantize = Quantize::kInt8};
   const auto exact = velocity(numbers());
   EXPECT_LT(largest_error(velocity(coded({}, as_numbers)), exact), 1e-5);
@@ -166,7 +168,7 @@ TEST_F(RotatedFiles, StandForNumbersWhereInt8IsAskedFor) {
     EXPECT_LT(largest_error(velocity(coded(layout, as_numbers)), exact), 2e-5);
 }
 
-TEST_F(RotatedFiles, ComputeTheSamePaged) {
+TEST_F(SlowRotatedFiles, ComputeTheSamePaged) {
   for (const auto& layout : {Layout{}, Layout{.tp = 2}}) {
     const auto want = velocity(coded(layout));
     for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kSequential}) {

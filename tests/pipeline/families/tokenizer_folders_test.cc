@@ -53,9 +53,11 @@ class TokenizerFolders : public testing::Test {
   int copies_ = 0;
 };
 
+using SlowTokenizerFolders = TokenizerFolders;
+
 // parity_test.cc compares the embeddings with diffusers'. Other editing models declare theirs as
 // these do, which AreThoseThatPromptsAreCountedWith sees.
-TEST_F(TokenizerFolders, AreTheProcessorsWherePicturesAreRead) {
+TEST_F(SlowTokenizerFolders, AreTheProcessorsWherePicturesAreRead) {
   for (const auto& model : {kEditPlus, kJoy / "model"}) {
     const auto usual = embedded(model, edit_request());
     EXPECT_TRUE(at::equal(embedded(with_other_numbers(model, "tokenizer"), edit_request()), usual));
@@ -73,7 +75,7 @@ TEST_F(TokenizerFolders, OfJoyEditAreTheTokenizersWithoutPictures) {
   EXPECT_TRUE(at::equal(embedded(with_other_numbers(model, "processor"), request), usual));
 }
 
-TEST_F(TokenizerFolders, AreTheTokenizersWhereAProcessorHasNone) {
+TEST_F(SlowTokenizerFolders, AreTheTokenizersWhereAProcessorHasNone) {
   const auto copy = copy_of(kEditPlus);
   fs::remove(copy / "processor/tokenizer.json");
   fs::remove(copy / "processor/tokenizer_config.json");

@@ -50,7 +50,9 @@ TEST_F(PublishedChoices, AreTurboUnlessTheNameSaysBase) {
     EXPECT_EQ(chosen(name, shapes), "Z-Image") << name;
 }
 
-TEST_F(PublishedChoices, OfFlux1AreToldByGuidanceThenByName) {
+using SlowPublishedChoices = PublishedChoices;
+
+TEST_F(SlowPublishedChoices, OfFlux1AreToldByGuidanceThenByName) {
   const auto guided = flux1_shapes();
   for (const char* const name :
        {"flux1-dev", "fluxDevQ8", "someMerge", "flux-krea-dev", "schnellDevMerge"})
@@ -211,7 +213,7 @@ TEST_F(PublishedChoices, ThatFitNothingAreToldWhy) {
 }
 
 // ComfyUI saves the schedule beside the model, and some tools a wrapper's name before all others.
-TEST_F(PublishedChoices, OverlookWhatToolsAdd) {
+TEST_F(SlowPublishedChoices, OverlookWhatToolsAdd) {
   auto shapes = flux1_shapes();
   shapes["model_sampling.sigmas"] = {10000};
   EXPECT_EQ(chosen("flux", shapes), "FLUX.1-dev");

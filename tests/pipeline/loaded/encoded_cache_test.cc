@@ -121,11 +121,10 @@ const auto kNameOf = [](const auto& info) {
          : l.pp > 1                   ? "LayerSplit"
                                       : "One";
 };
-INSTANTIATE_TEST_SUITE_P(All, LayoutsWithKeptPrompts,
-                         testing::Values(Layout{.tp = 2, .text = TextRanks::kShared}), kNameOf);
 INSTANTIATE_TEST_SUITE_P(Slow, LayoutsWithKeptPrompts,
-                         testing::Values(Layout{}, Layout{.tp = 2}, Layout{.pp = 2},
-                                         Layout{.dp = 2}),
+                         testing::Values(Layout{}, Layout{.tp = 2},
+                                         Layout{.tp = 2, .text = TextRanks::kShared},
+                                         Layout{.pp = 2}, Layout{.dp = 2}),
                          kNameOf);
 
 TEST(EncodedCache, RepeatsTheWarnings) {

@@ -238,7 +238,7 @@ TEST(Offload, VerifyProvesALayoutWithPages) {
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 
-TEST(Offload, DiskReadsGiveTheSameBits) {
+TEST(SlowOffload, DiskReadsGiveTheSameBits) {
   const TemporaryFolder temporary;
   const auto& folder = temporary.path();
   const auto want = run({});

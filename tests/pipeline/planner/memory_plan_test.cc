@@ -147,18 +147,20 @@ TEST_P(PredictedPages, AreThoseOfALoad) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, PredictedPages,
-    testing::Values(Kept{Quantize::kNone, OffloadMode::kBlock},
-                    Kept{Quantize::kNone, OffloadMode::kBlock, 2, 2},
-                    Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 3},
+    testing::Values(Kept{Quantize::kNone, OffloadMode::kBlock, 2, 2},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 1, 1, {1, 5}},
+                    Kept{Quantize::kInt8V1, OffloadMode::kLeaf, 1, 3},
+                    Kept{Quantize::kInt8, OffloadMode::kBlock, 2, 1, 0, 4},
+                    Kept{Quantize::kFloat8, OffloadMode::kBlock, 1, 1, 2, 2}));
+INSTANTIATE_TEST_SUITE_P(
+    SlowWays, PredictedPages,
+    testing::Values(Kept{Quantize::kNone, OffloadMode::kBlock},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 3},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 2, 1, 2},
                     Kept{Quantize::kInt8, OffloadMode::kBlock, 3, 0},
-                    Kept{Quantize::kInt8V1, OffloadMode::kLeaf, 1, 3},
                     Kept{Quantize::kNone, OffloadMode::kLeaf, 1, 1, 5},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 2, 2},
-                    Kept{Quantize::kInt8, OffloadMode::kBlock, 2, 1, 0, 4},
                     Kept{Quantize::kInt8, OffloadMode::kLeaf, 1, 1, 0, 2},
-                    Kept{Quantize::kFloat8, OffloadMode::kBlock, 1, 1, 2, 2},
                     Kept{Quantize::kFloat8, OffloadMode::kLeaf, 1, 2},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 2, 1, 0, 1, {1, 3}},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 0, 2, {4, 3}}));

@@ -96,7 +96,7 @@ PipelineOptions small(const std::string& name) {
 
 // Edit's transformer sees the tokens of its text encoder's pictures, however many the prompt may
 // have: of a longer prompt it is given as many as are planned.
-TEST(PlannedPictures, AreTextThatEditsSee) {
+TEST(SlowPlannedPictures, AreTextThatEditsSee) {
   for (const auto* const name : {"qwen-image-edit", "qwen-image-edit-plus"}) {
     Request request{.prompts = {""}, .width = 96, .height = 64, .steps = 2, .guidance = 1};
     for (int i = 0; i < 300; ++i) request.prompts.front() += "a star ";

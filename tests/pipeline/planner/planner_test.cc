@@ -82,7 +82,7 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
 }
 
 // What the planner calls possible runs; everything else is refused.
-TEST(Planner, AgreesWithRunsOnWhatIsPossible) {
+TEST(SlowPlanner, AgreesWithRunsOnWhatIsPossible) {
   const PipelineOptions options{
       .model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/basic/model",
       .dtype = Dtype::kFloat32};

@@ -35,7 +35,7 @@ std::size_t num_places(const Layout& layout) {
   return 2 + 2 * 2 + 2 * 6 + 1 + attentions;
 }
 
-TEST(Verify, PassesHybridLayouts) {
+TEST(SlowVerify, PassesHybridLayouts) {
   for (const auto& layout :
        {Layout{.tp = 2, .ring = 2, .ulysses = 2}, Layout{.tp = 3, .ring = 3},
         Layout{.tp = 2, .ulysses = 5}, Layout{.pp = 3}, Layout{.tp = 2, .ring = 2, .pp = 2}}) {
@@ -48,7 +48,7 @@ TEST(Verify, PassesHybridLayouts) {
 }
 
 // A step is compared for every branch of guidance and every picture of data-parallel ranks.
-TEST(Verify, ProvesBranchesAndPictures) {
+TEST(SlowVerify, ProvesBranchesAndPictures) {
   for (const auto& layout :
        {Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.ring = 2, .cfg = 2, .pp = 2},
         Layout{.tp = 2, .cfg = 2, .dp = 2}}) {

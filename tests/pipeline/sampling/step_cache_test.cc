@@ -187,7 +187,7 @@ TEST(CachedPictures, HaveTheSameBytesWhereNothingIsLeftOut) {
   EXPECT_TRUE(at::equal(whole.recording.at("latents_final"), cached.recording.at("latents_final")));
 }
 
-TEST(CachedPictures, AreTheSameAgainAndWithPages) {
+TEST(SlowCachedPictures, AreTheSameAgainAndWithPages) {
   const CacheOptions cache{.mode = CacheMode::kAccumulated, .threshold = kSome};
   const Engine engine(options_of(cache), {});
   const auto first = ran(engine, request_of({}));
