@@ -17,11 +17,12 @@ struct ApiError : std::runtime_error {
         code(std::move(of_code)),
         param(std::move(of_param)) {}
 
-  int status;                 // HTTP status
-  std::string code, param;    // "queue_full"; the offending field; may be empty
-  int retry_after = 0;        // seconds; 0: not sent
-  std::string allow = {};     // methods to name
-  bool is_last_word = false;  // trying again would end the same way: OpenAI's clients retry
+  int status;                  // HTTP status
+  std::string code, param;     // "queue_full"; the offending field; may be empty
+  int retry_after = 0;         // seconds; 0: not sent
+  std::string allow = {};      // methods to name
+  std::string challenge = {};  // of 401: how to bring the key
+  bool is_last_word = false;   // trying again would end the same way: OpenAI's clients retry
 };
 
 // {"error": {"message", "type", "param", "code"}}

@@ -212,6 +212,22 @@ TEST(Access, WithoutAKeyTellsNobodyWhichJobsThereAre) {
     EXPECT_EQ(told(line), wanted) << line;
 }
 
+// RFC 7617. Many clients send a name and a password only when they are asked, as that web UI asks;
+// a browser would then ask its user beside the page's own dialog.
+TEST(Access, AsksClientsOfTheWebUiForAPassword) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret"});
+  const std::string basic = "www-authenticate: Basic realm=\"braid\"\r\n";
+  const std::string bearer = "www-authenticate: Bearer\r\n", info = "POST /sdapi/v1/png-info";
+  const std::string from_page = "origin: http://localhost\r\n";
+  EXPECT_THAT(server.ask("GET /sdapi/v1/options"), HasSubstr(basic));
+  EXPECT_THAT(server.ask(info, "", "{}"), HasSubstr(basic));
+  EXPECT_THAT(server.ask("GET /sdapi/v1/nothing"), HasSubstr(basic));
+  EXPECT_THAT(server.ask(info, from_page, "{}"), HasSubstr(bearer));
+  EXPECT_THAT(server.ask("GET /v1/models"), HasSubstr(bearer));
+  EXPECT_THAT(server.ask("GET /sdapi"), HasSubstr(bearer));
+}
+
 TEST(WrongAddresses, AreNotThereWhateverIsSentToThem) {
   FakeEngine engine;
   const Server server(engine);

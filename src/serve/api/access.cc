@@ -46,6 +46,15 @@ std::string key_in(const std::string& authorization) {
   }
 }
 
+// Clients of the web UI's API may send a name and a password only when they are asked (RFC 7617). A
+// browser would ask its user beside the page's own dialog: pages send their origin.
+ApiError no_key(const HttpRequest& head) {
+  ApiError error(401, "this server asks for its API key", "invalid_api_key");
+  const bool asks_for_password = head.path.starts_with("/sdapi/") && head.header("origin").empty();
+  error.challenge = asks_for_password ? "Basic realm=\"braid\"" : "Bearer";
+  return error;
+}
+
 // Endpoints that accept multipart forms.
 bool takes_forms(const std::string& path) {
   return path == "/v1/images/edits" || path == "/v1/jobs";
@@ -172,8 +181,7 @@ void Access::admit(HttpRequest& head,
   require_plain_host(head);
   check_host(head);
   check_origin(head);
-  if (head.method != "OPTIONS" && !has_key(head) && !(is_open && is_open(head)))
-    throw ApiError(401, "this server asks for its API key", "invalid_api_key");
+  if (head.method != "OPTIONS" && !has_key(head) && !(is_open && is_open(head))) throw no_key(head);
   require_host(head);
   const auto host = trusts_forwarded_host(head) ? forwarded_host(head) : head.header("host");
   if (!host.empty()) head.site = client_scheme(head) + "://" + host;

@@ -158,7 +158,7 @@ HttpResponse error_response(const ApiError& error) {
     response.headers.emplace_back("retry-after", std::to_string(error.retry_after));
   if (!error.allow.empty()) response.headers.emplace_back("allow", error.allow);
   if (error.is_last_word) response.headers.emplace_back("x-should-retry", "false");
-  if (error.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
+  if (!error.challenge.empty()) response.headers.emplace_back("www-authenticate", error.challenge);
   return response;
 }
 
