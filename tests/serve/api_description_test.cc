@@ -112,4 +112,39 @@ TEST(ApiDescription, HasTheBoundsOfNumbersAndNames) {
         << path;
 }
 
+// Generators of clients stop at lists of what is not said, and at answers that are only null.
+// Parameters of links are texts in OpenAPI 3.1's schema.
+void expect_readable(const nlohmann::json& part, const std::string& place) {
+  const auto has = [&](const char* key) { return part.is_object() && part.contains(key); };
+  const bool is_list = has("type") && part["type"] == "array";
+  EXPECT_TRUE(!is_list || has("items")) << place;
+  const bool is_answer = place.ends_with("/application/json/schema");
+  EXPECT_TRUE(!is_answer || !has("type") || part["type"] != "null") << place;
+  for (const auto& [key, value] : part.items()) {
+    EXPECT_TRUE(value.is_string() || place.find("/links/") == std::string::npos ||
+                !place.ends_with("/parameters"))
+        << place << "/" << key;
+    if (value.is_structured()) expect_readable(value, place + "/" + key);
+  }
+}
+
+TEST(ApiDescription, CanBeReadByGeneratorsOfClients) {
+  FakeEngine engine;
+  const Server server(engine);
+  expect_readable(json_of(server.ask("GET /openapi.json")), "");
+}
+
+TEST(ApiDescription, SaysWhichFieldsOfTokensMayBeNull) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto path = json_of(server.ask("GET /openapi.json"))["paths"]["/v1/tokens"];
+  const auto& content = path["post"]["requestBody"]["content"]["application/json"];
+  for (const auto& [field, schema] : content["schema"]["properties"].items()) {
+    nlohmann::json body = {{"prompt", "a"}};
+    body[field] = nullptr;
+    const bool is_taken = status_of(server.ask("POST /v1/tokens", "", body.dump())) == 200;
+    EXPECT_EQ(is_taken, schema["type"].is_array() && schema["type"].back() == "null") << field;
+  }
+}
+
 }  // namespace braid::serve::api_description_test
