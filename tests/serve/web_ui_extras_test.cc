@@ -209,6 +209,11 @@ TEST_F(WebUiExtras, CountsThePixelsOfAllPicturesBeforeItReadsOne) {
   EXPECT_EQ(json_of(unknown)["error"]["param"], "image");
   const auto none = json_of(post("extra-batch-images", {{"imageList", json::array()}}));
   EXPECT_EQ(none["images"], json::array());
+  for (const json& lacking : {json{{"images", json::array()}}, json{{"imageList", nullptr}}}) {
+    const auto refused = post("extra-batch-images", lacking);
+    EXPECT_EQ(status_of(refused), 400) << lacking;
+    EXPECT_EQ(json_of(refused)["error"]["param"], "imageList");
+  }
 }
 
 // Sixty small pictures that take long together.

@@ -80,6 +80,14 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
                              {"do_not_save_grid", false},
                              {"do_not_save_samples", false}};
   const json open_webui = {{"batch_size", 1}, {"negative_prompt", ""}};
+  // Python's webuiapi 0.9.17; 1 is what the web UI takes where there is no `eta`
+  const json webuiapi = {{"eta", 1.0},
+                         {"scheduler", "automatic"},
+                         {"sampler_name", "Euler a"},
+                         {"hr_checkpoint_name", nullptr},
+                         {"hr_upscaler", "Latent"},
+                         {"firstphase_width", 0},
+                         {"override_settings", json::object()}};
   // the web UI's own defaults
   const json schema = {{"styles", json::array()},
                        {"subseed", -1},
@@ -108,7 +116,7 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
                        {"alwayson_scripts", json::object()},
                        {"tiling", nullptr},
                        {"infotext", nullptr}};
-  for (const auto& wish : {silly_tavern, open_webui, schema}) {
+  for (const auto& wish : {silly_tavern, open_webui, webuiapi, schema}) {
     const auto answer = ask(wish);
     EXPECT_EQ(status_of(answer), 200) << answer;
     EXPECT_FALSE(json_of(answer).contains("warnings")) << answer;

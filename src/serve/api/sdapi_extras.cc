@@ -170,10 +170,13 @@ std::string upscaled_file(const std::string& bytes, const Upscaling& requested) 
   }
 }
 
+[[noreturn]] void refuse_missing(const char* name) {
+  throw ApiError(400, text_of("there is no '", name, "'"), "missing_required_parameter", name);
+}
+
 std::string image_in(Fields& fields, const char* name) {
   auto files = fields.files(name);
-  if (files.size() != 1)
-    throw ApiError(400, text_of("there is no '", name, "'"), "missing_required_parameter", name);
+  if (files.size() != 1) refuse_missing(name);
   return std::move(files.front().bytes);
 }
 
@@ -213,6 +216,7 @@ Answer extra_batch_images(const ApiContext& context, const HttpRequest& http,
   Fields fields(http.body);
   const auto batch =
       std::make_shared<Batch>(Batch{.requested = read_upscaling(fields, context.bounds)});
+  if (!fields.has("imageList")) refuse_missing("imageList");
   PixelsLeft left(context.bounds);
   for (auto& one : fields.list("imageList", kMostImages)) {
     batch->files.push_back(image_in(one, "data"));

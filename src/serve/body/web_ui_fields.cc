@@ -44,7 +44,7 @@ constexpr const char* kNoSecondPass = "is no second pass at a higher resolution"
 constexpr const char* kNoNoise = "is no noise setting of samplers";
 constexpr Unfollowed kUnfollowed[] = {
     {"clip_skip", "is no choice of a text encoder's layer", "[0, 1]"},
-    {"eta", kNoNoise},
+    {"eta", kNoNoise, "[0, 1]"},
     {"s_churn", kNoNoise},
     {"s_min_uncond", kNoNoise},
     {"s_tmin", kNoNoise},
