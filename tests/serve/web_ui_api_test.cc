@@ -341,6 +341,7 @@ TEST_F(WebUiProgress, SaysOfAnothersJobHowFarItIsAndNoMore) {
 TEST_F(WebUiProgress, HasTheIdAndImageOfItsClientsJob) {
   const auto progress = progress_of({{"prompt", "a"}, {"steps", 4}, {"previews", true}});
   EXPECT_NE(progress["state"]["job"], "");
+  EXPECT_NE(progress["state"]["job_timestamp"], "0");
   EXPECT_TRUE(progress["current_image"].is_string());
   for (const std::string yes : {"true", "True", "1", "on"}) {
     const auto without = now("?skip_current_image=" + yes);

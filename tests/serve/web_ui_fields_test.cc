@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <regex>
+
 #include "test_server.h"
 
 namespace braid::serve::web_ui_fields_test {
@@ -228,6 +230,29 @@ TEST_F(WebUiFields, SayWhichSamplerWasTaken) {
   EXPECT_EQ(answer["parameters"]["sampler_name"], "Euler a");
   EXPECT_EQ(answer["parameters"]["scheduler"], "Beta");
   EXPECT_EQ(json::parse(answer["info"].get<std::string>())["sampler_name"], "Euler a");
+}
+
+// The names and types of Processed.js() in the web UI's modules/processing.py, which Python's
+// sd-backend-client 0.5 requires; a started job's time is State.begin()'s.
+TEST_F(WebUiFields, OfTheAnswersInfoAreAllThere) {
+  const auto answer = json_of(ask({{"batch_size", 2}}));
+  const auto info = json::parse(answer["info"].get<std::string>());
+  for (const auto* const text : {"prompt", "negative_prompt", "sampler_name", "sd_model_name",
+                                 "sd_model_hash", "job_timestamp", "version"})
+    EXPECT_TRUE(info.contains(text) && info[text].is_string()) << text;
+  for (const auto* const number :
+       {"seed", "subseed", "width", "height", "steps", "batch_size", "seed_resize_from_w",
+        "seed_resize_from_h", "index_of_first_image", "clip_skip"})
+    EXPECT_TRUE(info.contains(number) && info[number].is_number_integer()) << number;
+  for (const auto* const list :
+       {"all_prompts", "all_negative_prompts", "all_seeds", "all_subseeds", "infotexts"})
+    EXPECT_TRUE(info.contains(list) && info[list].size() == 2) << list;
+  for (const auto* const other :
+       {"subseed_strength", "cfg_scale", "restore_faces", "face_restoration_model", "sd_vae_name",
+        "sd_vae_hash", "denoising_strength", "extra_generation_params", "styles",
+        "is_using_inpainting_conditioning"})
+    EXPECT_TRUE(info.contains(other)) << other;
+  EXPECT_TRUE(std::regex_match(info.value("job_timestamp", ""), std::regex("20[0-9]{12}")));
 }
 
 }  // namespace braid::serve::web_ui_fields_test

@@ -1,5 +1,8 @@
 // AUTOMATIC1111's and Forge's endpoints that make pictures: they come as base64 in JSON, their
 // settings as JSON in a string.
+#include <time.h>
+
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
@@ -103,9 +106,11 @@ Json parameters_json(const Request& r, const Batches& batches, const Backend& ba
   return json;
 }
 
-// The settings of all pictures, and of each.
-Json info_json(Json info, const Request& request, const std::vector<MadePicture>& pictures,
+// The settings of all pictures, and of each: all that the web UI's Processed.js() tells, as clients
+// may require it.
+Json info_json(Json info, const Request& request, const Job::Status& status,
                const Backend& backend) {
+  const auto& pictures = status.pictures;
   auto seeds = Json::array(), texts = Json::array();
   for (const auto& picture : pictures) {
     seeds.push_back(picture.seed);
@@ -122,13 +127,15 @@ Json info_json(Json info, const Request& request, const std::vector<MadePicture>
                {"restore_faces", false},
                {"face_restoration_model", nullptr},
                {"sd_model_name", backend.model},
-               {"sd_model_hash", nullptr},
+               {"sd_model_hash", ""},
                {"sd_vae_name", nullptr},
                {"sd_vae_hash", nullptr},
                {"extra_generation_params", Json::object()},
                {"index_of_first_image", 0},
                {"infotexts", std::move(texts)},
                {"styles", Json::array()},
+               {"job_timestamp", web_ui_time(status)},
+               {"clip_skip", 1},
                {"is_using_inpainting_conditioning", false},
                {"version", "braid " BRAID_VERSION}});
   return info;
@@ -161,7 +168,7 @@ HttpResponse sdapi_result(const Job& job, const Backend& backend, const Told& to
   }
   const auto& request = job.order().request;
   const auto parameters = parameters_json(request, told.batches, backend);
-  auto info = info_json(parameters, request, status.pictures, backend);
+  auto info = info_json(parameters, request, status, backend);
   if (!status.warnings.empty()) info["warnings"] = status.warnings;  // Python's webuiapi drops ours
   Json rest = {{"parameters", parameters}, {"info", json_line(info)}};
   if (!status.warnings.empty()) rest["warnings"] = status.warnings;
@@ -224,6 +231,17 @@ Answer img2img(const ApiContext& context, const HttpRequest& http,
 }
 
 }  // namespace
+
+std::string web_ui_time(const Job::Status& status) {
+  if (!status.started) return "0";
+  const auto now = std::chrono::system_clock::now();
+  const auto ago = std::chrono::floor<std::chrono::seconds>(Clock::now() - *status.started);
+  const auto began = std::chrono::system_clock::to_time_t(now - ago);
+  std::tm parts{};
+  ::localtime_r(&began, &parts);
+  std::array<char, 16> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%d%H%M%S", &parts)};
+}
 
 const Backend& chosen_in_web_ui(const ApiContext& context) {
   return context.service.backends().at(*context.web_ui_model);

@@ -7,4 +7,7 @@ namespace braid::serve {
 
 const Backend& chosen_in_web_ui(const ApiContext& context);
 
+// When a job began: "20261130235959" in local time, "0" of one that has not.
+std::string web_ui_time(const Job::Status& status);
+
 }  // namespace braid::serve

@@ -48,6 +48,7 @@ Json progress_json(const Job* job, Shown shown) {
   const auto id = shown == Shown::kCounters ? "" : job->id();
   json["state"] = state_json(id, pictures, ended, status.step, steps);
   json["state"]["interrupted"] = status.is_cancelling;
+  json["state"]["job_timestamp"] = web_ui_time(status);
   if (shown != Shown::kJobAndImage) return json;
   for (const auto& event : job->events_after(0))
     if (event.name == "preview") json["current_image"] = base64(*event.file);
