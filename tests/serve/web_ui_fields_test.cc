@@ -32,6 +32,7 @@ TEST_F(WebUiFields, ThatAskForAnotherPictureAreRefused) {
   for (const auto& [field, value] :
        std::vector<std::pair<std::string, json>>{{"enable_hr", true},
                                                  {"enable_hr", 1},
+                                                 {"enable_hr", "true"},
                                                  {"refiner_checkpoint", "sd_xl_refiner"},
                                                  {"restore_faces", true},
                                                  {"tiling", true},
@@ -90,6 +91,11 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
                          {"hr_upscaler", "Latent"},
                          {"firstphase_width", 0},
                          {"override_settings", json::object()}};
+  // sd-backend-client 0.5 and nonebot-plugin-stable-diffusion-diao 0.5; pydantic reads such words
+  const json others = {{"force_task_id", "task(txt2img-6RTJPKC)"},
+                       {"enable_hr", "false"},
+                       {"restore_faces", "False"},
+                       {"tiling", "off"}};
   // the web UI's own defaults
   const json schema = {{"styles", json::array()},
                        {"subseed", -1},
@@ -118,7 +124,7 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
                        {"alwayson_scripts", json::object()},
                        {"tiling", nullptr},
                        {"infotext", nullptr}};
-  for (const auto& wish : {silly_tavern, open_webui, webuiapi, schema}) {
+  for (const auto& wish : {silly_tavern, open_webui, webuiapi, others, schema}) {
     const auto answer = ask(wish);
     EXPECT_EQ(status_of(answer), 200) << answer;
     EXPECT_FALSE(json_of(answer).contains("warnings")) << answer;

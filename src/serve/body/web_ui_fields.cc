@@ -82,6 +82,7 @@ constexpr Unfollowed kUnfollowed[] = {
 // are read where there is one.
 constexpr const char* kIdle[] = {"do_not_save_samples",
                                  "do_not_save_grid",
+                                 "force_task_id",
                                  "mask_blur",
                                  "mask_blur_x",
                                  "mask_blur_y",
@@ -102,7 +103,8 @@ bool is_off(const Json& value, double neutral = 0) {
   }
   if (value.is_string()) {
     const auto text = ascii_lower_case(value.get<std::string>());
-    return text.empty() || text == "none" || text.starts_with("use same ");
+    return text.empty() || text == "none" || text.starts_with("use same ") ||
+           truth_of(text) == false;
   }
   return std::all_of(value.begin(), value.end(), [](const Json& one) { return is_off(one); });
 }
