@@ -6,9 +6,30 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/request_error.h"
 #include "models/kinds/adapted_model.h"
+#include "pipeline/sampling/named_sampling.h"
 
 namespace braid {
+namespace {
+
+// Samplers that take logarithms or go between levels need levels that fall to 0, and so do named
+// schedules. A line of dynamic shifts that falls below 0 leads to others.
+void check_levels(const Schedule& schedule, const Sampling& s, std::int64_t image_tokens) {
+  const auto sampler = s.sampler.value_or(Sampler::kEuler);
+  const auto named = s.schedule.value_or(SigmaSchedule::kModel);
+  const bool is_named = named != SigmaSchedule::kModel;
+  if (!is_named && (sampler == Sampler::kEuler || sampler == Sampler::kLcm)) return;
+  for (std::size_t i = 1; i < schedule.sigmas.size(); ++i)
+    require_field(
+        is_named ? "schedule" : "sampler", schedule.sigmas[i] < schedule.sigmas[i - 1], "the ",
+        is_named ? "schedule " : "sampler ",
+        is_named ? sampling_name(kSigmaSchedules, named) : sampling_name(kSamplers, sampler),
+        " needs noise levels that fall, but the scheduler's options lead to ", schedule.sigmas[i],
+        " after ", schedule.sigmas[i - 1], " for ", image_tokens, " image tokens");
+}
+
+}  // namespace
 
 std::size_t Family::denoiser_for(const StepInfo& step) const {
   const auto all = description_.schedule.num_train_timesteps;
@@ -39,6 +60,7 @@ Schedule Family::schedule_as(const Sampling& sampling, int steps, PictureSize si
           ? schedule(steps, size, start)
           : make_grid(sampling, config,
                       {.steps = steps, .image_tokens = num_tokens(size), .mu = shift});
+  check_levels(whole, sampling, num_tokens(size));
   return sampling.sampler == Sampler::kErSde
              ? begun_below_one(whole, shifted_by(config, sampling.shift), shift)
              : whole;

@@ -170,6 +170,36 @@ TEST(Qwen21Family, HasTheScheduleOfItsKind) {
   EXPECT_EQ(turbo->schedule_as(sampling, 8, size, StartsFrom::kNoise).sigmas, grid);
 }
 
+// A line of linear shifts that falls below 0 for few tokens: levels of 1, 1.7, -4.3 and -0.4.
+TEST(Qwen21Family, RefusesSamplersAndSchedulesThatNeedFallingLevels) {
+  const TemporaryFolder scratch;
+  const auto changed = scratch / "model";
+  std::filesystem::copy(kQwen21.folder, changed, std::filesystem::copy_options::recursive);
+  edit_json(changed / "scheduler/scheduler_config.json", [](Json& json) {
+    json.merge_patch({{"use_dynamic_shifting", true},
+                      {"time_shift_type", "linear"},
+                      {"base_shift", 0.1},
+                      {"max_shift", 3.0},
+                      {"base_image_seq_len", 1000},
+                      {"max_image_seq_len", 4096},
+                      {"shift_terminal", nullptr}});
+  });
+  const auto refusal = [&](const Sampling& sampling) {
+    auto request = kQwen21.plain;
+    request.steps = 4;
+    request.sampling = sampling;
+    return message_of([&] { kQwen21.drawn(kQwen21.from(changed), request); });
+  };
+  EXPECT_EQ(refusal({}), "");  // as diffusers draws it
+  EXPECT_EQ(refusal({.sampler = Sampler::kLcm}), "");
+  for (const auto sampler : {Sampler::kHeun, Sampler::kDpm2, Sampler::kDpmpp2m,
+                             Sampler::kResMultistep, Sampler::kErSde, Sampler::kEulerAncestral})
+    EXPECT_THAT(refusal({.sampler = sampler}), HasSubstr("needs noise levels that fall"));
+  for (const auto schedule : {SigmaSchedule::kSimple, SigmaSchedule::kBeta, SigmaSchedule::kKarras,
+                              SigmaSchedule::kExponential})
+    EXPECT_THAT(refusal({.schedule = schedule}), HasSubstr("needs noise levels that fall"));
+}
+
 TEST(Qwen21Family, RefusesConfigsThatDoNotFitOrAreNotImplemented) {
   const char* const transformer = "transformer/config.json";
   EXPECT_THAT(kQwen21.refusal_with(transformer, {{"context_in_dim", 12}}),
