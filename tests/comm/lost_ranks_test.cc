@@ -164,7 +164,7 @@ TEST(LostRanks, AreNamedWhenTheyWereKilled) {
   }
 }
 
-TEST(LostRanks, EndAWaitWithoutADeadline) {
+TEST(SlowLostRanks, EndAWaitWithoutADeadline) {
   OwnRanks ranks(3, "RankBody.AwaitsTheLast");
   for (int r = 0; r < 3; ++r) ASSERT_TRUE(ranks.wait_for(r, "begun"));
   ranks.send(2, SIGKILL);
@@ -180,7 +180,7 @@ TEST(LostRanks, ThatHangAreNoticedWhileAnotherComputes) {
     EXPECT_THAT(ranks.finish(r), HasSubstr("rank 2 failed: it has not answered for 1 s"));
 }
 
-TEST(LostRanks, AreNotThoseThatHangForShort) {
+TEST(SlowLostRanks, AreNotThoseThatHangForShort) {
   OwnRanks ranks(2, "RankBody.HangsForShort");
   ranks.wait_for_stop(1);
   std::this_thread::sleep_for(700ms);  // more than a sign of life is missing, after half a second
@@ -188,13 +188,13 @@ TEST(LostRanks, AreNotThoseThatHangForShort) {
   for (int r = 0; r < 2; ++r) EXPECT_THAT(ranks.finish(r), HasSubstr("went well"));
 }
 
-TEST(LostRanks, AreThoseThatExitInARun) {
+TEST(SlowLostRanks, AreThoseThatExitInARun) {
   OwnRanks ranks(3, "RankBody.EndsInTheMidst");
   for (const int r : {0, 2})
     EXPECT_THAT(ranks.finish(r), HasSubstr("rank 1 failed: its process has ended"));
 }
 
-TEST(LostRanks, AreThoseThatLeaveBeforeTheOthers) {
+TEST(SlowLostRanks, AreThoseThatLeaveBeforeTheOthers) {
   OwnRanks ranks(3, "RankBody.LeavesBeforeTheOthers");
   for (const int r : {1, 2}) {
     const auto printed = ranks.finish(r);
@@ -204,14 +204,14 @@ TEST(LostRanks, AreThoseThatLeaveBeforeTheOthers) {
   }
 }
 
-TEST(LostRanks, TellWhyTheyNeverCame) {
+TEST(SlowLostRanks, TellWhyTheyNeverCame) {
   OwnRanks ranks(3, "RankBody.FailsBeforeItMeetsTheOthers");
   for (const int r : {0, 1})
     EXPECT_THAT(ranks.finish(r), HasSubstr("rank 2 failed: out of paint\n"));
   EXPECT_THAT(ranks.finish(2), HasSubstr("\ntold\n"));
 }
 
-TEST(LostRanks, AreNotThoseWhoseMemoryRunsOut) {
+TEST(SlowLostRanks, AreNotThoseWhoseMemoryRunsOut) {
   OwnRanks ranks(3, "RankBody.RunsOutOfMemory");
   for (int r = 0; r < 3; ++r) {
     const auto printed = ranks.finish(r);

@@ -284,7 +284,7 @@ TEST(SocketWorld, NoticesARankThatFallsSilentEvenInAnEndlessWait) {
                           HasSubstr("waited 0.3 s for rank 1")));
 }
 
-TEST(SocketWorld, MovesTensorsLargerThanAnySocketBuffer) {
+TEST(SlowSocketWorld, MovesTensorsLargerThanAnySocketBuffer) {
   run_over(Over::kSockets, {.size = 2}, [](const Group& world) {
     const auto x = at::arange(5'000'000).to(at::kFloat) + world.rank();
     const auto incoming = world.ring_shift(x);

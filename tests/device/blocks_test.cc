@@ -67,8 +67,10 @@ TEST_F(BlocksOnGpu, MultiplyAsTheirNumbersDo) {
       }
 }
 
+using SlowBlocksOnGpu = BlocksOnGpu;
+
 // Several panels, the last one shorter.
-TEST_F(BlocksOnGpu, MultiplyByPanels) {
+TEST_F(SlowBlocksOnGpu, MultiplyByPanels) {
   constexpr std::int64_t kInputs = 8192, kRows = 2048 + 70;
   static_assert(ops::rows_per_panel(kRows, kInputs * 2) == 2048);
   expect_product(coded(ElementType::kQ4_K, kRows, kInputs), at::kBFloat16, 3);
@@ -78,8 +80,6 @@ std::int64_t peak_bytes() {
   constexpr auto kAll = std::size_t(c10::CachingAllocator::StatType::AGGREGATE);
   return c10::getDeviceAllocator(at::kCUDA)->getDeviceStats(0).allocated_bytes[kAll].peak;
 }
-
-using SlowBlocksOnGpu = BlocksOnGpu;
 
 TEST_F(SlowBlocksOnGpu, HoldNoMoreThanAPanelBesidesThem) {
   constexpr std::int64_t kInputs = 8192, kRows = 3 * 2048, kSlack = 1 << 20;

@@ -56,8 +56,10 @@ void expect_same(const Matrix& got, const Matrix& want, const std::string& what)
   EXPECT_TRUE(at::equal(got.scales_N1.cpu(), want.scales_N1)) << what;
 }
 
+using SlowUploadOnGpu = UploadOnGpu;
+
 // More numbers than are quantized at once, also in rows of which a rank keeps some columns.
-TEST_F(UploadOnGpu, LoadsTheBitsThatTheCpuLoads) {
+TEST_F(SlowUploadOnGpu, LoadsTheBitsThatTheCpuLoads) {
   const auto first = draw({1500, 2048}), second = draw({900, 2048}) * 3;
   write_file(folder_ / "m.safetensors", write_safetensors({{"a.weight", first.to(at::kBFloat16)},
                                                            {"b.weight", second.to(at::kBFloat16)},

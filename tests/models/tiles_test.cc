@@ -7,7 +7,7 @@
 namespace braid::tiles_test {
 
 // The last tile may be narrower than the blended border, or a single row.
-TEST(Tiles, JoinWhatIsMappedPixelByPixelAtEverySize) {
+TEST(SlowTiles, JoinWhatIsMappedPixelByPixelAtEverySize) {
   for (std::int64_t height = 1; height <= 20; ++height)
     for (const std::int64_t width : {7, 13}) {
       const auto x = at::rand({1, 2, height, width});

@@ -185,7 +185,7 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
   return bytes;
 }
 
-TEST_F(AdaptedModels, ArePlannedAsTheyStandBeside) {
+TEST_F(SlowAdaptedModels, ArePlannedAsTheyStandBeside) {
   PipelineOptions options{.model = kModel, .dtype = Dtype::kBfloat16};
   const auto expect_planned = [&](const std::string& adapter, AdapterMode mode) {
     options.adapter_mode = mode;
@@ -279,7 +279,7 @@ TEST_F(AdaptedModels, StandBesideStoredCodes) {
 }
 
 // Nothing is left of the previous request's adapters.
-TEST_F(AdaptedModels, AreSwitchedBetweenRequests) {
+TEST_F(SlowAdaptedModels, AreSwitchedBetweenRequests) {
   for (const int ranks : {1, 2}) {
     auto beside = options({{.file = file("fal")}});
     beside.adapter_mode = AdapterMode::kUnmerged;

@@ -230,7 +230,7 @@ TEST(SlowDecode, TilesOfSeveralRanksAreBlendedAsOneRankBlendsThem) {
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(shared.pictures[i].rgb, alone.pictures[i].rgb);
 }
 
-TEST(Decode, SeveralPicturesAreSharedOutInTheirOrder) {
+TEST(SlowDecode, SeveralPicturesAreSharedOutInTheirOrder) {
   auto request = kUneven;
   request.batch_size = 3;
   const auto alone = run({.ulysses = 2, .decode = DecodeRanks::kFirst}, request);

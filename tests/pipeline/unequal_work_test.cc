@@ -46,7 +46,7 @@ std::function<void(Told)> slow_once(bool& has_waited) {
 }
 
 // Ranks that wait for the first one meanwhile would give up, and the pipeline with them.
-TEST(UnequalWork, OfHooksMayTakeLongerThanTheDeadline) {
+TEST(SlowUnequalWork, OfHooksMayTakeLongerThanTheDeadline) {
   bool has_waited = false;
   const std::pair<const char*, Hooks> slow[] = {
       {"progress", {.progress = slow_once<const Progress&>(has_waited)}},

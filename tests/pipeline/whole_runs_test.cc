@@ -86,17 +86,19 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, WholeRuns,
+    testing::Values(WholeRun{"models/demo", {.tp = 2, .ring = 2}},
+                    WholeRun{"models/demo", {.tp = 2, .pp = 2, .text = TextRanks::kShared}},
+                    WholeRun{"tests/data/parity/basic/model", {.tp = 2}},
+                    WholeRun{"tests/data/parity/sharded/model", {.tp = 2, .ulysses = 2}}));
+INSTANTIATE_TEST_SUITE_P(
+    SlowModels, WholeRuns,
     testing::Values(WholeRun{"models/demo", {}}, WholeRun{"models/demo", {.tp = 3}},
-                    WholeRun{"models/demo", {.tp = 2, .ring = 2}},
                     WholeRun{"models/demo", {.ulysses = 2, .cfg = 2}},
                     WholeRun{"models/demo", {.tp = 2, .dp = 2}}, WholeRun{"models/demo", {.pp = 3}},
-                    WholeRun{"models/demo", {.tp = 2, .pp = 2, .text = TextRanks::kShared}},
                     WholeRun{"models/demo",
                              {.tp = 4, .text = TextRanks::kShared, .decode = DecodeRanks::kFirst}},
-                    WholeRun{"tests/data/parity/basic/model", {.tp = 2}},
                     WholeRun{"tests/data/parity/schnell/model", {.ring = 3}},
-                    WholeRun{"tests/data/parity/prefixed/model", {.tp = 5}},
-                    WholeRun{"tests/data/parity/sharded/model", {.tp = 2, .ulysses = 2}}));
+                    WholeRun{"tests/data/parity/prefixed/model", {.tp = 5}}));
 
 // A request may have thousands of prompts, of which a plan counts those of a round.
 TEST(SlowHeldPrompts, AreThoseOfARound) {

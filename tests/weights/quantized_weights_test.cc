@@ -112,8 +112,10 @@ std::int64_t memory_of_process(const std::string& key) {
   return 0;
 }
 
+using SlowQuantizedWeights = QuantizedWeights;
+
 // While being read, a matrix is never in memory as numbers.
-TEST_F(QuantizedWeights, LoadingTakesTheirSizeAndTwoLayersAtMost) {
+TEST_F(SlowQuantizedWeights, LoadingTakesTheirSizeAndTwoLayersAtMost) {
   if (is_sanitized()) GTEST_SKIP() << "sanitizers have memory of their own";
   constexpr std::int64_t kLayers = 6, kRows = 4096, kColumns = 4096;
   const auto layer_bytes = kRows * kColumns * 2;

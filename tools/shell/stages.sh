@@ -71,19 +71,21 @@ check_run_paths() {
   [[ -z $found ]] || stop 1 "these would load libraries from the current folder:"$'\n'"$found"
 }
 
-# run_ctest FOLDER CTEST-ARGUMENT... Runs one more test than cores at a time: some wait for peers to die.
+# run_ctest FOLDER MORE CTEST-ARGUMENT... Runs MORE tests than cores at a time: some wait for peers to die.
 # Programs in a shell's background ignore SIGINT, those of nohup SIGHUP; tests of these signals would hang.
 run_ctest() {
-  local folder=$1
-  shift
-  env --default-signal=INT,HUP,TERM ctest --test-dir "$folder" -j "$(($(nproc) + 1))" \
+  local folder=$1 more=$2
+  shift 2
+  env --default-signal=INT,HUP,TERM ctest --test-dir "$folder" -j "$(($(nproc) + more))" \
     --output-on-failure --no-tests=error --no-label-summary "$@"
 }
 
 run_tests() {
   stage "tests"
   summary=$build/braid-tests.log
-  run_ctest "$build" "${exclude[@]}" | tee "$summary" || stop 1 "tests failed"
+  local more=2  # slow ones take much memory
+  ((${#exclude[@]})) || more=1
+  run_ctest "$build" "$more" "${exclude[@]}" | tee "$summary" || stop 1 "tests failed"
 }
 
 # The tests labelled slow by quarters, as many as start within slow_minutes, at least one. Which is the
@@ -98,7 +100,7 @@ run_slow_within() {
     fi
     quarter=$(((commits + turn) % 4 + 1))
     stage "slow tests, quarter $quarter of 4"
-    run_ctest "$build" -L slow -I "$quarter,,4" || stop 1 "slow tests failed"
+    run_ctest "$build" 1 -L slow -I "$quarter,,4" || stop 1 "slow tests failed"
   done
 }
 
@@ -122,7 +124,7 @@ run_sanitized() {
   configure "$folder" -DBRAID_DEVELOP=ON \
     "-DCMAKE_CXX_FLAGS_RELEASE=$flags -Wno-maybe-uninitialized -DNDEBUG -O1 -g1 -fno-omit-frame-pointer"
   compile "$folder" "${targets[@]}"
-  run_ctest "$folder" "${exclude[@]}" -L "^($(IFS='|' && echo "$*"))$" ||
+  run_ctest "$folder" 1 "${exclude[@]}" -L "^($(IFS='|' && echo "$*"))$" ||
     stop 1 "tests failed under $name"
 }
 
@@ -160,7 +162,7 @@ run_on_older_processors() {
     grep -qw avx_vnni /proc/cpuinfo || settings=${settings/AVX2_VNNI/AVX512_CORE_VNNI}
     stage "tests as on a processor with $name at most"
     # shellcheck disable=SC2086,SC2163
-    (export $settings BRAID_ISA="$name" && run_ctest "$build" "${exclude[@]}" -L "$labels") ||
+    (export $settings BRAID_ISA="$name" && run_ctest "$build" 2 "${exclude[@]}" -L "$labels") ||
       stop 1 "tests failed with BRAID_ISA=$name $settings"
   done 3< <(older_instruction_sets)
 }

@@ -286,7 +286,7 @@ TEST_F(Generate, StartsFromTheLatentsOfADump) {
 }
 
 // One of several pictures again, by what its file says.
-TEST_F(Generate, StartsFromTheLatentsOfOnePictureOfADump) {
+TEST_F(SlowGenerate, StartsFromTheLatentsOfOnePictureOfADump) {
   const std::vector<std::string> size = {"a",      "--size", "64x64",   "--steps", "2",
                                          "--seed", "3",      "--dtype", "float32"};
   const auto with = [&](const std::vector<std::string>& more) {
@@ -337,7 +337,7 @@ TEST_F(Generate, KeepsToABudget) {
   EXPECT_THAT(refused.err, HasSubstr("a picture of 32x32 does not fit 100 MB: it needs"));
 }
 
-TEST_F(Generate, KeepsToABudgetWithFilesThatNobodyNamed) {
+TEST_F(SlowGenerate, KeepsToABudgetWithFilesThatNobodyNamed) {
   const auto fit = report({"a", "--memory", "2GB", "--offload", "leaf", "--prefetch", "0"})["fit"];
   const auto too_little = fit["predicted_device_bytes"].get<std::int64_t>() - 1;
   const auto pages = folder_ / "pages";

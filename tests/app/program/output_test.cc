@@ -39,8 +39,10 @@ TEST_F(Output, IsNamedAsAskedAndPrinted) {
   EXPECT_EQ(files(), (std::set<std::string>{"new", "no-extension", "one.png", "there"}));
 }
 
+using SlowOutput = Output;
+
 // With -n 2, too, names follow the folder's rule, which alone gives a second one.
-TEST_F(Output, KeepsOldPicturesOfAFolderAndWithoutAName) {
+TEST_F(SlowOutput, KeepsOldPicturesOfAFolderAndWithoutAName) {
   EXPECT_EQ(braid(with({})).out, "braid.png\n");
   EXPECT_EQ(braid(with({})).out, "braid-001.png\n");
   EXPECT_EQ(braid(with({"-o", "set/", "-n", "2"})).out, "set/braid-000.png\nset/braid-001.png\n");
@@ -82,7 +84,7 @@ TEST_F(Output, OfEveryFormatSaysHowItWasMade) {
   EXPECT_EQ(settings("a.webp"), wanted);
 }
 
-TEST_F(Output, OfARandomSeedSaysIt) {
+TEST_F(SlowOutput, OfARandomSeedSaysIt) {
   for (const auto* const seed : {"random", "-1"}) {
     const auto drawn = braid(with({"-o", "a.png", "--seed", seed}));
     const auto info = nlohmann::json::parse(braid({"info", "--json", "a.png"}).out);
@@ -134,8 +136,6 @@ TEST_F(Output, MayBeAMountPoint) {
   EXPECT_THAT(read_file(folder_ / "outer.png"), testing::StartsWith("\x89PNG"));
   EXPECT_EQ(read_file(file), "below");
 }
-
-using SlowOutput = Output;
 
 // What is printed would follow the picture into the same file.
 TEST_F(SlowOutput, ByAnotherNameOfStandardOutputIsThePictureAlone) {

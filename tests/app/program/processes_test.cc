@@ -117,7 +117,7 @@ void expect_near(const Pixels& got, const Pixels& want, const std::string& what)
 }
 
 // What each rank finds of its device is in a file; numbers of threads make these two unlike.
-TEST_F(Processes, DivideByTheSpeedsThatEachHasMeasured) {
+TEST_F(SlowProcesses, DivideByTheSpeedsThatEachHasMeasured) {
   const auto drawn = [&](const std::string& name) {
     const auto port = free_port();
     Running running;
@@ -154,7 +154,7 @@ TEST_F(Processes, DivideByTheSpeedsThatEachHasMeasured) {
 }
 
 // The complaint itself asks which rank this is.
-TEST_F(Processes, AreToldOfVariablesThatNoLauncherWrites) {
+TEST_F(SlowProcesses, AreToldOfVariablesThatNoLauncherWrites) {
   for (const auto& wrong :
        {Arguments{"RANK=2", "WORLD_SIZE=2"}, Arguments{"RANK=0", "WORLD_SIZE=x"},
         Arguments{"RANK=0", "WORLD_SIZE=2", "BRAID_LAUNCHER=foo"}}) {
@@ -188,7 +188,7 @@ TEST_F(Processes, EndSoonWhenOneIsKilled) {
   }
 }
 
-TEST_F(Processes, EndWhenOneHangs) {
+TEST_F(SlowProcesses, EndWhenOneHangs) {
   const auto ranks = start(3, endless({"--ring", "3", "--deadline", "2"}));
   ASSERT_TRUE(ranks[0]->wait_for("denoise  10,000 steps"));
   const auto began = std::chrono::steady_clock::now();
@@ -210,7 +210,7 @@ TEST_F(Processes, StopTogether) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(Processes, StopWithOneThatIsStopped) {
+TEST_F(SlowProcesses, StopWithOneThatIsStopped) {
   const auto ranks = start(2, endless({"--tp", "2"}));
   ASSERT_TRUE(ranks[0]->wait_for("denoise  10,000 steps"));
   ranks[1]->send(SIGTERM);
@@ -220,7 +220,7 @@ TEST_F(Processes, StopWithOneThatIsStopped) {
   EXPECT_EQ(ended[1].exit_code, 128 + SIGTERM);
 }
 
-TEST_F(Processes, ShareNoStandardInputAndNoPipe) {
+TEST_F(SlowProcesses, ShareNoStandardInputAndNoPipe) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   for (const std::string file : {"-", "pipe"}) {
     const auto ranks = finish(start(2, {"generate", "--prompt-file", file, "--tp", "2"}));

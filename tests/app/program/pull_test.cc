@@ -129,7 +129,7 @@ TEST_F(SlowPullModel, MissesDamagedFilesWhenItVerifies) {
   }
 }
 
-TEST_F(PullModel, SendsTheTokenOfTheFileToTheHubAlone) {
+TEST_F(SlowPullModel, SendsTheTokenOfTheFileToTheHubAlone) {
   hub_.have_faults({{"gated", true}});
   const auto gated = braid({"pull", "org/demo"});
   expect_refusal(gated, 2, "org/demo is gated: accept its licence at http://127.0.0.1");
@@ -147,7 +147,7 @@ TEST_F(PullModel, SendsTheTokenOfTheFileToTheHubAlone) {
   EXPECT_THAT(refused.err, Not(HasSubstr("secret-of-mine")));
 }
 
-TEST_F(PullModel, GoesOnAfterASignal) {
+TEST_F(SlowPullModel, GoesOnAfterASignal) {
   hub_.have_faults({{"stall", {{kFlux, 50'000}}}});
   Subprocess first({.arguments = {"pull", "org/demo"}, .folder = folder_});
   const auto blobs = folder_ / "home/hub/models--org--demo/blobs";
@@ -286,7 +286,7 @@ TEST_F(SlowModelsHere, SayWhichModelsOfTheCacheCannotBeRead) {
   EXPECT_THAT(here["org/d"], HasSubstr("d.safetensors cannot be read: No such file"));
 }
 
-TEST_F(ModelsHere, SayWhichOfComfysFilesCannotBeRead) {
+TEST_F(SlowModelsHere, SayWhichOfComfysFilesCannotBeRead) {
   const auto models = folder_ / "comfy/models";
   fs::create_directories(models / "diffusion_models");
   const auto whole = read_file(kDemo / kFlux);

@@ -45,7 +45,9 @@ class ServeModels : public Serve {
   }
 };
 
-TEST_F(ServeModels, ChangeByLorasThatRequestsName) {
+using SlowServeModels = ServeModels;
+
+TEST_F(SlowServeModels, ChangeByLorasThatRequestsName) {
   write_lora("ink", 0.25);
   write_lora("odd", 0.25, 63);
   start({"--lora-dir", "loras"});
@@ -109,8 +111,6 @@ TEST_F(ServeModels, OfHuggingFacesCacheAreCalledByTheirNames) {
   EXPECT_EQ(made(R"(, "model": "gpt-image-1")"), picture) << "wired in by clients";
 }
 
-using SlowServeModels = ServeModels;
-
 TEST_F(SlowServeModels, HaveTheNamesThatTheyAreGiven) {
   std::filesystem::create_symlink(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
                                   folder_ / "other");
@@ -131,7 +131,7 @@ TEST_F(SlowServeModels, HaveTheNamesThatTheyAreGiven) {
 }
 
 // The C library keeps what is freed unless it is told.
-TEST_F(ServeModels, GiveTheirMemoryBackWhenTheyAreUnloaded) {
+TEST_F(SlowServeModels, GiveTheirMemoryBackWhenTheyAreUnloaded) {
   start();
   EXPECT_EQ(pictures_for(R"({"prompt": "a", "size": "512x512", "steps": 1})").size(), 1u);
   const auto before = resident();

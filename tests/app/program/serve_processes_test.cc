@@ -71,7 +71,9 @@ TEST_F(ServeProcesses, EndAtOnceThoughRequestsKeepComing) {
   EXPECT_THAT(finished.err, testing::EndsWith("\nbraid: rank 1 failed: its process has ended\n"));
 }
 
-TEST_F(ServeProcesses, SayWhyTheyEndWithoutTheFirst) {
+using SlowServeProcesses = ServeProcesses;
+
+TEST_F(SlowServeProcesses, SayWhyTheyEndWithoutTheFirst) {
   start_two();
   start_endless_job();
   server_->send(SIGKILL);
@@ -79,8 +81,6 @@ TEST_F(ServeProcesses, SayWhyTheyEndWithoutTheFirst) {
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_EQ(finished.err, "braid: rank 1: rank 0 failed: its process has ended\n");
 }
-
-using SlowServeProcesses = ServeProcesses;
 
 TEST_F(SlowServeProcesses, RefuseARequestThatOneOfThemCannotFollow) {
   const auto lora =

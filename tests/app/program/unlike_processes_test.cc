@@ -10,7 +10,9 @@ using namespace processes_test;
 using testing::HasSubstr;
 class UnlikeProcesses : public Processes {};
 
-TEST_F(UnlikeProcesses, ComplainOnceAboutWhatAllFind) {
+using SlowUnlikeProcesses = UnlikeProcesses;
+
+TEST_F(SlowUnlikeProcesses, ComplainOnceAboutWhatAllFind) {
   auto arguments = picture("x.png", {"--tp", "2"});
   arguments[3] = "/no/such/model";
   const auto ranks = finish(start(2, arguments));
@@ -19,8 +21,6 @@ TEST_F(UnlikeProcesses, ComplainOnceAboutWhatAllFind) {
   EXPECT_EQ(ranks[1].exit_code, 2);
   EXPECT_EQ(ranks[1].err, "");
 }
-
-using SlowUnlikeProcesses = UnlikeProcesses;
 
 // Each has a command line and files of its own, and a picture of two of them is nobody's.
 TEST_F(SlowUnlikeProcesses, RefuseToDrawDifferentPictures) {

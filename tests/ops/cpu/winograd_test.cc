@@ -84,7 +84,9 @@ TEST_P(Winograds, EqualTheirDefinition) {
     expect_exact(c, allowed());
 }
 
-TEST_P(Winograds, TakeMoreThanOneChunk) {
+class SlowWinograds : public Winograds {};
+
+TEST_P(SlowWinograds, TakeMoreThanOneChunk) {
   // 192 tiles of 1516 channels and 36 points, 768 and 16 or 88 and 64: more than one chunk.
   expect_exact({1500, 16, 48, 64}, 2 * allowed());
 }
@@ -110,8 +112,8 @@ TEST_P(Winograds, RefuseBrokenTiles) {
   EXPECT_ANY_THROW(of({12, 0}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, Winograds,
-                         testing::Values(WinogradSize::kTwo, WinogradSize::kFour,
-                                         WinogradSize::kSix));
+const auto kSizes = testing::Values(WinogradSize::kTwo, WinogradSize::kFour, WinogradSize::kSix);
+INSTANTIATE_TEST_SUITE_P(Sizes, Winograds, kSizes);
+INSTANTIATE_TEST_SUITE_P(Sizes, SlowWinograds, kSizes);
 
 }  // namespace braid::winograd_test

@@ -120,7 +120,7 @@ TEST_F(SlowInterrupted, AtAnyTimeItEndsAsIfItHadNotBeen) {
   EXPECT_EQ(contents_of(folder_ / "out"), want);
 }
 
-TEST_F(Interrupted, AndDamagedMeanwhileAShardIsWrittenAnew) {
+TEST_F(SlowInterrupted, AndDamagedMeanwhileAShardIsWrittenAnew) {
   const auto want = made_by(to("whole"));
   run_and_die(to("out"), 1);
   const auto shard = folder_ / "out.partial/transformer/diffusion_pytorch_model.safetensors";
@@ -186,7 +186,7 @@ TEST_F(Interrupted, TheModelMayBeNamedInAnotherWay) {
   EXPECT_EQ(warning, "");
 }
 
-TEST_F(Interrupted, ByAFullDiskItSaysSoAndGoesOn) {
+TEST_F(SlowInterrupted, ByAFullDiskItSaysSoAndGoesOn) {
   for (const rlim_t most : {100'000, 1'000'000}) {
     EXPECT_THAT(failure_within(most), HasSubstr("cannot write")) << most;
     EXPECT_FALSE(fs::exists(folder_ / "out"));

@@ -122,7 +122,7 @@ std::map<std::string, std::vector<std::int64_t>> text_tensors(const fs::path& mo
 }
 
 // Otherwise transformers fills what config.json promises with random numbers.
-TEST_F(Convert, KeepsTheLayersOfLanguageModelsThatBraidDoesNotRun) {
+TEST_F(SlowConvert, KeepsTheLayersOfLanguageModelsThatBraidDoesNotRun) {
   for (const std::string name : {"zimage-turbo", "klein", "flux2-dev", "joy", "krea2", "qwen21",
                                  "qwen-image", "qwen-image-edit"}) {
     const auto source = basic_.parent_path() / name / "model", out = folder_ / name;

@@ -65,7 +65,9 @@ class StoredNumbers : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(StoredNumbers, OfEightBitsAreWrittenInSixteenWithTheOthersUnrounded) {
+using SlowStoredNumbers = StoredNumbers;
+
+TEST_F(SlowStoredNumbers, OfEightBitsAreWrittenInSixteenWithTheOthersUnrounded) {
   const auto model = float8_model(), out = folder_ / "out";
   convert({.model = model, .out = out});
   const auto before = transformer_of(model), after = transformer_of(out);
@@ -90,8 +92,6 @@ TEST_F(StoredNumbers, OfEightBitsTakeAnAdapterInSixteen) {
   EXPECT_TRUE(at::equal(numbers(transformer_of(out), kMatrix), want.to(at::kFloat)));
 }
 
-using SlowStoredNumbers = StoredNumbers;
-
 TEST_F(SlowStoredNumbers, OfEightBitsAreQuantizedAsWhileLoading) {
   const auto model = float8_model();
   for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
@@ -105,7 +105,7 @@ TEST_F(SlowStoredNumbers, OfEightBitsAreQuantizedAsWhileLoading) {
 }
 
 // "As they are stored" holds for each, and another dtype for all.
-TEST_F(StoredNumbers, StayWhereOnlyAFewAreWider) {
+TEST_F(SlowStoredNumbers, StayWhereOnlyAFewAreWider) {
   const auto is_wide = [](const std::string& name) { return name == kMatrix || name == kVector; };
   const auto model = model_with([&](const std::string& name, const Tensor& x) {
     return is_wide(name) ? x.to(at::kFloat) + 1e-6 : x.to(at::kBFloat16);

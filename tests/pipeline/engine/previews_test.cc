@@ -67,7 +67,7 @@ TEST(Previews, ComeAtIntervalsThatAreNumbers) {
 }
 
 // Those of the lowest layer, and of a picture with alpha: these models' are nearly clear.
-TEST(Previews, OfTransparentPicturesLieOnWhite) {
+TEST(SlowPreviews, OfTransparentPicturesLieOnWhite) {
   const auto fixtures = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
   for (const auto* name : {"qwen21", "qwen-image-layered"}) {
     const Engine engine({.model = fixtures / name / "model"}, {});

@@ -38,7 +38,7 @@ TEST(Krea2Family, IsGuidedAboveZeroAgainstAnEmptyPrompt) {
   EXPECT_GT(relative_error(got["latents_final"], positive), 1e-3);
 }
 
-TEST(Krea2Family, DrawsSeveralPicturesInABatchUnderEveryLayout) {
+TEST(SlowKrea2Family, DrawsSeveralPicturesInABatchUnderEveryLayout) {
   auto request = kKrea2.plain;
   request.num_images = request.batch_size = 2;
   const auto one = kKrea2.drawn(kKrea2.with(), request);

@@ -181,7 +181,7 @@ TEST_F(SlowRotatedFiles, ComputeTheSamePaged) {
   }
 }
 
-TEST_F(RotatedFiles, ConvertToTheirNumbers) {
+TEST_F(SlowRotatedFiles, ConvertToTheirNumbers) {
   const auto out = folder_ / "converted";
   convert({.model = coded_, .out = out, .dtype = Dtype::kFloat32});
   EXPECT_LT(largest_error(velocity(PipelineOptions{.model = out}), velocity(numbers())), 1e-5);
@@ -264,7 +264,9 @@ class AdaptedRotatedFiles : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(AdaptedRotatedFiles, HaveAdaptersBesideThem) {
+using SlowAdaptedRotatedFiles = AdaptedRotatedFiles;
+
+TEST_F(SlowAdaptedRotatedFiles, HaveAdaptersBesideThem) {
   const auto fused = velocity(options("numbers.safetensors", AdapterMode::kFused));
   auto beside = options("coded.safetensors");
   auto alone = beside;

@@ -58,7 +58,7 @@ TEST(ZImageFamily, PlansTheTextThatIsHeldForAllSteps) {
   EXPECT_EQ(predict_bytes(job, {.cfg = 2}, 0, whole_transformer(job.shape())).kept, 512 * 3840 * 2);
 }
 
-TEST(ZImageFamily, DrawsTheSameNoiseForStochasticStepsOnAllRanks) {
+TEST(SlowZImageFamily, DrawsTheSameNoiseForStochasticStepsOnAllRanks) {
   auto request = kZImage.guided;
   request.num_images = request.batch_size = 2;
   const auto drawn = [&](const Layout& layout) {

@@ -39,7 +39,9 @@ class PublishedChoices : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(PublishedChoices, AreTurboUnlessTheNameSaysBase) {
+using SlowPublishedChoices = PublishedChoices;
+
+TEST_F(SlowPublishedChoices, AreTurboUnlessTheNameSaysBase) {
   const auto shapes = zimage_shapes();
   for (const char* const name :
        {"z_image_turbo_bf16", "zImageTurbo_v10", "portraitMixZIT_v2", "zit_realistic",
@@ -49,8 +51,6 @@ TEST_F(PublishedChoices, AreTurboUnlessTheNameSaysBase) {
                                  "Z-Image-De-Turbo", "zimage-dedistilled"})
     EXPECT_EQ(chosen(name, shapes), "Z-Image") << name;
 }
-
-using SlowPublishedChoices = PublishedChoices;
 
 TEST_F(SlowPublishedChoices, OfFlux1AreToldByGuidanceThenByName) {
   const auto guided = flux1_shapes();

@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Slow, LayoutsWithKeptPrompts,
                                          Layout{.pp = 2}, Layout{.dp = 2}),
                          kNameOf);
 
-TEST(EncodedCache, RepeatsTheWarnings) {
+TEST(SlowEncodedCache, RepeatsTheWarnings) {
   const Engine engine(options_with(), {});
   auto request = request_of(1);
   request.max_sequence_length = 4;
@@ -139,7 +139,7 @@ TEST(EncodedCache, RepeatsTheWarnings) {
 }
 
 // Some of FLUX.1's LoRAs change CLIP; others leave the prompts as they are.
-TEST(EncodedCache, KnowsWhichAdaptersChangeATextEncoder) {
+TEST(SlowEncodedCache, KnowsWhichAdaptersChangeATextEncoder) {
   const TemporaryFolder folder;
   const auto text_lora = folder / "text.safetensors";
   const std::string layer = "encoder.layers.0.self_attn.k_proj",

@@ -73,12 +73,11 @@ std::vector<Way> ways() {
           {"model_on_disk", everything(OffloadMode::kModel), kInt8, true}};
 }
 
-// One for each mode and each kind of codes, in memory and on a disk.
+// One for each kind of codes, in memory and on a disk.
 std::vector<Way> few_ways() {
   auto few = ways();
   std::erase_if(few, [](const Way& way) {
-    return way.name != "half_resident" && way.name != "leaf" && way.name != "block_on_disk" &&
-           way.name != "model_on_disk";
+    return way.name != "half_resident" && way.name != "block_on_disk";
   });
   return few;
 }
@@ -121,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Offloaded, testing::ValuesIn(few_ways()), kNameOf
 INSTANTIATE_TEST_SUITE_P(SlowWays, Offloaded, testing::ValuesIn(ways()), kNameOf);
 INSTANTIATE_TEST_SUITE_P(Ways, SlowOffloaded, testing::ValuesIn(ways()), kNameOf);
 
-TEST(Offload, PagesOnADiskServeTheNextRunToo) {
+TEST(SlowOffload, PagesOnADiskServeTheNextRunToo) {
   const TemporaryFolder temporary;
   const auto& folder = temporary.path();
   Memory memory{.offload = everything(OffloadMode::kBlock)};

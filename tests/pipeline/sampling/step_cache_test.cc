@@ -178,7 +178,7 @@ TEST_P(CachedLayouts, LeaveOutTheSameAsOneRank) {
             1e-5 * want.abs().max().item<double>());
 }
 
-TEST(CachedPictures, HaveTheSameBytesWhereNothingIsLeftOut) {
+TEST(SlowCachedPictures, HaveTheSameBytesWhereNothingIsLeftOut) {
   const auto whole = ran(Engine(options_of({}), {}), request_of({}));
   const CacheOptions never{.mode = CacheMode::kFirstBlock, .threshold = 0};
   const auto cached = ran(Engine(options_of(never), {}), request_of({}));
