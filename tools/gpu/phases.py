@@ -151,7 +151,7 @@ def ranks(root):
         step.why_not = lacks_second_gpu
         return step
     return [
-        tests("sums and pictures", 120, "LinkOfGpus.*:ModelOnGpu.NativeSums*"),
+        tests("sums and pictures", 120, "LinkOfGpus.*:SlowModelOnGpu.NativeSums*"),
         tests("replays", 60, "ModelOnGpu.ReplaysOverGpus*"),
         on_two("tp 2", "--tp", "2"),
         on_two("tp 2, native sums", "--tp", "2", *native),
