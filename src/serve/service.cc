@@ -310,8 +310,8 @@ void Service::run(const std::shared_ptr<Job>& job) {
     const std::scoped_lock lock(mutex_);
     running_.reset();
   }
+  if (lost) stop_working(lost);  // before a client knows, who may ask for another picture at once
   end(job, result);
-  if (lost) stop_working(lost);
 }
 
 // `lost`: why the engine cannot go on.

@@ -1,6 +1,8 @@
 // What clients hear of requests that do not end well, and for how long.
 #include <gmock/gmock.h>
 
+#include <atomic>
+
 #include "test_server.h"
 #include "wait_until.h"
 
@@ -70,6 +72,20 @@ TEST(Endings, SendClientsElsewhereWhenTheEngineIsLost) {
   EXPECT_EQ(status_of(answer), 503);
   EXPECT_THAT(answer, HasSubstr("rank 1 is gone"));
   EXPECT_EQ(status_of(server.ask("GET /readyz")), 503);
+}
+
+TEST(Endings, AreToldWhenNoMoreIsAcceptedWhereTheEngineIsLost) {
+  FakeEngine engine;
+  const Service* service = nullptr;
+  std::atomic<int> ends = 0;
+  const auto look = [&](const Job&) {
+    EXPECT_EQ(service->status().readiness, Readiness::kStopped);
+    ++ends;
+  };
+  Server server(engine, {}, {}, {.on_end = look});
+  service = &server.service();
+  EXPECT_EQ(status_of(server.ask(kOpenAi, "", prompt("is lost"))), 503);
+  EXPECT_TRUE(wait_until([&] { return ends == 1; }));
 }
 
 TEST(Endings, ReachReadersOfAJobThatIsCancelledInTheQueue) {
