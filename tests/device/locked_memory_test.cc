@@ -87,7 +87,7 @@ TEST(LockedMemory, IsOfPagesThatAreCopied) {
 }
 
 // All of the bundled model, after a picture.
-TEST(LockedMemory, IsWhatIsPlanned) {
+TEST(SlowLockedMemory, IsWhatIsPlanned) {
   const Folder folder;
   const Request request{
       .prompts = {"a red circle"}, .width = 32, .height = 32, .steps = 1, .max_sequence_length = 8};

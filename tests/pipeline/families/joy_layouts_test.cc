@@ -22,11 +22,9 @@ struct NamedLayout {
   const char* name;
   Layout layout;
 };
+// A picture has a megapixel, the least that the model draws.
 const NamedLayout kLayouts[] = {
     {"Ulysses2", {.ulysses = 2}},
-};
-// A picture has a megapixel, the least that the model draws.
-const NamedLayout kMoreLayouts[] = {
     {"Tp2WithText", {.tp = 2, .text = TextRanks::kShared}},
     {"Ring3Gathered", {.ring = 3, .ring_form = RingForm::kGather}},
     {"Cfg2", {.cfg = 2}},
@@ -46,8 +44,7 @@ class JoyLayouts : public testing::TestWithParam<NamedLayout> {
   }
 };
 const auto kNameOf = [](const auto& info) { return std::string(info.param.name); };
-INSTANTIATE_TEST_SUITE_P(All, JoyLayouts, testing::ValuesIn(kLayouts), kNameOf);
-INSTANTIATE_TEST_SUITE_P(Slow, JoyLayouts, testing::ValuesIn(kMoreLayouts), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Slow, JoyLayouts, testing::ValuesIn(kLayouts), kNameOf);
 
 // Ranks that have a branch each do what one rank does, to the bit.
 TEST_P(JoyLayouts, EqualOneRank) {
